@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from answers.dumps import full_state
-from licorne.answers import Restored, changes, read_dump, restore
+from licorne.answers import Dump, Restored, changes, read_dump, restore
 from licorne.config import ConfigError
 from licorne.core.base.states import SECOND_NS
 from licorne.si.messages import Allocation, Input, Output, Release, Released, Termination
@@ -140,10 +140,6 @@ def _edit(found: Any, config: Any, change: changes.Change) -> None:
             del by_id[change.node]["attributes"]["taints"]
         case changes.Schedulable():
             by_id[change.node]["schedulable"] = True
-        case changes.End():
-            ended = set(change.keys)
-            for app in found["applications"]:
-                app["allocations"] = [a for a in app.get("allocations") or () if a["allocationKey"] not in ended]
         case changes.QueueMax():
             queue = _queue(config, change.queue)
             queue["resources"]["max"]["vcore"] = _more(queue["resources"]["max"]["vcore"], change.more["vcore"])
@@ -176,11 +172,22 @@ def _limits(config: Any, path: str) -> Any:
 
 
 def is_placed(dump: bytes, made: Iterable[changes.Change], key: str) -> bool:
-    """Return whether an ask is placed if the changes were made before anything was decided, by editing the dump."""
+    """Return whether an ask is placed if the changes were made before anything was decided, by editing the dump.
+
+    Allocations end by a message: what an application is after the end of its last one, a dump does not say.
+    """
     try:
-        return _comes_to_run(restore(read_dump(edited(dump, made)[0]), edited(dump, made)[1]), key)
+        restored = restore(*_as_arguments(*edited(dump, made)))
     except ConfigError:
         return False
+    for change in made:
+        if isinstance(change, changes.End):
+            changes.apply(restored, restored.partitions[0], [change], restored.now_ns)
+    return _comes_to_run(restored, key)
+
+
+def _as_arguments(dump: bytes, config: str) -> tuple[Dump, str]:
+    return read_dump(dump), config
 
 
 def is_placed_later(dump: bytes, made: Iterable[changes.Change], key: str) -> bool:

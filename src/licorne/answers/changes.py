@@ -175,26 +175,27 @@ def _amounts(amounts: Mapping[str, int]) -> str:
 # -- adding up, and making smaller ---------------------------------------------------------------------------------
 
 
-def merged(changes: list[Change], new: Change) -> list[Change]:
+def merged(changes: list[Change], new: Change, *, doubled: bool = False) -> list[Change]:
     """Return the changes with a new one, which is added to one of its kind at the same place, if there is one.
 
-    There numbers at least double, so that few trials are needed where many asks compete.
+    `doubled`: amounts there at least double, so that few trials are needed where many asks compete. Nodes always do.
     """
     for index, old in enumerate(changes):
-        both = _both(old, new)
+        both = _both(old, new, doubled=doubled)
         if both is not None:
             return [*changes[:index], both, *changes[index + 1 :]]
     return [*changes, new]
 
 
-def _both(old: Change, new: Change) -> Change | None:
+def _both(old: Change, new: Change, *, doubled: bool) -> Change | None:
+    add = _grown if doubled else _sum
     match old, new:
         case QueueMax(), QueueMax() if old.queue == new.queue:
-            return replace(old, more=_grown(old.more, new.more))
+            return replace(old, more=add(old.more, new.more))
         case LimitMax(), LimitMax() if (old.kind, old.name, old.queue) == (new.kind, new.name, new.queue):
-            return replace(old, more=_grown(old.more, new.more))
+            return replace(old, more=add(old.more, new.more))
         case MaxApplications(), MaxApplications() if (old.kind, old.name, old.queue) == (new.kind, new.name, new.queue):
-            return replace(old, more=old.more + max(old.more, new.more))
+            return replace(old, more=old.more + (max(old.more, new.more) if doubled else new.more))
         case MoreNodes(), MoreNodes() if old.like == new.like:
             return replace(old, count=2 * old.count)
         case End(), End():

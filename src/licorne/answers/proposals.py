@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ROUNDS_MAX: Final = 24
 """How often a search adds changes."""
+EXACT_ROUNDS: Final = 6
+"""For so many rounds what is missing is added; then amounts double."""
 SMALLER_MAX: Final = 60
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
@@ -133,17 +135,16 @@ class _Search:
         """Return changes with which the ask is placed; None if none are known."""
         changes: list[Change] = []
         outcome = first
-        for _ in range(ROUNDS_MAX):
-            new: list[Change] = []
-            for repairs in outcome.repairs:
-                change = _preferred(repairs, order)
-                if change is not None and change not in new:
-                    new.append(change)
+        for number in range(ROUNDS_MAX):
+            new = [change for repairs in outcome.repairs if (change := _preferred(repairs, order)) is not None]
             if not new:
                 return None
-            for change in new:
-                changes = merged(changes, change)
+            exact = _all_merged(changes, new, doubled=False)
+            changes = _all_merged(changes, new, doubled=True) if number >= EXACT_ROUNDS else exact
             outcome = self._try(tuple(changes))
+            if outcome.refused:  # such as a limit that would be higher than the max of its queue
+                changes = exact
+                outcome = self._try(tuple(changes))
             if outcome.placed:
                 return tuple(changes)
         return None
@@ -151,12 +152,16 @@ class _Search:
     # -- no more than enough -------------------------------------------------------------------------------------
 
     def _smallest(self, enough: tuple[Change, ...]) -> Proposal:
-        changes = self._needed(enough)
+        changes: tuple[Change, ...] = self._needed(enough)
+        before: tuple[Change, ...] = ()
         smallest = True
-        for index in range(len(changes)):
-            less, proved = self._less(changes, index)
-            smallest = smallest and proved
-            changes = (*changes[:index], less, *changes[index + 1 :])
+        while changes != before:  # what is lowered in one place may leave room to lower another
+            before, smallest = changes, True
+            for index in range(len(changes)):
+                less, proved = self._less(changes, index)
+                smallest = smallest and proved
+                changes = (*changes[:index], less, *changes[index + 1 :])
+            changes = self._needed(changes)
         outcome = self._try(changes)
         words = " and ".join(map(text, changes))
         return Proposal(changes, words, outcome.node, outcome.after_ns / SECOND_NS, smallest)
@@ -249,6 +254,13 @@ def _least(most: int, works: Callable[[int], bool]) -> int:
         else:
             low = middle
     return most
+
+
+def _all_merged(changes: list[Change], new: Sequence[Change], *, doubled: bool) -> list[Change]:
+    for index, change in enumerate(new):
+        if change not in new[:index]:
+            changes = merged(changes, change, doubled=doubled)
+    return changes
 
 
 def _preferred(repairs: Repairs, order: tuple[Kind, ...]) -> Change | None:

@@ -69,6 +69,10 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.node != ""
 
 
+class UnknownNameError(LookupError):
+    """Nothing has this name, or several things have; the text names what there is."""
+
+
 class Home:
     """A restored scheduler that has made the decisions that are possible at its time: `now_ns`.
 
@@ -88,6 +92,18 @@ class Home:
     def partition(self, name: str) -> Partition:
         """Return a partition by its short name."""
         return self.restored.api.cluster.partition(self.restored.rm_id, name)
+
+    def partitions(self, name: str = "") -> list[Partition]:
+        """Return the partition with this name, or all of them.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        found = [each for each in self.restored.partitions if name in ("", each.name)]
+        if not found:
+            known = ", ".join(each.name for each in self.restored.partitions)
+            raise UnknownNameError(f"there is no partition {name!r}; there are: {known}")
+        return found
 
     def _take(self, output: messages.Output) -> None:
         if isinstance(output, messages.Released):
@@ -231,4 +247,4 @@ class _Played:
         )
 
 
-__all__ = ["Home", "Outcome", "Trials", "Wanted", "horizon_ns"]
+__all__ = ["Home", "Outcome", "Trials", "UnknownNameError", "Wanted", "horizon_ns"]

@@ -16,7 +16,7 @@ import msgspec
 from licorne.answers.chain import Chain, chain
 from licorne.answers.proposals import Proposals, propose
 from licorne.answers.restore import Note
-from licorne.answers.trials import Home, Wanted
+from licorne.answers.trials import Home, UnknownNameError, Wanted
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import most_important, sentence, summary
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 POD_NAME: Final = f"{DOMAIN_K8S}{GROUP_META}{KEY_POD_NAME}"
 POD_NAMESPACE: Final = f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}"
-
-
-class UnknownNameError(LookupError):
-    """No ask, allocation or application has this name, or several have; the text names what there is."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -129,7 +125,7 @@ def why(
         UnknownNameError: nothing, or more than one thing, has this name.
         CopyError: a trial could not be made.
     """
-    partitions = _partitions(home, partition)
+    partitions = home.partitions(partition)
     if not name:
         return _overview(home, partitions)
     found = _find(partitions, name)
@@ -142,14 +138,6 @@ class _Found(NamedTuple):
     partition: Partition
     app: Application
     key: str
-
-
-def _partitions(home: Home, name: str) -> list[Partition]:
-    found = [each for each in home.restored.partitions if name in ("", each.name)]
-    if not found:
-        known = ", ".join(each.name for each in home.restored.partitions)
-        raise UnknownNameError(f"there is no partition {name!r}; there are: {known}")
-    return found
 
 
 # -- what a name means -------------------------------------------------------------------------------------------
@@ -246,7 +234,7 @@ def _of_ask(
         sentence=said,
         chain=links,
         proposals=proposals,
-        at_s=home.restored.now_ns / SECOND_NS,
+        at_s=home.now_ns / SECOND_NS,
         notes=home.restored.notes,
     )
 
@@ -273,7 +261,7 @@ def _of_application(
         sentence=said,
         groups=groups,
         first=first,
-        at_s=home.restored.now_ns / SECOND_NS,
+        at_s=home.now_ns / SECOND_NS,
         notes=home.restored.notes,
     )
 
@@ -286,7 +274,7 @@ def _overview(home: Home, partitions: list[Partition]) -> Overview:
         for app in sorted(partition.applications.values(), key=attrgetter("seq")):
             running += len(app.allocations)
             found += ((app, ask, explain.reasons(partition, app, ask, counted)) for ask in app.requests.in_order())
-    return Overview(running, len(found), _groups(found), home.restored.now_ns / SECOND_NS, home.restored.notes)
+    return Overview(running, len(found), _groups(found), home.now_ns / SECOND_NS, home.restored.notes)
 
 
 def _groups(found: list[tuple[Application, Ask, list[explain.Reason]]]) -> tuple[Group, ...]:
@@ -312,4 +300,4 @@ def _groups(found: list[tuple[Application, Ask, list[explain.Reason]]]) -> tuple
     return tuple(sorted(groups, key=lambda group: (-group.asks, group.summary)))
 
 
-__all__ = ["Answer", "ApplicationAnswer", "AskAnswer", "Group", "Overview", "UnknownNameError", "why"]
+__all__ = ["Answer", "ApplicationAnswer", "AskAnswer", "Group", "Overview", "why"]

@@ -76,6 +76,13 @@ _add(
 )
 _add(
     app,
+    "shares",
+    "shares:shares",
+    "Say who has what of which guarantee and max, and who borrows from whom.",
+    epilogue("there is no such partition", Status.FILE, done="answered"),
+)
+_add(
+    app,
     "generate",
     "generate:generate",
     "Make a workload file from a seed.",

@@ -30,7 +30,7 @@ def show(answer: Answer, console: Console | None = None) -> None:
             printed.application(answer)
         case Overview():
             printed.overview(answer)
-    printed.notes(answer.notes)
+    print_notes(printed.console, answer.notes)
 
 
 class _Printed:
@@ -179,14 +179,15 @@ class _Printed:
         sheet.more(len(groups) - SHOWN, "reasons")
         sheet.print(self.console)
 
-    def notes(self, notes: tuple[Note, ...]) -> None:
-        """Print what was assumed."""
-        if not notes:
-            return
-        self.line("What the answer rests on:", style="bold")
-        for note in notes:
-            names = ", ".join(note.examples) + (", …" if note.count > len(note.examples) else "")
-            self.line(f"  {note.kind}: {note.text}" + (f" ({note.count}: {names})" if note.count else ""))
+
+def print_notes(console: Console, notes: tuple[Note, ...]) -> None:
+    """Print what was assumed, if anything was."""
+    printed = _Printed(console)
+    if notes:
+        printed.line("What the answer rests on:", style="bold")
+    for note in notes:
+        names = ", ".join(note.examples) + (", …" if note.count > len(note.examples) else "")
+        printed.line(f"  {note.kind}: {note.text}" + (f" ({note.count}: {names})" if note.count else ""))
 
 
 def _when(after_s: float) -> str:

@@ -1,0 +1,272 @@
+"""Who has what: use against guarantee and max, by queue, user and group, and who borrows from whom.
+
+A queue **borrows** what it uses above its guarantee, and **lends** what is left of its guarantee, for each type of resource.
+What is lent is shared out over those who borrow, in proportion to what each of them borrows: siblings first, then what is
+left over goes up the tree, where it meets what is left over of other subtrees. What nobody's guarantee covers at the top is
+borrowed from the rest of the cluster, which is guaranteed to nobody.
+
+What is guaranteed to a queue is there for the queues below it. What their own guarantees leave of it they borrow from that
+queue, after what their siblings lend them; only the rest of it is lent outside. So a subtree lends or borrows by its own
+use and guarantee, whatever happens inside it. Amounts are integers in base units (thousandths of a vcore, bytes of memory), and are shared out exactly:
+what the proportion leaves over goes to the largest remainders, then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from licorne.answers.restore import Note
+from licorne.core.base.states import SECOND_NS
+
+if TYPE_CHECKING:
+    from licorne.answers.trials import Home
+    from licorne.core.partition import Partition
+    from licorne.core.queues.queue import Queue
+    from licorne.core.queues.usage import Tracker
+
+UNGUARANTEED: Final = "(unguaranteed)"
+"""The lender of what is guaranteed to no queue."""
+
+
+class QueueShare(msgspec.Struct, frozen=True):
+    """What a queue uses of one type, against its guarantee and max; None: there is none. The max of root is the cluster.
+
+    `pending`: what its waiting asks want. `below`: how far it is below its guarantee while it has demand: the smaller of
+    what is left of the guarantee, and `pending`. `waits_since_s`: since when the oldest of its asks waits (Unix time),
+    0 if none does.
+    """
+
+    queue: str
+    resource: str
+    used: int
+    guaranteed: int | None
+    max: int | None
+    pending: int
+    below: int
+    waits_since_s: float
+
+
+class PersonShare(msgspec.Struct, frozen=True):
+    """What a user or group (`kind`, `name`) uses of one type in all its queues, in how many applications.
+
+    `limit`: of those at root, if there is one.
+    """
+
+    kind: str
+    name: str
+    resource: str
+    used: int
+    limit: int | None
+    applications: int
+
+
+class Loan(msgspec.Struct, frozen=True):
+    """What one queue uses of the guarantee of another, of one type. `lender` may be `UNGUARANTEED`."""
+
+    resource: str
+    lender: str
+    borrower: str
+    amount: int
+
+
+class PartitionShares(msgspec.Struct, frozen=True):
+    """Who has what in a partition. Queues are in the order of the tree, users before groups, loans by type and lender.
+
+    There are loans only of types that are guaranteed to some queue.
+    """
+
+    partition: str
+    queues: tuple[QueueShare, ...]
+    people: tuple[PersonShare, ...]
+    loans: tuple[Loan, ...]
+
+
+class Shares(msgspec.Struct, frozen=True):
+    """Who has what, at a time (Unix time), in each partition."""
+
+    partitions: tuple[PartitionShares, ...]
+    at_s: float
+    notes: tuple[Note, ...]
+
+
+def shares(home: Home, partition: str = "") -> Shares:
+    """Return who has what, in all partitions or in the one with this name.
+
+    Raises:
+        UnknownNameError: there is no such partition.
+    """
+    return Shares(
+        tuple(_of_partition(each) for each in home.partitions(partition)), home.now_ns / SECOND_NS, home.restored.notes
+    )
+
+
+def _of_partition(partition: Partition) -> PartitionShares:
+    types = _types(partition)
+    queues = [share for queue in partition.tree.root.walk() for share in _of_queue(queue, types)]
+    people = [
+        *_people(partition, partition.limits.users(), "user"),
+        *_people(partition, partition.limits.groups(), "group"),
+    ]
+    promised = {name for queue in partition.tree.queues() for name in queue.guaranteed_config or ()}
+    found = (loan for name in sorted(promised) for loan in loans(_as_borrower(partition.tree.root, name), name))
+    return PartitionShares(partition.name, tuple(queues), tuple(people), tuple(found))
+
+
+def _types(partition: Partition) -> list[str]:
+    """Return the types that the cluster has, or that are guaranteed or used, by name."""
+    names = {*partition.total.named(partition.types)}
+    for queue in partition.tree.queues():
+        names |= {*(queue.guaranteed_config or ()), *queue.allocated_resource(), *queue.pending_resource()}
+    return sorted(names)
+
+
+def _of_queue(queue: Queue, types: Iterable[str]) -> Iterable[QueueShare]:
+    used, pending = queue.allocated_resource(), queue.pending_resource()
+    guaranteed, most = queue.guaranteed_resource() or {}, queue.max_resource() or {}
+    waits = min(
+        (ask.created for leaf in queue.walk() for app in leaf.apps.values() for ask in app.asks.values()), default=0
+    )
+    for name in types:
+        if not any(name in amounts for amounts in (used, pending, guaranteed, most)):
+            continue
+        left = max(0, guaranteed.get(name, 0) - used.get(name, 0))
+        wanted = pending.get(name, 0)
+        yield QueueShare(
+            queue=queue.path,
+            resource=name,
+            used=used.get(name, 0),
+            guaranteed=guaranteed.get(name),
+            max=most.get(name),
+            pending=wanted,
+            below=min(left, wanted),
+            waits_since_s=waits / SECOND_NS if wanted else 0.0,
+        )
+
+
+def _people(partition: Partition, named: Mapping[str, list[Tracker]], kind: str) -> Iterable[PersonShare]:
+    """Yield what each user or group uses: its tracker at root has the sum over all queues."""
+    for name in sorted(named):
+        top = next((tracker for tracker in named[name] if tracker.path == "root"), None)
+        if top is None:
+            continue
+        limits = {} if top.limit is None else top.limit.named(partition.types)
+        used = top.used.named(partition.types)
+        for resource in sorted({*used, *limits}):
+            yield PersonShare(kind, name, resource, used.get(resource, 0), limits.get(resource), len(top.apps))
+
+
+# -- who borrows from whom ---------------------------------------------------------------------------------------
+
+
+class Borrower(msgspec.Struct, frozen=True):
+    """A queue as one who borrows or lends one type: its use, its guarantee (None: none), and the queues below it."""
+
+    queue: str
+    used: int
+    guaranteed: int | None = None
+    children: tuple[Borrower, ...] = ()
+
+    @property
+    def promised(self) -> int:
+        """What is guaranteed to the subtree: to the queue, or if it has no guarantee to those below."""
+        return sum(child.promised for child in self.children) if self.guaranteed is None else self.guaranteed
+
+
+def _as_borrower(queue: Queue, resource: str) -> Borrower:
+    return Borrower(
+        queue.path,
+        queue.allocated_resource().get(resource, 0),
+        None if queue.parent is None else (queue.guaranteed_config or {}).get(resource),
+        tuple(_as_borrower(queue.children[name], resource) for name in sorted(queue.children)),
+    )
+
+
+def loans(root: Borrower, resource: str) -> list[Loan]:
+    """Return who uses whose guarantee of one type below a queue, by lender and borrower."""
+    found: dict[tuple[str, str], int] = {}
+    _, borrowed = _settle(root, found)
+    for name, amount in borrowed.items():
+        found[UNGUARANTEED, name] = found.get((UNGUARANTEED, name), 0) + amount
+    return [Loan(resource, lender, borrower, amount) for (lender, borrower), amount in sorted(found.items()) if amount]
+
+
+def _settle(queue: Borrower, found: dict[tuple[str, str], int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Note the loans among the queues below, and return what is left there to lend, and left to borrow, by queue.
+
+    A queue with a guarantee of its own answers for its subtree: what its children have left over stands behind it.
+    """
+    if not queue.children:
+        return _own(queue)
+    lent: dict[str, int] = {}
+    borrowed: dict[str, int] = {}
+    for child in queue.children:
+        more_lent, more_borrowed = _settle(child, found)
+        lent |= more_lent
+        borrowed |= more_borrowed
+    for (lender, borrower), amount in _shared_out(lent, borrowed).items():
+        found[lender, borrower] = found.get((lender, borrower), 0) + amount
+        lent[lender] -= amount
+        borrowed[borrower] -= amount
+    if queue.guaranteed is None:
+        return lent, borrowed
+    return _within(queue, lent, borrowed, found)
+
+
+def _own(queue: Borrower) -> tuple[dict[str, int], dict[str, int]]:
+    guaranteed = queue.guaranteed or 0
+    return {queue.queue: max(0, guaranteed - queue.used)}, {queue.queue: max(0, queue.used - guaranteed)}
+
+
+def _within(
+    queue: Borrower, lent: dict[str, int], borrowed: dict[str, int], found: dict[tuple[str, str], int]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Settle a queue with a guarantee of its own: it gives its children what theirs do not cover, and lends the rest."""
+    guaranteed = queue.guaranteed or 0
+    spare = max(0, guaranteed - sum(child.promised for child in queue.children))
+    for (lender, borrower), amount in _shared_out({queue.queue: spare}, borrowed).items():
+        found[lender, borrower] = found.get((lender, borrower), 0) + amount
+        spare -= amount
+        borrowed[borrower] -= amount
+    return {**lent, queue.queue: spare}, borrowed
+
+
+def _shared_out(lent: Mapping[str, int], borrowed: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """Share out what is lent over those who borrow, in proportion to what each lends and borrows, exactly."""
+    total = min(sum(lent.values()), sum(borrowed.values()))
+    if total == 0:
+        return {}
+    given = _apportioned(total, lent)
+    taken = _apportioned(total, borrowed)
+    found: dict[tuple[str, str], int] = {}
+    for lender, amount in given.items():
+        for borrower, part in _apportioned(amount, taken).items():
+            found[lender, borrower] = part
+            taken[borrower] -= part
+    return found
+
+
+def _apportioned(total: int, weights: Mapping[str, int]) -> dict[str, int]:
+    """Divide a total in proportion to weights, whose sum is at least the total, by the largest remainders; none exceeds its weight."""
+    whole = sum(weights.values())
+    parts = {name: total * weight // whole for name, weight in weights.items()} if whole else {}
+    left = total - sum(parts.values())
+    order = sorted(parts, key=lambda name: (-(total * weights[name] % whole), name))
+    for name in order[:left]:
+        parts[name] += 1
+    return parts
+
+
+__all__ = [
+    "UNGUARANTEED",
+    "Borrower",
+    "Loan",
+    "PartitionShares",
+    "PersonShare",
+    "QueueShare",
+    "Shares",
+    "loans",
+    "shares",
+]

@@ -1,0 +1,55 @@
+"""`licorne shares`: who has what of which guarantee and max, and who borrows from whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from licorne.answers import Home, UnknownNameError
+from licorne.answers import shares as shares_of
+from licorne.cli.common import CommandError, print_json
+from licorne.cli.sources import DEFAULT_SOURCE, read_state
+from licorne.cli.statuses import Status
+
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+def shares(
+    *,
+    source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
+    partition: str = "",
+    token_file: Path | None = None,
+    tls_ca: Path | None = None,
+    json: Flag = False,
+) -> int:
+    """Say who has what of which guarantee and max, by queue, user and group, and who borrows from whom.
+
+    A queue borrows what it uses above its guarantee, and lends what is left of it. What is lent is shared out over those
+    who borrow, in proportion, siblings first.
+
+    Parameters
+    ----------
+    source
+        Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input.
+    partition
+        Look at this partition alone.
+    token_file
+        File with the token of the REST interface.
+    tls_ca
+        Certificate to know the REST interface by, PEM; without it: the authorities of this system.
+    json
+        Print the answer as a JSON object.
+    """
+    try:
+        answer = shares_of(Home(read_state(source, token_file, tls_ca)), partition)
+    except UnknownNameError as error:
+        raise CommandError(str(error)) from None
+    if json:
+        print_json(answer)
+    else:
+        from licorne.cli.shares_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
+
+        show(answer)
+    return Status.DONE

@@ -1,0 +1,26 @@
+"""`licorne shares`: text, JSON and exit statuses. The sums are tested in `tests/answers`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Command = Callable[..., Any]
+DUMP = str(Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json")
+
+
+def test_the_same_as_text_and_as_json(licorne: Command) -> None:
+    said = licorne("shares", "--from", DUMP)
+    assert said.status == 0
+    [part] = json.loads(licorne("shares", "--from", DUMP, "--json").out)["partitions"]
+    assert {row["queue"] for row in part["queues"]} == {"root", "root.ads", "root.research", "root.search"}
+    for words in ("who uses whose guarantee", "root.search", "user sue", "(unguaranteed)"):
+        assert words in said.out
+
+
+def test_an_unknown_partition_is_named(licorne: Command) -> None:
+    done = licorne("shares", "--from", DUMP, "--partition", "gpu")
+    assert (done.status, done.out) == (1, "")
+    assert "there is no partition 'gpu'; there are: default" in done.err
