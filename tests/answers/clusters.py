@@ -244,12 +244,11 @@ class _Going:
 
 
 def _comes_to_run(restored: Restored, key: str, going: _Going | None = None, start: int = 0) -> bool:
-    """Return whether an ask is placed within some time, second by second."""
+    """Return whether an ask runs after some time, second by second: not if it was placed, and evicted since."""
     going = going or _Going(restored)
     for second in range(start, start + LONG_S):
         now = restored.now_ns + second * SECOND_NS
         while restored.api.schedule(now_ns=now) or going.end_them(now):
             pass
-        if any(key in app.allocations for app in going.partition.applications.values()):
-            return True
-    return False
+    running = [each for app in going.partition.applications.values() for each in app.allocations]
+    return any(each.partition("~")[0] == key for each in running)

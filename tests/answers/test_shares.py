@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
-from licorne.answers import Home, UnknownNameError, read_dump, restore, shares
+from licorne.answers import UnknownNameError, read_dump, restore, shares
 from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, loans
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
@@ -125,8 +125,8 @@ def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_cluster_uses_and_promises_is_told() -> None:
-    home = Home(restore(read_dump(DUMP.read_bytes())))
-    [part] = shares(home).partitions
+    restored = restore(read_dump(DUMP.read_bytes()))
+    [part] = shares(restored).partitions
     found = {(row.queue, row.resource): row for row in part.queues}
     search = found["root.search", "vcore"]
     assert (search.used, search.guaranteed, search.max, search.pending, search.below) == (
@@ -146,7 +146,7 @@ def test_what_a_cluster_uses_and_promises_is_told() -> None:
         Loan("vcore", UNGUARANTEED, "root.search", 4_000),
     )
     with pytest.raises(UnknownNameError, match="no partition 'gpu'; there are: default"):
-        shares(home, "gpu")
+        shares(restored, "gpu")
 
 
 def test_who_is_below_its_guarantee_with_work_that_waits() -> None:
@@ -154,7 +154,7 @@ def test_who_is_below_its_guarantee_with_work_that_waits() -> None:
     for queue in dump["config"]["Partitions"][0]["Queues"][0]["Queues"]:
         if queue["Name"] == "research":
             queue["Resources"]["Guaranteed"] = {"vcore": "1500m"}
-    [part] = shares(Home(restore(read_dump(json.dumps(dump).encode())))).partitions
+    [part] = shares(restore(read_dump(json.dumps(dump).encode()))).partitions
     [below] = [row for row in part.queues if row.below]
     assert (below.queue, below.resource, below.below) == ("root.research", "vcore", 1500)
     assert below.waits_since_s == 1_795_593_600 + 3 * 60

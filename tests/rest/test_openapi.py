@@ -27,8 +27,11 @@ NAMES = {
     "state": ["active", "completed", "rejected", "ACTIVE"],
     "profile": ["heap", "allocs", "goroutine", "profile", ""],
     "level": ["INFO"],
+    "name": ["app-1", "k3", "none"],
 }
 STREAM = "/ws/v1/events/stream"
+QUESTIONS = ("/api/v1/", "/why")
+"""Answered in a process of its own, which takes a second: asked in test_questions.py, and not at random."""
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +67,22 @@ def test_every_reference_leads_somewhere(document: Any) -> None:
         assert name in document["components"]["schemas"]
 
 
+def _tags(document: Any, schema: Any) -> list[str]:
+    """Return the tags by which a union knows an object of this schema."""
+    of = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    found: list[str] = of.get("properties", {}).get("type", {}).get("enum", [])
+    return found
+
+
 def conforms(document: Any, schema: Any, value: Any, where: str = "") -> None:
     """Check a value against a schema, as far as these schemas go; unknown fields are a fault too."""
     if "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if "anyOf" in schema:
         kinds = schema["anyOf"]
-        schema = next((s for s in kinds if (s.get("type") == "null") == (value is None)), kinds[0])
+        tag = value.get("type") if isinstance(value, dict) else None
+        tagged = [s for s in kinds if "$ref" in s and tag is not None and tag in _tags(document, s)]
+        schema = next((s for s in tagged or kinds if (s.get("type") == "null") == (value is None)), kinds[0])
         conforms(document, schema, value, where)
         return
     kind = schema.get("type")
@@ -78,8 +90,10 @@ def conforms(document: Any, schema: Any, value: Any, where: str = "") -> None:
     if kind in python:
         assert isinstance(value, python[kind]), f"{where}: {value!r} is no {kind}"
     if kind == "array":
+        first = schema.get("prefixItems", [])
         for number, item in enumerate(value):
-            conforms(document, schema.get("items", {}), item, f"{where}[{number}]")
+            of = first[number] if number < len(first) else schema.get("items", {})
+            conforms(document, of, item, f"{where}[{number}]")
     if kind == "object":
         properties = schema.get("properties")
         if properties is None:
@@ -137,7 +151,7 @@ PARTS = st.one_of(
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[str, str, bytes, dict[str, str]]:
-    endpoint = draw(st.sampled_from([e for e in ENDPOINTS if e.path != STREAM]))
+    endpoint = draw(st.sampled_from([e for e in ENDPOINTS if e.path != STREAM and not e.path.startswith(QUESTIONS)]))
     method = draw(st.sampled_from([endpoint.method] * 6 + ["GET", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "HEAD"]))
     path = endpoint.path
     for name in re.findall(r"\{(\w+)\}", path):

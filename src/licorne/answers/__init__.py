@@ -11,6 +11,7 @@
     proposals       the smallest changes with which an ask would run, each proved by a trial
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
+    process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
     why             why an ask, an application, or everything that waits does so
 
 A question is asked of a copy, so no answer changes the scheduler that decides.
@@ -19,10 +20,10 @@ A question is asked of a copy, so no answer changes the scheduler that decides.
 from __future__ import annotations
 
 from licorne.answers.dump import Dump, DumpError, read_dump
-from licorne.answers.restore import Note, Restored, restore
+from licorne.answers.restore import Note, Restored, UnknownNameError, restore
 from licorne.answers.shares import shares
 from licorne.answers.source import SourceError, fetch
-from licorne.answers.trials import Home, UnknownNameError
+from licorne.answers.trials import Home
 from licorne.answers.why import why
 
 __all__ = [

@@ -45,6 +45,10 @@ SHOWN: Final = 5
 """How many objects a note names."""
 
 
+class UnknownNameError(LookupError):
+    """Nothing has this name, or several things have; the text names what there is."""
+
+
 class Note(msgspec.Struct, frozen=True):
     """Something about a dump that a reader of the answer must know.
 
@@ -57,6 +61,11 @@ class Note(msgspec.Struct, frozen=True):
     text: str
     count: int = 0
     examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the note as a line: kind, text, how many objects it concerns, and some of their names."""
+        names = ", ".join(self.examples) + (", …" if self.count > len(self.examples) else "")
+        return f"{self.kind}: {self.text}" + (f" ({self.count}: {names})" if self.count else "")
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -77,6 +86,18 @@ class Restored(msgspec.Struct, frozen=True):
     def partitions(self) -> list[Partition]:
         """The partitions of the resource manager, by name."""
         return list(self.api.cluster.managers[self.rm_id].ordered)
+
+    def chosen(self, name: str) -> list[Partition]:
+        """Return the partition with this name, or all of them if it is empty.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        found = [each for each in self.partitions if name in ("", each.name)]
+        if not found:
+            known = ", ".join(each.name for each in self.partitions)
+            raise UnknownNameError(f"there is no partition {name!r}; there are: {known}")
+        return found
 
 
 def restore(dump: Dump, config: str | None = None) -> Restored:
@@ -430,4 +451,4 @@ def _open(queue: dict[str, Any]) -> None:
         _open(child)
 
 
-__all__ = ["Note", "Outputs", "Restored", "restore"]
+__all__ = ["Note", "Outputs", "Restored", "UnknownNameError", "restore"]

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from licorne.answers.restore import Note
+from licorne.answers.restore import Note, Restored
 from licorne.core.base.states import SECOND_NS
 
 if TYPE_CHECKING:
-    from licorne.answers.trials import Home
     from licorne.core.partition import Partition
     from licorne.core.queues.queue import Queue
     from licorne.core.queues.usage import Tracker
@@ -92,14 +91,14 @@ class Shares(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
 
-def shares(home: Home, partition: str = "") -> Shares:
+def shares(restored: Restored, partition: str = "") -> Shares:
     """Return who has what, in all partitions or in the one with this name.
 
     Raises:
         UnknownNameError: there is no such partition.
     """
     return Shares(
-        tuple(_of_partition(each) for each in home.partitions(partition)), home.now_ns / SECOND_NS, home.restored.notes
+        tuple(_of_partition(each) for each in restored.chosen(partition)), restored.now_ns / SECOND_NS, restored.notes
     )
 
 

@@ -53,8 +53,9 @@ class Wanted(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """The result of a trial.
 
-    `node` is where the ask was placed, empty if it was not; `after_ns` how long after the present. `reasons` are why it
-    waits at the end, `repairs` what may be done about each. `refused`: why the changes are not possible.
+    `node` is where the ask runs at the end, empty if it does not: one that was placed may have been evicted since.
+    `after_ns`: how long after the changes it was placed. `reasons` are why it waits at the end, `repairs` what may be done
+    about each. `refused`: why the changes are not possible.
     """
 
     node: str = ""
@@ -65,12 +66,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def placed(self) -> bool:
-        """Whether the ask was placed."""
+        """Whether the ask runs at the end."""
         return self.node != ""
-
-
-class UnknownNameError(LookupError):
-    """Nothing has this name, or several things have; the text names what there is."""
 
 
 class Home:
@@ -92,18 +89,6 @@ class Home:
     def partition(self, name: str) -> Partition:
         """Return a partition by its short name."""
         return self.restored.api.cluster.partition(self.restored.rm_id, name)
-
-    def partitions(self, name: str = "") -> list[Partition]:
-        """Return the partition with this name, or all of them.
-
-        Raises:
-            UnknownNameError: there is none.
-        """
-        found = [each for each in self.restored.partitions if name in ("", each.name)]
-        if not found:
-            known = ", ".join(each.name for each in self.restored.partitions)
-            raise UnknownNameError(f"there is no partition {name!r}; there are: {known}")
-        return found
 
     def _take(self, output: messages.Output) -> None:
         if isinstance(output, messages.Released):
@@ -153,6 +138,7 @@ class _Played:
     def __init__(self, home: Home, wanted: Wanted, present: Present) -> None:
         self.home = home
         self.wanted = wanted
+        self.key = wanted.key  # or that of the ask with which it was created again
         self.present = present
         self.partition = home.partition(wanted.partition)
         self.answers: list[messages.Input] = []
@@ -170,18 +156,21 @@ class _Played:
         return self.wait()
 
     def wait(self) -> Outcome:
-        """Let time pass until the ask is placed, or nothing more that was begun can have an effect."""
+        """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is."""
         api, start = self.home.restored.api, self.home.now_ns
         end = start + horizon_ns(self.partition)
+        node, placed_ns = "", 0
         while True:
             self._settle()
-            node = self._node()
+            now = self._node()
+            if now != node:
+                node, placed_ns = now, self.home.now_ns - start
             due = api.next_deadline_ns()
-            if node:
-                return Outcome(node, self.home.now_ns - start)
             if self.home.now_ns >= end or due is None:
                 break
             self.home.now_ns = min(max(due, self.home.now_ns + STEP_NS), end)
+        if node:
+            return Outcome(node, placed_ns)
         app, ask = self._ask()
         if app is None or ask is None:
             return Outcome(refused="the application or the ask ends before it is placed")
@@ -202,11 +191,11 @@ class _Played:
 
     def _ask(self) -> tuple[Application | None, Ask | None]:
         app = self.partition.applications.get(self.wanted.application)
-        return app, None if app is None else app.asks.get(self.wanted.key)
+        return app, None if app is None else app.asks.get(self.key)
 
     def _node(self) -> str:
         app = self.partition.applications.get(self.wanted.application)
-        placed = None if app is None else app.allocations.get(self.wanted.key)
+        placed = None if app is None else app.allocations.get(self.key)
         return placed.node.id if placed is not None and placed.node is not None else ""
 
     def _take(self, output: messages.Output) -> None:
@@ -233,8 +222,11 @@ class _Played:
         if app is None or alloc is None or alloc.placeholder:
             return None
         self.evicted += 1
+        key = f"{alloc.key}~{self.evicted}"
+        if (app.id, alloc.key) == (self.wanted.application, self.key):
+            self.key = key
         return messages.Allocation(
-            key=f"{alloc.key}~{self.evicted}",
+            key=key,
             application_id=app.id,
             partition=self.partition.name,
             resource=dict(alloc.shape.resource),
@@ -247,4 +239,4 @@ class _Played:
         )
 
 
-__all__ = ["Home", "Outcome", "Trials", "UnknownNameError", "Wanted", "horizon_ns"]
+__all__ = ["Home", "Outcome", "Trials", "Wanted", "horizon_ns"]

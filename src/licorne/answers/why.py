@@ -15,8 +15,8 @@ import msgspec
 
 from licorne.answers.chain import Chain, chain
 from licorne.answers.proposals import Proposals, propose
-from licorne.answers.restore import Note
-from licorne.answers.trials import Home, UnknownNameError, Wanted
+from licorne.answers.restore import Note, UnknownNameError
+from licorne.answers.trials import Home, Wanted
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import most_important, sentence, summary
@@ -125,7 +125,7 @@ def why(
         UnknownNameError: nothing, or more than one thing, has this name.
         CopyError: a trial could not be made.
     """
-    partitions = home.partitions(partition)
+    partitions = home.restored.chosen(partition)
     if not name:
         return _overview(home, partitions)
     found = _find(partitions, name)

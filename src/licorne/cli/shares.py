@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from licorne.answers import Home, UnknownNameError
+from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
@@ -43,7 +43,7 @@ def shares(
         Print the answer as a JSON object.
     """
     try:
-        answer = shares_of(Home(read_state(source, token_file, tls_ca)), partition)
+        answer = shares_of(read_state(source, token_file, tls_ca), partition)
     except UnknownNameError as error:
         raise CommandError(str(error)) from None
     if json:

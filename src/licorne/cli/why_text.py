@@ -186,8 +186,7 @@ def print_notes(console: Console, notes: tuple[Note, ...]) -> None:
     if notes:
         printed.line("What the answer rests on:", style="bold")
     for note in notes:
-        names = ", ".join(note.examples) + (", …" if note.count > len(note.examples) else "")
-        printed.line(f"  {note.kind}: {note.text}" + (f" ({note.count}: {names})" if note.count else ""))
+        printed.line(f"  {note}")
 
 
 def _when(after_s: float) -> str:

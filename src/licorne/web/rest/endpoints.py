@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from licorne.answers.shares import Shares
+from licorne.answers.why import ApplicationAnswer, AskAnswer, Overview
 from licorne.si import rest_objects as objects
 from licorne.web.health import Health
 
-from . import debug, page
+from . import debug, page, questions
 from .handlers import Handlers
 from .index import index
 from .routing import Endpoint, Handler, Parameter
@@ -24,6 +26,10 @@ _STATUS = Parameter(
 )
 _RM = Parameter("rm", "Id of the resource manager; without it, the first.", _TEXT)
 _NAMED = (400, 404)
+_PARTITION = Parameter("partition", "Look at this partition alone.", _TEXT)
+_PROVE = Parameter(
+    "prove", "`false`: do not look for changes that would help.", {"type": "string", "enum": ["true", "false"]}
+)
 
 
 def _get(
@@ -200,5 +206,43 @@ _DEBUG = (
     _get("/openapi", page.page, "This document as a page", media="text/html"),
 )
 
-ENDPOINTS = (*_LISTS, *_APPLICATIONS, *_USAGE, *_CONFIGURATION, *_WATCHING, *_DEBUG)
+_QUESTIONS = (
+    _get(
+        "/api/v1/why",
+        questions.why_all,
+        "What waits, by reason",
+        Overview,
+        query=(_PARTITION,),
+        statuses=(404, 503),
+        limited=False,
+    ),
+    _get(
+        "/api/v1/why/{name}",
+        questions.why,
+        "Why an application, an ask or a pod waits, and the smallest changes with which it would run",
+        AskAnswer | ApplicationAnswer,
+        query=(_PARTITION, _PROVE),
+        statuses=(404, 503),
+        limited=False,
+    ),
+    _get(
+        "/api/v1/shares",
+        questions.shares,
+        "Who has what of which guarantee and max, and who borrows from whom",
+        Shares,
+        query=(_PARTITION,),
+        statuses=(404, 503),
+        limited=False,
+    ),
+    _get(
+        "/why",
+        questions.page,
+        "Why something waits, as a page",
+        query=(Parameter("name", "Application, ask or pod; without it, all that waits.", _TEXT), _PARTITION),
+        media="text/html",
+        limited=False,
+    ),
+)
+
+ENDPOINTS = (*_QUESTIONS, *_LISTS, *_APPLICATIONS, *_USAGE, *_CONFIGURATION, *_WATCHING, *_DEBUG)
 """All endpoints. Of two that match a path with equally many parts, the first is taken."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -55,6 +55,7 @@ class Handlers:
         self._old_queue_names = old_queue_names
         self._metrics = metrics.Metrics()
         self._checks = asyncio.Semaphore(limits.checks)
+        self.asking = asyncio.Lock()  # held while a question is answered in a process of its own
         self._shared = Shared(lambda: self.limits.keep_s)
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
 
@@ -389,6 +390,11 @@ class Handlers:
         config = await self._running(managers[0] if managers else None)
         history = views.app_history(self.monitor), views.container_history(self.monitor)
         return await in_pieces(state_pieces(self.monitor, config, *history))
+
+    async def dump(self) -> AsyncIterator[bytes]:
+        """Return the pieces of the state dump, without the history, which are made in small steps as they are read."""
+        config = await self._running(self.backend.managers()[0])
+        return paced(state_pieces(self.monitor, config, [], []))
 
     async def moved(self, call: Call) -> Response:
         """Redirect an old path to the one below `/debug/`."""

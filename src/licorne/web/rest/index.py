@@ -30,6 +30,8 @@ _PARTITION: tuple[Link, ...] = (
     ("placementrules", "Placement rules"),
 )
 _SCHEDULER: tuple[Link, ...] = (
+    ("why", "Why does it wait? Of an application or a pod, or of all that waits: a page"),
+    ("api/v1/shares", "Who has what of which guarantee, and who borrows from whom"),
     ("ws/v1/scheduler/healthcheck", "Health: the last check of all invariants"),
     ("ws/v1/metrics", "Metrics, for Prometheus"),
     ("ws/v1/events/batch", "Events: what happened last"),

@@ -92,6 +92,8 @@ def _type(schema: Map) -> str:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#{name}'>{name}</a>"
     if schema.get("type") == "array":
+        if "prefixItems" in schema:
+            return " and ".join(_type(one) for one in schema["prefixItems"])
         return f"list of {_type(schema.get('items', {}))}"
     if "anyOf" in schema:
         return " or ".join(_type(one) for one in schema["anyOf"])

@@ -1,0 +1,40 @@
+"""Answers one question about a state dump: `python -m licorne.answers QUESTION <dump`, both JSON; prints the answer as JSON.
+
+A service asks in a process of its own (`licorne.answers.process`), so that neither the restored scheduler nor the trials
+take time or memory of the one that decides. Exit status: 0; 1 if the question has no answer, which standard error says.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import msgspec
+
+from licorne.answers import DumpError, Home, UnknownNameError, read_dump, restore, shares, why
+from licorne.answers.copies import CopyError
+from licorne.answers.process import Question
+
+
+def main(question: Question) -> None:
+    """Print the answer to the question."""
+    restored = restore(read_dump(sys.stdin.buffer.read()))
+    if question.what == "shares":
+        answer: object = shares(restored, question.partition)
+    else:
+        until = time.monotonic() + question.limit_s
+        answer = why(
+            Home(restored),
+            question.name,
+            partition=question.partition,
+            prove=question.prove,
+            more=lambda: time.monotonic() < until,
+        )
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+if __name__ == "__main__":
+    try:
+        main(msgspec.json.decode(sys.argv[1], type=Question))
+    except (DumpError, UnknownNameError, CopyError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,78 @@
+"""Asks questions about a state dump in a process of its own, for services whose loop must go on deciding."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Final, Literal
+
+import msgspec
+
+ENDING_S: Final = 10.0
+"""Seconds that the process may take beyond the limit of the question, to read the dump and to write the answer."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question: `why` (of `name`, see `licorne.answers.why`) or `shares`. `limit_s`: seconds to look for changes."""
+
+    what: Literal["why", "shares"]
+    name: str = ""
+    partition: str = ""
+    prove: bool = True
+    limit_s: float = 10.0
+
+
+class UnansweredError(LookupError):
+    """The question has no answer; the text says why."""
+
+
+async def ask(dump: AsyncIterator[bytes], question: Question) -> bytes:
+    """Return the answer as JSON. `dump`: the pieces of a state dump, which are written as they come.
+
+    Raises:
+        UnansweredError: nothing has the name that is asked for, or the dump cannot be restored.
+        TimeoutError: there was no answer in time.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "licorne.answers",
+        msgspec.json.encode(question).decode(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(question.limit_s + ENDING_S):
+            (answer, said), _ = await asyncio.gather(_read(process), _write(process, dump))
+            status = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if status:
+        raise UnansweredError(said.decode(errors="replace").strip() or f"the process that answers ended with {status}")
+    return answer
+
+
+async def _read(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    assert process.stdout is not None and process.stderr is not None
+    answer, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
+    return answer, said
+
+
+async def _write(process: asyncio.subprocess.Process, dump: AsyncIterator[bytes]) -> None:
+    stream = process.stdin
+    assert stream is not None
+    try:
+        async for piece in dump:
+            stream.write(piece)
+            await stream.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it has ended, and said why
+    finally:
+        stream.close()
+
+
+__all__ = ["Question", "UnansweredError", "ask"]

@@ -1,0 +1,108 @@
+"""`/api/v1/why`, `/api/v1/shares` and the page `/why`: what they answer, who may ask, and what happens when two ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from licorne.web.rest import Access
+from rest.world import World, busy, run
+
+
+def test_all_that_waits(world: World) -> None:
+    answer = world.get("/api/v1/why")
+    assert (answer["type"], answer["running"], answer["waiting"]) == ("overview", 1, 2)
+    assert {group["oldest"] for group in answer["groups"]} == {"k2", "k3"}
+
+
+def test_why_an_ask_and_an_application_wait(world: World) -> None:
+    ask = world.get("/api/v1/why/k2")
+    assert (ask["type"], ask["key"], ask["queue"], ask["state"]) == ("ask", "k2", "root.a", "waits")
+    assert ask["proposals"]["found"], ask
+    application = world.get("/api/v1/why/app-2?prove=false")
+    assert (application["type"], application["waiting"]) == ("application", 1)
+    assert application["first"]["key"] == "k3"
+    assert application["first"]["proposals"] is None
+
+
+def test_who_has_what(world: World) -> None:
+    [part] = world.get("/api/v1/shares")["partitions"]
+    used = {(row["queue"], row["resource"]): row["used"] for row in part["queues"]}
+    assert used["root.a", "memory"] == 10**6
+
+
+def test_nothing_changes_by_a_question(world: World) -> None:
+    before = world.get("/debug/fullstatedump")
+    world.get("/api/v1/why/k2")
+    assert world.get("/debug/fullstatedump") == before
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/api/v1/why/k9", "no application, ask, allocation or pod is named 'k9'"),
+        ("/api/v1/why/k2?partition=gpu", "there is no partition 'gpu'; there are: default"),
+        ("/api/v1/shares?partition=gpu", "there is no partition 'gpu'"),
+    ],
+)
+def test_what_is_not_there_is_a_404_that_says_what_there_is(world: World, path: str, said: str) -> None:
+    assert said in world.get(path, 404)["message"]
+
+
+def test_without_a_resource_manager_nothing_can_be_asked() -> None:
+    assert World().get("/api/v1/why", 404)["message"] == "No resource manager is registered yet"
+
+
+def test_one_question_at_a_time(world: World) -> None:
+    async def both() -> tuple[httpx.Response, httpx.Response]:
+        async with world.client() as client:
+            return await asyncio.gather(client.get("/api/v1/why"), client.get("/api/v1/shares"))
+
+    first, second = run(both())
+    assert (first.status_code, second.status_code) == (200, 503)
+    assert second.headers["retry-after"] == "5"
+    assert world.get("/api/v1/shares")
+
+
+def test_a_client_that_goes_away_leaves_no_process(world: World) -> None:
+    async def gone() -> None:
+        async with world.client() as client:
+            await asyncio.wait_for(client.get("/api/v1/why"), 0.2)
+
+    with pytest.raises(TimeoutError):
+        run(gone())
+    assert world.get("/api/v1/why")["waiting"] == 2
+
+
+def test_a_token_that_may_read_may_ask() -> None:
+    home = busy()
+    world = World(Access(read_tokens=("r",), admin_tokens=("a",)))
+    assert world.request("GET", "/api/v1/why").status_code == 401
+    assert world.request("GET", "/api/v1/why", headers={"Authorization": "Bearer r"}).status_code == 404
+    assert home.request("GET", "/api/v1/why").status_code == 200
+
+
+def test_the_page_is_for_people(world: World) -> None:
+    page = world.request("GET", "/why")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert "<a href='/why?name=app-2'>app-2</a>" in page.text
+    one = world.request("GET", "/why?name=k2").text
+    assert "It would run with any one of these" in one
+    assert "<script" not in one
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "'><b>", "k9"])
+def test_a_name_on_the_page_is_only_text(world: World, name: str) -> None:
+    page = world.request("GET", f"/why?name={httpx.QueryParams({'n': name})['n']}")
+    assert page.status_code == 200
+    assert "role=alert" in page.text
+    assert "<script" not in page.text and "<b>" not in page.text
+
+
+@pytest.fixture(scope="module")
+def world() -> Any:
+    return busy()
