@@ -365,7 +365,7 @@ def _reasons(sums: Sums, app: App, ask: Ask) -> Iterator[str]:
                     yield "a slot that an accepted application holds elsewhere"
         for key in trackers(app):
             most = limit_of(partition, key).apps
-            if most and len(sums.apps[key] - {app.id}) >= most:
+            if most and len(sums.others(app, key)) >= most:
                 yield f"maximum applications of a {key[0]}"
     if not sums.may_run(app) and sums.stateaware(app.queue):
         yield "stateaware order"

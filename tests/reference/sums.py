@@ -42,7 +42,6 @@ class Sums:
         self.asks: dict[Queue, int] = defaultdict(int)
         self.slots: dict[Queue, int] = defaultdict(int)
         self.used: dict[Key, Amounts] = defaultdict(dict)
-        self.apps: dict[Key, set[str]] = defaultdict(set)
         self.on_node: dict[Node, Amounts] = defaultdict(dict)
         for app in partition.apps.values():
             self._add(app)
@@ -59,8 +58,6 @@ class Sums:
             self.slots[queue] += app.holds_slot
         for key in trackers(app):
             self.used[key] = plus(self.used[key], allocated)
-            if app.in_sets:
-                self.apps[key].add(app.id)
         for alloc in app.allocations.values():
             assert alloc.node is not None
             self.on_node[alloc.node] = plus(self.on_node[alloc.node], alloc.amounts)
@@ -104,9 +101,14 @@ class Sums:
                     return False
             for key in trackers(app):
                 most = limit_of(self.partition, key).apps
-                if most and app.id not in self.apps[key] and len(self.apps[key]) + 1 > most:
+                if most and not app.in_sets and len(self.others(app, key)) + 1 > most:
                     return False
         return not self.stateaware(app.queue) or self._passes_state_filter(app)
+
+    def others(self, app: App, key: Key) -> set[str]:
+        """The other applications that count there now: one that claims room joins them in the middle of a pass."""
+        apps = self.partition.apps.values()
+        return {other.id for other in apps if other.in_sets and other is not app and key in trackers(other)}
 
     def stateaware(self, queue: Queue) -> bool:
         """It is fifo where there is no Starting (difference 35)."""
