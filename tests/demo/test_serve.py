@@ -59,6 +59,7 @@ def one_running(client: httpx.Client) -> dict[str, str]:
         if app["applicationState"] == "Running" and app.get("allocations") and app["queueName"] == "root.system":
             return {
                 "application": app["applicationID"],
+                "name": app["applicationID"],
                 "queue": app["queueName"],
                 "user": app["user"],
                 "node": app["allocations"][0]["nodeId"],

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from licorne.cli.common import CommandError
+from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.demo import Demonstration, sights
 from licorne.service import Service
-from licorne.si.constants import REST_ADDRESS
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "*": "127.0.0.1"}  # noqa: S104  only compared with
 

@@ -24,8 +24,9 @@ from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import unknown_settings
 from licorne.daemon.log import Format, Levels, Log
 from licorne.daemon.process_log import process_log
-from licorne.daemon.secrets import pem_in, tokens_in
-from licorne.daemon.security import Security, SecurityError
+from licorne.daemon.secrets import SecurityError, pem_in, tokens_in
+from licorne.daemon.security import Security
+from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.daemon.shown_settings import Shown, table
 from licorne.kube.api import Access, ApiError, Client, KubeconfigError, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
@@ -33,7 +34,6 @@ from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
-from licorne.si.constants import REST_ADDRESS
 from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
 

@@ -28,12 +28,11 @@ from licorne.core.base.setting_table import Setting
 from licorne.daemon.log import Levels, Log
 from licorne.daemon.notify import READY, STOPPING, notify, stay_alive
 from licorne.daemon.process_log import process_log
-from licorne.daemon.setting_table import SETTINGS
+from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
 from licorne.daemon.signals import signals
 from licorne.service import SecurityError, Service, SettingError
 from licorne.service.configuration import Changes, Given, Loaded, building, load_all, show
 from licorne.service.configuration.queues import Groups
-from licorne.si.constants import REST_ADDRESS
 
 SWITCH_S = 0.001
 """Interpreter switch interval, in seconds: how long a thread that reads a configuration may block the loop at a

@@ -9,9 +9,8 @@ from licorne.answers.source import SourceError, fetch
 from licorne.cli.common import CommandError, read_text
 from licorne.cli.configurations import read_configuration
 from licorne.cli.statuses import Status
-from licorne.daemon.secrets import token_in
-from licorne.daemon.security import SecurityError
-from licorne.si.constants import REST_ADDRESS
+from licorne.daemon.secrets import SecurityError, token_in
+from licorne.daemon.setting_table import REST_ADDRESS
 
 DEFAULT_SOURCE = f"http://{REST_ADDRESS}"
 """The scheduler that is asked if none is named: one on this machine, at the port that YuniKorn and licorne have."""

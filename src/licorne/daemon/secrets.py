@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .security import SecurityError
+
+class SecurityError(ValueError):
+    """An address, or the protection for it, is refused; the text says what to do."""
 
 
 def pem_in(text: str, name: str, what: str) -> bytes:
@@ -43,4 +45,4 @@ def _checked(token: str, name: str) -> str:
     return token
 
 
-__all__ = ["pem_in", "token_in", "tokens_in"]
+__all__ = ["SecurityError", "pem_in", "token_in", "tokens_in"]

@@ -15,11 +15,8 @@ from pathlib import Path
 import msgspec
 
 from .guesses import Guesses
+from .secrets import SecurityError
 from .setting_table import TABLE
-
-
-class SecurityError(ValueError):
-    """An address, or the protection for it, is refused; the text says what to do."""
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):

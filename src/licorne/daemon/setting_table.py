@@ -21,6 +21,9 @@ from licorne.si.rpc import DEFAULT_ADDRESS
 
 MIB = 1 << 20
 
+REST_ADDRESS = "127.0.0.1:9080"
+"""Where the REST interface of a scheduler is looked for, or offered, if nothing else is said: the original's port."""
+
 DISABLE_RESERVATION = "DISABLE_RESERVATION"
 """The one environment variable of yunikorn-core that is read; true means `reservation.enabled: false`."""
 

@@ -23,7 +23,8 @@ from licorne.core.base.setting_table import SettingsError
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Levels, Log, named
 from licorne.daemon.memory import Memory
-from licorne.daemon.security import Security, SecurityError
+from licorne.daemon.secrets import SecurityError
+from licorne.daemon.security import Security
 from licorne.kube.api import Kind
 from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient

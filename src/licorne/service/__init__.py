@@ -23,7 +23,8 @@ from licorne._extras import require
 
 if TYPE_CHECKING:
     from licorne.daemon.log import make_log
-    from licorne.daemon.security import Security, SecurityError
+    from licorne.daemon.secrets import SecurityError
+    from licorne.daemon.security import Security
     from licorne.service.groups.resolver import GroupSettings
     from licorne.service.server import Service
     from licorne.service.settings import ServiceSettings, SettingError
@@ -45,7 +46,7 @@ __all__ = [
 _WHERE = {
     "GroupSettings": "licorne.service.groups.resolver",
     "Security": "licorne.daemon.security",
-    "SecurityError": "licorne.daemon.security",
+    "SecurityError": "licorne.daemon.secrets",
     "Service": "licorne.service.server",
     "ServiceSettings": "licorne.service.settings",
     "SettingError": "licorne.service.settings",

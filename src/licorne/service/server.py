@@ -22,7 +22,8 @@ from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import why_not
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
 from licorne.daemon.memory import Memory
-from licorne.daemon.security import Security, SecurityError, grpc_address
+from licorne.daemon.secrets import SecurityError
+from licorne.daemon.security import Security, grpc_address
 from licorne.service.checking.checks import Checks
 from licorne.service.checking.prepared import Prepared
 from licorne.service.groups.resolver import GroupSettings, Resolver

@@ -72,6 +72,3 @@ TAG_NODE_CONSTRAINTS: Final = "licorne/node-constraints"
 ATTRIBUTE_LABEL_PREFIX: Final = "label/"
 ATTRIBUTE_TAINTS: Final = "taints"
 SETTING_PRIORITY_CLASS_PREFIX: Final = "priority.class."
-
-REST_ADDRESS: Final = "127.0.0.1:9080"
-"""Where the REST interface of a scheduler is looked for, or offered, if nothing else is said: the original's port."""

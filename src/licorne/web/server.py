@@ -23,9 +23,9 @@ from licorne.core.base.setting_table import TABLE as SCHEDULER
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import listen, reason
 from licorne.daemon.log import Log
-from licorne.daemon.security import Security, SecurityError, grpc_address
-from licorne.daemon.setting_table import TABLE
-from licorne.si.constants import REST_ADDRESS
+from licorne.daemon.secrets import SecurityError
+from licorne.daemon.security import Security, grpc_address
+from licorne.daemon.setting_table import REST_ADDRESS, TABLE
 from licorne.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
 from .courtesy import Waiting, quiet
