@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
+from typing import Any
 
-from hypothesis import given, note
+import pytest
+from hypothesis import Phase, given, note
 from msgspec.structs import replace
 
 from answers.clusters import clusters, is_placed, is_placed_later
 from common.examples import examples
-from licorne.answers import Home, changes, read_dump, restore
+from licorne.answers import Home, changes, proposals, read_dump, restore, trials
 from licorne.answers.proposals import Proposal, propose
-from licorne.answers.trials import Wanted
+from licorne.answers.trials import Outcome, Wanted
 
 GRID = 500
 """All amounts are multiples of this."""
@@ -87,3 +89,30 @@ def _less(dump: bytes, change: changes.Change) -> Iterator[changes.Change]:
             for size in range(1, len(change.allocations)):
                 for some in combinations(running, size):
                     yield changes.End(tuple(sorted(some)))
+
+
+def _not_the_least(most: int, _: Callable[[int], bool]) -> int:
+    return most
+
+
+def _never_tried(*_: object) -> Outcome:
+    return Outcome("cpu-0")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "fault"),
+    [
+        (proposals, "_least", _not_the_least),
+        (trials._Played, "change", _never_tried),
+    ],
+    ids=["more than is needed is proposed", "a change is not tried"],
+)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, fault: Any) -> None:
+    @examples(100, phases=(Phase.generate,), report_multiple_bugs=False)
+    @given(clusters(quiet=True))
+    def holds(dump: bytes) -> None:
+        check(dump, is_placed)
+
+    monkeypatch.setattr(where, name, fault)
+    with pytest.raises(AssertionError):
+        holds()
