@@ -94,6 +94,38 @@ def test_of_a_list_the_configs_replace_the_defaults_key_by_key(licorne: Command,
 
 
 @pytest.mark.parametrize(
+    ("key", "text", "warning"),
+    [
+        ("log.level", "info", ""),
+        ("log.core.rest.level", "DEBUG", ""),
+        ("service.placeholderImage", "", ""),
+        ("licorne.yunikorn-events", "true", ""),
+        ("gpu.yaml", GOOD, ""),
+        ("service.placeHolderImage", "x", "no such setting; did you mean service.placeholderImage? [setting-unknown]"),
+        ("log.level", "loud", "it means the default, info [setting-value]"),
+        ("reservation.delay", "soon", "'soon': must be a duration like 2s or 1m30s; it is refused [setting-value]"),
+        ("service.schedulingInterval", "1", "must be a duration like 2s or 1m30s [setting-value]"),
+        (
+            "service.policyGroup",
+            "gpu",
+            "queues.yaml: is read only if service.policyGroup is queues; the key of the queue configuration is gpu.yaml",
+        ),
+    ],
+)
+def test_settings_beside_a_configuration_that_say_nothing_are_warned_of(
+    licorne: Command, tmp_path: Path, key: str, text: str, warning: str
+) -> None:
+    path = tmp_path / "cm.yaml"
+    path.write_text(json.dumps(configmap("yunikorn-configs") | {"data": {"queues.yaml": GOOD, key: text}}, indent=1))
+    outcome = licorne("config", "check", path)
+    assert (outcome.status, outcome.out.count("\n")) == (0, bool(warning))
+    assert warning in outcome.out
+    assert licorne("config", "check", "--strict", path).status == (6 if warning else 0)
+    if warning and key != "service.policyGroup":
+        assert outcome.out.startswith(f"{path}:9:1: {key}: ")
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("kind: ConfigMap\ndata: {log.level: info}\n", "there is no queues.yaml, the key of the queue configuration"),

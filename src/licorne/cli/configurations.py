@@ -8,7 +8,9 @@ from pathlib import Path
 from licorne.cli.common import STDIN, CommandError, read_text
 from licorne.cli.statuses import Status
 from licorne.config import ConfigError, Configuration, Report, examine
-from licorne.config.manifest import Source, queue_source, queue_sources
+from licorne.config.manifest import POLICY_GROUP, Entry, Source, queue_source, queue_sources, queues_key, settings_in
+from licorne.config.problems import Problem
+from licorne.core.base.setting_table import NO_EFFECT, OWN, TABLE
 
 WHAT = "a queue configuration"
 ENDINGS = (".yaml", ".yml")
@@ -33,19 +35,47 @@ def files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def reports(path: Path) -> Iterator[tuple[str, Report]]:
-    """Yield the label and the report of each queue configuration in a file.
+    """Yield the label and the report of each queue configuration in a file; first of the settings beside it that say nothing.
 
     Raises:
         CommandError: the file cannot be read.
     """
     text, name = read_text(path, WHAT), name_of(path)
     try:
+        settings = settings_in(text, name)
         sources = queue_sources(text, name)
     except ConfigError as error:
         yield name, Report(error.problems)
         return
+    if settings is not None and (warnings := tuple(_of_settings(settings))):
+        yield name, Report(warnings=warnings)
     for source in sources:
         yield source.label, examine(source.text, file=source.label)[0]
+
+
+def _of_settings(settings: dict[str, Entry]) -> Iterator[Problem]:
+    """Yield a warning for each setting that says nothing. Keys of licorne's own are left to the commands that read them."""
+    key = queues_key(settings)
+    for entry in settings.values():
+        setting = TABLE.find(entry.key)
+        if entry.key.endswith(".yaml"):
+            if key not in settings:
+                group = entry.key.removesuffix(".yaml")
+                message = f"is read only if {POLICY_GROUP} is {group}; the key of the queue configuration is {key}"
+                yield _warning(entry, "configmap-key", message)
+        elif setting is None:
+            if not entry.key.startswith(OWN):
+                yield _warning(entry, "setting-unknown", TABLE.unknown(entry.key).partition(": ")[2])
+        elif entry.text and setting.kind.read(entry.text) is None:
+            message = f"{entry.text[:80]!r}: {setting.kind.rule}"
+            if setting.applies != NO_EFFECT:
+                message += f"; it means the default, {setting.default}" if setting.lenient else "; it is refused"
+            yield _warning(entry, "setting-value", message)
+
+
+def _warning(entry: Entry, rule: str, message: str) -> Problem:
+    file, _, line = entry.origin.rpartition(":")
+    return Problem(file, int(line), 1, entry.key, entry.text[:80], rule, message, place=entry.key[:100])
 
 
 def read_configuration(path: Path) -> tuple[Source, Configuration, Report]:

@@ -66,7 +66,7 @@ def queue_sources(text: str, file: str) -> list[Source]:
     Raises:
         ConfigError: the text looks like settings, and cannot be read, or holds no queue configuration.
     """
-    found = _settings(text, file)
+    found = settings_in(text, file)
     if found is None:
         return [Source(file, text)]
     sources = [Source(label(key, entry.origin), entry.text) for key, entry in found.items() if key.endswith(".yaml")]
@@ -81,10 +81,10 @@ def queue_source(text: str, file: str) -> Source:
     Raises:
         ConfigError: the text looks like settings, and cannot be read, or lacks that queue configuration.
     """
-    found = _settings(text, file)
+    found = settings_in(text, file)
     if found is None:
         return Source(file, text)
-    key = _key(found)
+    key = queues_key(found)
     if key not in found:
         raise _absent(found, file)
     return Source(label(key, found[key].origin), found[key].text)
@@ -95,8 +95,12 @@ def label(key: str, origin: str) -> str:
     return f"{origin.rpartition(':')[0] or origin}[{key}]"
 
 
-def _settings(text: str, file: str) -> dict[str, Entry] | None:
-    """Return the settings in a text by key; None if it is a queue configuration, be it a faulty one."""
+def settings_in(text: str, file: str) -> dict[str, Entry] | None:
+    """Return the settings in a text by key; None if it is a queue configuration, be it a faulty one.
+
+    Raises:
+        ConfigError: the text looks like settings, and cannot be read.
+    """
     if not _HINT.search(text):
         return None
     root = compose(text, Notes(file), manifests=True)
@@ -108,14 +112,15 @@ def _settings(text: str, file: str) -> dict[str, Entry] | None:
     return {entry.key: entry for entry in _entries(_pairs(file, root), file)}
 
 
-def _key(settings: dict[str, Entry]) -> str:
+def queues_key(settings: dict[str, Entry]) -> str:
+    """Return the key of the queue configuration which is for everybody, by the policy group that settings name."""
     chosen = settings.get(POLICY_GROUP)
     return f"{chosen.text if chosen is not None and chosen.text else DEFAULT_POLICY_GROUP}.yaml"
 
 
 def _absent(settings: dict[str, Entry], file: str) -> ConfigError:
     there = ", ".join(settings) or "nothing"
-    message = f"there is no {_key(settings)}, the key of the queue configuration; there is: {there[:200]}"
+    message = f"there is no {queues_key(settings)}, the key of the queue configuration; there is: {there[:200]}"
     return ConfigError((Problem(file, 1, 1, "", "", "configmap", message),))
 
 

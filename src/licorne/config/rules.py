@@ -95,6 +95,21 @@ _WARNINGS: Final = (
         "Only the first document of a file counts, unless it is an object of Kubernetes.",
         "config 13.7",
     ),
+    (
+        "configmap-key",
+        "The queue configuration is under the key `<service.policyGroup>.yaml`, which is `queues.yaml` if not set.",
+        "config 12",
+    ),
+    (
+        "setting-unknown",
+        "A setting beside a queue configuration has a name that YuniKorn or licorne reads.",
+        "config 12",
+    ),
+    (
+        "setting-value",
+        "A setting that does not parse means its default, or refuses all that stand beside it.",
+        "config 12",
+    ),
     ("key-shown", "What REST shows beside the running configuration is no part of it, and is passed over.", "licorne"),
     ("null-dropped", "An empty element of a list is left out.", "config 13.2"),
     ("number-spelling", "A number in another spelling means what it says: `010` is 8, `1.9` is 1.", "config 13.4"),

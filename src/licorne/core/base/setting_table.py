@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from .setting_kinds import ValueType
 
 Structure = TypeVar("Structure", bound=msgspec.Struct)
 Applies = Literal["at once", "at registration", "at restart", "no effect here"]
+NO_EFFECT: Final = "no effect here"
 """When a change takes effect: at once, at the next registration of each resource manager, when the service is started
 again; or never, because the setting has no meaning here.
 """
@@ -106,7 +107,7 @@ def _lenient(key: str, kind: ValueType, what: str, default: object) -> Setting:
 
 def _nowhere(key: str, default: str, kind: ValueType = kinds.TEXT) -> Setting:
     lenient = key.startswith("admissionController.")
-    return Setting(key=key, kind=kind, what=_NOWHERE, default=default, applies="no effect here", lenient=lenient)
+    return Setting(key=key, kind=kind, what=_NOWHERE, default=default, applies=NO_EFFECT, lenient=lenient)
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -281,6 +282,6 @@ def check_settings(texts: Mapping[Any, Any], *, known: bool = True) -> None:
 
 
 __all__ = [
-    "ENVIRONMENT", "OWN", "SETTINGS", "TABLE", "Applies", "Setting", "SettingTable", "SettingsError",
+    "ENVIRONMENT", "NO_EFFECT", "OWN", "SETTINGS", "TABLE", "Applies", "Setting", "SettingTable", "SettingsError",
     "check_settings", "unknown_settings",
 ]  # fmt: skip
