@@ -60,6 +60,8 @@ def one_running(client: httpx.Client) -> dict[str, str]:
             return {
                 "application": app["applicationID"],
                 "name": app["applicationID"],
+                "namespace": app["allocations"][0]["allocationTags"]["kubernetes.io/meta/namespace"],
+                "pod": app["allocations"][0]["allocationKey"],
                 "queue": app["queueName"],
                 "user": app["user"],
                 "node": app["allocations"][0]["nodeId"],

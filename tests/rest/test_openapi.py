@@ -28,6 +28,8 @@ NAMES = {
     "profile": ["heap", "allocs", "goroutine", "profile", ""],
     "level": ["INFO"],
     "name": ["app-1", "k3", "none"],
+    "namespace": ["default", "none"],
+    "pod": ["k3", "none"],
 }
 STREAM = "/ws/v1/events/stream"
 QUESTIONS = ("/api/v1/", "/why")

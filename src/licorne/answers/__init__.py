@@ -4,6 +4,7 @@
     dump            reads the state dump of YuniKorn or licorne, and says what in it is unknown
     configuration   the running configuration, from the form in which REST and dumps have it, to a text
     restore         a scheduler in the state of a dump, and what had to be assumed for it
+    pods            the pod that an ask or allocation stands for
     copies          runs something on a copy of this process
     changes         what may be changed so that an ask runs, in words, and applied to a copy
     repairs         what may be done about each reason for which an ask waits

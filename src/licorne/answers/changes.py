@@ -92,11 +92,12 @@ class Schedulable(msgspec.Struct, tag="schedulable", frozen=True):
 
 
 class Running(msgspec.Struct, frozen=True, order=True):
-    """An allocation, with its queue and node."""
+    """An allocation, with its queue and node, and its pod as NAMESPACE/NAME, if that is known."""
 
     key: str
     queue: str
     node: str
+    pod: str = ""
 
 
 class End(msgspec.Struct, tag="end", frozen=True):
@@ -148,8 +149,9 @@ def text(change: Change) -> str:
 
 
 def _end(change: End) -> str:
-    keys = change.keys
-    number = len(keys)
+    shown = [each.pod or each.key for each in change.allocations]
+    number = len(shown)
+    what = "pod" if all(each.pod for each in change.allocations) else "allocation"
     queues = Counter(each.queue for each in change.allocations)
     nodes = {each.node for each in change.allocations}
     of = (
@@ -159,9 +161,9 @@ def _end(change: End) -> str:
     )
     where = f" on {next(iter(nodes))}" if len(nodes) == 1 else ""
     if number == 1:
-        return f"the end of allocation {keys[0]} {of}{where}"
-    names = ", ".join(keys[:NAMED]) + (f" and {number - NAMED} more" if number > NAMED else "")
-    return f"the end of these {number} allocations {of}{where}: {names}"
+        return f"the end of {what} {shown[0]} {of}{where}"
+    names = ", ".join(shown[:NAMED]) + (f" and {number - NAMED} more" if number > NAMED else "")
+    return f"the end of these {number} {what}s {of}{where}: {names}"
 
 
 def _limit(kind: str, name: str, queue: str, wildcard: bool) -> str:

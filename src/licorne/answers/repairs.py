@@ -24,6 +24,7 @@ from licorne.answers.changes import (
     Running,
     Schedulable,
 )
+from licorne.answers.pods import pod_name
 from licorne.core.inspection import explain
 from licorne.core.nodes.constraints import LABEL_PREFIX, NodeConstraints, NodeLabels
 
@@ -240,7 +241,7 @@ def _fewest(
 
 def running(alloc: Ask) -> Running:
     """Return an allocation as changes name it."""
-    return Running(alloc.key, alloc.app.queue.path, "" if alloc.node is None else alloc.node.id)
+    return Running(alloc.key, alloc.app.queue.path, "" if alloc.node is None else alloc.node.id, pod_name(alloc))
 
 
 def _covered(missing: dict[str, int], alloc: Ask) -> float:

@@ -14,21 +14,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from licorne.answers.chain import Chain, chain
+from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
 from licorne.answers.restore import Note, UnknownNameError
 from licorne.answers.trials import Home, Wanted
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import most_important, sentence, summary
-from licorne.si.constants import DOMAIN_K8S, GROUP_META, KEY_NAMESPACE, KEY_POD_NAME
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
-
-POD_NAME: Final = f"{DOMAIN_K8S}{GROUP_META}{KEY_POD_NAME}"
-POD_NAMESPACE: Final = f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}"
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -151,7 +148,7 @@ def _find(partitions: list[Partition], name: str) -> _Found:
     by_key = [_Found(part, app, key) for part, app, key, _ in _items(partitions) if key == name]
     if by_key:
         return _only(by_key, name)
-    pods = [_Found(part, app, key) for part, app, key, item in _items(partitions) if name in _pod_names(item)]
+    pods = [_Found(part, app, key) for part, app, key, item in _items(partitions) if name in pod_names(item)]
     if pods:
         return _only(pods, name)
     raise UnknownNameError(_unknown(partitions, name))
@@ -164,12 +161,6 @@ def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application
                 yield part, app, key, ask
             for key, alloc in app.allocations.items():
                 yield part, app, key, alloc
-
-
-def _pod_names(item: Ask) -> tuple[str, ...]:
-    tags = item.tags or {}
-    name = tags.get(POD_NAME, "")
-    return (name, f"{tags.get(POD_NAMESPACE, '')}/{name}") if name else ()
 
 
 def _only(found: list[_Found], name: str) -> _Found:
@@ -218,10 +209,9 @@ def _of_ask(
         state, said = "placed next", f"The scheduler places it with its next decisions, on node {node}."
     else:
         state, said, since = "runs", f"It runs on node {node}.", alloc.bound_ns
-    pod = _pod_names(ask)
     return AskAnswer(
         key=key,
-        pod=pod[-1] if pod else "",
+        pod=pod_name(ask),
         application=app.id,
         queue=app.queue.path,
         partition=partition.name,

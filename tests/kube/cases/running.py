@@ -219,6 +219,25 @@ def _(k: Place) -> None:
     k.bound("p")
 
 
+@CASES(
+    "15", "a pod that waits for its quota", "REST is asked why", "it names the queue, and the max with which it runs"
+)
+def _(k: Place) -> None:
+    k.alone({})
+    k.pod("first", app=k.name, cpu="700m", queue="root.small")
+    k.bound("first")
+    k.pod(app=k.name, cpu="500m", queue="root.small")
+    k.waits("p")
+    why = k.licorne.ask(f"/api/v1/why/{k.name}/p")
+    assert (why["pod"], why["queue"], why["state"]) == (f"{k.name}/p", "root.small", "waits")
+    assert [each["text"] for each in why["proposals"]["found"]] == [
+        "200m vcore more in root.small's max",
+        f"the end of pod {k.name}/first of root.small on {k.node_of('first')}",
+    ]
+    k.configure(**{"queues.yaml": LARGER})
+    k.bound("p")
+
+
 @CASES("11", "a licorne that runs", "a setting changes that counts at a restart", "an event names it")
 def _(k: Place) -> None:
     k.alone({})

@@ -226,6 +226,15 @@ _QUESTIONS = (
         limited=False,
     ),
     _get(
+        "/api/v1/why/{namespace}/{pod}",
+        questions.why_pod,
+        "The same of a pod by its namespace and name",
+        AskAnswer | ApplicationAnswer,
+        query=(_PARTITION, _PROVE),
+        statuses=(404, 503),
+        limited=False,
+    ),
+    _get(
         "/api/v1/shares",
         questions.shares,
         "Who has what of which guarantee and max, and who borrows from whom",

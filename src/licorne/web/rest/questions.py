@@ -39,6 +39,12 @@ async def why(handlers: Handlers, call: Call) -> Response:
     return _json(await _answered(handlers, _question(call, call.variables["name"])))
 
 
+async def why_pod(handlers: Handlers, call: Call) -> Response:
+    """Answer why a pod waits."""
+    pod = f"{call.variables['namespace']}/{call.variables['pod']}"
+    return _json(await _answered(handlers, _question(call, pod)))
+
+
 async def shares(handlers: Handlers, call: Call) -> Response:
     """Answer with who has what of which guarantee and max, and who borrows from whom."""
     return _json(await _answered(handlers, Question("shares", partition=call.query("partition"))))
