@@ -11,7 +11,7 @@ from hypothesis import Phase, given, note
 from msgspec.structs import replace
 
 from answers.clusters import clusters, is_placed, is_placed_later
-from common.examples import examples
+from common.examples import examples, scaled
 from licorne.answers import Home, changes, proposals, read_dump, restore, trials
 from licorne.answers.proposals import Proposal, propose
 from licorne.answers.trials import Outcome, Wanted
@@ -23,13 +23,15 @@ GRID = 500
 Placed = Callable[[bytes, Iterable[changes.Change], str], bool]
 
 
-@examples(100)
+@pytest.mark.timeout(scaled(600))
+@examples(60)
 @given(clusters(quiet=True))
 def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
     check(dump, is_placed)
 
 
-@examples(100)
+@pytest.mark.timeout(scaled(600))
+@examples(60)
 @given(clusters(quiet=False))
 def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) -> None:
     check(dump, is_placed_later)
