@@ -186,3 +186,28 @@ def test_strict_lets_warnings_fail(licorne: Command, tmp_path: Path) -> None:
     outcome = licorne("config", "check", path, "--strict")
     assert outcome.status == 6
     assert "which --strict refuses" in outcome.err
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pods-wait"
+
+
+def test_beside_a_cluster_more_is_warned_of(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(
+        (EXAMPLE / "queues.yaml").read_text().replace("guaranteed: {vcore: 16}", "guaranteed: {vcore: 100}")
+    )
+    path.write_text(
+        path.read_text().replace("max: {vcore: 24}", "max: {vcore: 200}").replace("vcore: 48", "vcore: 100")
+    )
+    alone = licorne("config", "check", "--strict", path)
+    assert (alone.status, alone.out) == (0, "")
+    outcome = licorne("config", "check", path, "--with", EXAMPLE / "dump.json", "--json")
+    warnings = json.loads(outcome.out)["warnings"]
+    assert {each["rule"] for each in warnings} == {"cluster-guarantees", "cluster-unbound"}
+    assert licorne("config", "check", "--strict", path, "--with", EXAMPLE / "dump.json").status == 6
+
+
+def test_a_cluster_that_cannot_be_read_is_said(licorne: Command, tmp_path: Path) -> None:
+    outcome = licorne("config", "check", EXAMPLE / "queues.yaml", "--with", tmp_path / "nowhere.json")
+    assert outcome.status == 4
+    assert "nowhere.json: No such file or directory" in outcome.err

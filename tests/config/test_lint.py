@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from config.test_lint_cluster import ROWS
 from licorne.config import DEFAULT_CONFIGURATION, Report, check
 from licorne.config.rules import RULES
 
@@ -119,7 +120,10 @@ OF_SETTINGS = {"configmap-key", "setting-unknown", "setting-value"}
 
 def test_every_warning_is_shown_by_an_example() -> None:
     shown = {identifier for _, identifiers in LINTS for identifier in identifiers.split()}
-    assert shown | OF_SETTINGS == {identifier for identifier, known in RULES.items() if not known.fault}
+    beside_a_cluster = {expected.partition(" ")[0] for _, expected in ROWS if expected}
+    assert shown | OF_SETTINGS | beside_a_cluster == {
+        identifier for identifier, known in RULES.items() if not known.fault
+    }
 
 
 def test_warnings_come_in_the_order_of_the_text() -> None:

@@ -12,6 +12,7 @@
     proposals       the smallest changes with which an ask would run, each proved by a trial
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
+    beside          what a configuration is checked against: nodes, pods, applications
     process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
     why             why an ask, an application, or everything that waits does so
 
@@ -20,6 +21,7 @@ A question is asked of a copy, so no answer changes the scheduler that decides.
 
 from __future__ import annotations
 
+from licorne.answers.beside import clusters
 from licorne.answers.dump import Dump, DumpError, read_dump
 from licorne.answers.restore import Note, Restored, UnknownNameError, restore
 from licorne.answers.shares import shares
@@ -35,6 +37,7 @@ __all__ = [
     "Restored",
     "SourceError",
     "UnknownNameError",
+    "clusters",
     "fetch",
     "read_dump",
     "restore",

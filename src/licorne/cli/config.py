@@ -27,28 +27,45 @@ def check(
     files_: Annotated[list[str], Parameter(name="FILE", allow_leading_hyphen=True, validator=_are_files)],
     /,
     *,
+    beside: Annotated[str, Parameter(name="--with", allow_leading_hyphen=True)] = "",
+    token_file: Path | None = None,
+    tls_ca: Path | None = None,
     strict: Flag = False,
     json: Flag = False,
 ) -> int:
     """Check queue configurations.
 
-    Prints a line for each fault and each warning: file:line:column: queue: message [rule].
+    Prints a line for each fault and each warning: file:line:column: queue: message [rule]. With --with it also warns of
+    what can only be seen beside a cluster: guarantees that exceed it, maximums and limits that bind nothing or that a pod
+    exceeds, queues that nothing leads to, and queues of applications that are not configured.
 
     Parameters
     ----------
     files_
         Queue configuration (queues.yaml), or a ConfigMap that holds some; a folder: each *.yaml in it; -: standard input.
+    beside
+        Check beside a cluster: a file with a state dump, or the address of a scheduler's REST interface, http://HOST:PORT.
+    token_file
+        File with the token of that REST interface.
+    tls_ca
+        Certificate to know it by, PEM; without it: the authorities of this system.
     strict
         Warnings fail too.
     json
         Print faults and warnings as a JSON object.
     """
+    clusters = None
+    if beside:
+        from licorne.answers import clusters as clusters_of  # noqa: PLC0415  # loads the scheduler, which checking does not need
+        from licorne.cli.sources import read_state  # noqa: PLC0415
+
+        clusters = clusters_of(read_state(beside, token_file, tls_ca))
     checked: list[Report] = []
     unread = False
     for path in map(Path, files_):
         try:
             for file in files([path]):
-                for label, report in reports(file):
+                for label, report in reports(file, clusters):
                     checked.append(report)
                     if not json:
                         _show(label, report, strict=strict)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from licorne.cli.common import STDIN, CommandError, read_text
 from licorne.cli.statuses import Status
-from licorne.config import ConfigError, Configuration, Report, examine
+from licorne.config import Cluster, ConfigError, Configuration, Report, examine
 from licorne.config.manifest import POLICY_GROUP, Entry, Source, queue_source, queue_sources, queues_key, settings_in
 from licorne.config.problems import Problem
 from licorne.core.base.setting_table import NO_EFFECT, OWN, TABLE
@@ -34,8 +34,10 @@ def files(paths: Iterable[Path]) -> Iterator[Path]:
         yield from found
 
 
-def reports(path: Path) -> Iterator[tuple[str, Report]]:
+def reports(path: Path, clusters: Mapping[str, Cluster] | None = None) -> Iterator[tuple[str, Report]]:
     """Yield the label and the report of each queue configuration in a file; first of the settings beside it that say nothing.
+
+    `clusters`: partitions that run, by name, beside which the configurations are looked at.
 
     Raises:
         CommandError: the file cannot be read.
@@ -50,7 +52,7 @@ def reports(path: Path) -> Iterator[tuple[str, Report]]:
     if settings is not None and (warnings := tuple(_of_settings(settings))):
         yield name, Report(warnings=warnings)
     for source in sources:
-        yield source.label, examine(source.text, file=source.label)[0]
+        yield source.label, examine(source.text, file=source.label, clusters=clusters)[0]
 
 
 def _of_settings(settings: dict[str, Entry]) -> Iterator[Problem]:

@@ -7,7 +7,10 @@ surely not meant. Nothing here reads a file or a clock.
 from __future__ import annotations
 
 from licorne.config.check import DEFAULT_CONFIGURATION, check, examine, load
+from licorne.config.lint_cluster import Cluster, Pod
 from licorne.config.model import Configuration
 from licorne.config.problems import ConfigError, Problem, Report
 
-__all__ = ["DEFAULT_CONFIGURATION", "ConfigError", "Configuration", "Problem", "Report", "check", "examine", "load"]
+__all__ = [
+    "DEFAULT_CONFIGURATION", "Cluster", "ConfigError", "Configuration", "Pod", "Problem", "Report", "check", "examine", "load",
+]  # fmt: skip

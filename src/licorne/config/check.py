@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from licorne.config.build import build
 from licorne.config.lint import lint
+from licorne.config.lint_cluster import Cluster, lint_cluster
 from licorne.config.model import Configuration
 from licorne.config.nodes import MAX_DEPTH, compose
 from licorne.config.places import named_places
@@ -56,10 +58,13 @@ def check(text: str, *, file: str = "<config>") -> Report:
     return examine(text, file=file)[0]
 
 
-def examine(text: str, *, file: str = "<config>") -> tuple[Report, Configuration | None]:
+def examine(
+    text: str, *, file: str = "<config>", clusters: Mapping[str, Cluster] | None = None
+) -> tuple[Report, Configuration | None]:
     """Return the problems, and the configuration or None if the text is refused. Never raises.
 
-    It reads the text once, for callers that would otherwise call both `check` and `load`.
+    It reads the text once, for callers that would otherwise call both `check` and `load`. `clusters`: partitions that
+    run, by name, beside which the configuration is looked at.
     """
     notes = Notes(file)
     configuration: Configuration | None = None
@@ -70,6 +75,8 @@ def examine(text: str, *, file: str = "<config>") -> tuple[Report, Configuration
             if not notes.fault_count:
                 configuration = build(config, roots, quantities, text)
             lint(config, roots, notes)
+            if clusters and configuration is not None:
+                lint_cluster(config, roots, clusters, notes)
     except RecursionError:
         _note_depth(notes)
     report = notes.report()

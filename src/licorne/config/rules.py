@@ -85,6 +85,12 @@ _FAULTS: Final = (
 )
 
 _WARNINGS: Final = (
+    ("cluster-guarantees", "With `--with`: the guarantees are not more than all nodes have.", "licorne"),
+    ("cluster-unbound", "With `--with`: a max or limit is below what there is anyway, or binds nothing.", "licorne"),
+    ("pod-above-limit", "With `--with`: no pod takes more than the limit of its user.", "licorne"),
+    ("pod-above-max", "With `--with`: no pod takes more than the max of a queue that it is in.", "licorne"),
+    ("queue-missing", "With `--with`: the queues of applications are configured, or a rule creates them.", "licorne"),
+    ("queue-unreached", "With `--with`: a placement rule leads to each leaf, or something is in it.", "licorne"),
     (
         "config-empty",
         "A configuration without a partition has room for nothing; a reload with it is refused.",

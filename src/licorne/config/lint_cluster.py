@@ -1,0 +1,223 @@
+"""Warnings that need a cluster beside the configuration: what its nodes, pods and applications make of it.
+
+They hold for the cluster as it is now. Where nodes come and go, a max above all of them may be meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from licorne.config.placement import FIXED
+from licorne.config.problems import Notes
+from licorne.config.quantity import parse_quantity, spoken
+from licorne.config.raw import RawConfig, RawLimit, RawPartition, RawQueue, RawResources, RawRule, ResourceMap
+from licorne.config.structure import ROOT, is_parent, partition_name
+
+_RECOVERY: Final = "root.@recovery@"
+_EVERYBODY: Final = "*"
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """A pod that runs or waits, with its queue, its user, and its resources in base units."""
+
+    name: str
+    queue: str
+    user: str
+    resources: dict[str, int]
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A partition of a cluster, as far as a configuration is checked against it.
+
+    `capacity` is the sum over all nodes, in base units; `applications` counts those that run or wait, by queue.
+    """
+
+    capacity: dict[str, int]
+    pods: tuple[Pod, ...]
+    applications: dict[str, int]
+
+
+def lint_cluster(
+    config: RawConfig, roots: Mapping[int, RawQueue], clusters: Mapping[str, Cluster], notes: Notes
+) -> None:
+    """Note the warnings for a configuration without faults, beside the partitions of a cluster by their names."""
+    for index, partition in enumerate(config.partitions or ()):
+        cluster = clusters.get(partition_name(partition.name))
+        if cluster is not None and index in roots:
+            _Partition(partition, roots[index], cluster, notes).lint()
+
+
+class _Partition:
+    def __init__(self, partition: RawPartition, root: RawQueue, cluster: Cluster, notes: Notes) -> None:
+        self.rules = partition.placementrules or []
+        self.root = root
+        self.capacity = cluster.capacity
+        self.applications = cluster.applications
+        self.notes = notes
+        self.queues = dict(_walk(root, ROOT))
+        self.largest: dict[tuple[str, str], dict[str, tuple[int, str]]] = {}
+        """By queue and resource type, and then by user, the largest amount of a pod in or below the queue, and its name."""
+        for pod in cluster.pods:
+            for name, amount in pod.resources.items():
+                self._note_largest(pod.queue, name, pod.user, (amount, pod.name))
+        for (path, name), by_user in list(self.largest.items()):
+            for above in _ancestors(path):
+                for user, found in by_user.items():
+                    self._note_largest(above, name, user, found)
+
+    def _note_largest(self, path: str, name: str, user: str, found: tuple[int, str]) -> None:
+        by_user = self.largest.setdefault((path, name), {})
+        by_user[user] = max(by_user.get(user, found), found)
+
+    def lint(self) -> None:
+        self._lint_guarantees()
+        self._lint_queue(self.root, ROOT, self.capacity)
+        self._lint_missing()
+        self._lint_unreached()
+
+    # -- guarantees ----------------------------------------------------------------------------------------------
+
+    def _lint_guarantees(self) -> None:
+        alone: set[str] = set()
+        for queue in self.queues.values():
+            for name, amount in _amounts(queue.resources, "guaranteed").items():
+                if amount > self.capacity.get(name, 0):
+                    alone.add(name)
+                    message = (
+                        f"{spoken(name, amount)} {name} are guaranteed, and all nodes together have {self._has(name)}, "
+                        f"so the guarantee cannot be met; promise no more than there is, or add nodes"
+                    )
+                    self._warn_amount("cluster-guarantees", queue.resources, "guaranteed", name, message)
+        for name, amount in _promised(self.root).items():
+            over = amount - self.capacity.get(name, 0)
+            if over > 0 and name not in alone:
+                message = (
+                    f"{spoken(name, amount)} {name} are guaranteed in all, and all nodes together have "
+                    f"{self._has(name)}, so not all guarantees can be met at once; promise {spoken(name, over)} less, or "
+                    "add nodes"
+                )
+                self.notes.warn("cluster-guarantees", self.root.spot("queues"), message)
+
+    def _has(self, name: str) -> str:
+        return spoken(name, self.capacity[name]) if name in self.capacity else "none"
+
+    # -- maximums and limits ---------------------------------------------------------------------------------------
+
+    def _lint_queue(self, queue: RawQueue, path: str, bound: dict[str, int]) -> None:
+        """Look at a queue and those below. `bound`: what the queues above and the nodes leave it at most."""
+        most = _amounts(queue.resources, "max")
+        if most and all(amount >= self.capacity.get(name, amount + 1) for name, amount in most.items()):
+            assert queue.resources is not None
+            message = f"all nodes together have no more ({self._listed(most)}), so this binds nothing; lower it, or leave it out"
+            self.notes.warn("cluster-unbound", queue.resources.spot("max"), message)
+        for name, amount in most.items():
+            largest, pod = max(self.largest.get((path, name), {}).values(), default=(0, ""))
+            if largest > amount:
+                message = (
+                    f"{pod} takes {spoken(name, largest)} {name}, more than the max of {spoken(name, amount)}, so it "
+                    "cannot be placed here; raise the max, or make the pod smaller"
+                )
+                self._warn_amount("pod-above-max", queue.resources, "max", name, message)
+        bound = {**bound, **{name: min(amount, bound.get(name, amount)) for name, amount in most.items()}}
+        named = {user.text for limit in queue.limits or () for user in limit.users or ()}
+        for limit in queue.limits or ():
+            self._lint_limit(limit, path, named, bound)
+        for child in queue.queues or ():
+            self._lint_queue(child, f"{path}.{child.name.lower()}", bound)
+
+    def _lint_limit(self, limit: RawLimit, path: str, named: set[str], bound: dict[str, int]) -> None:
+        most = _parsed(limit.maxresources)
+        if most and all(amount >= bound.get(name, amount + 1) for name, amount in most.items()):
+            message = "the max of the queues or all nodes together give no more, so this binds nobody; lower it, or leave it out"
+            self.notes.warn("cluster-unbound", limit.spot("maxresources"), message)
+        users = {user.text for user in limit.users or ()}
+        for name, amount in most.items():
+            by_user = self.largest.get((path, name), {})
+            bound_users = (user for user in by_user if user in users or (_EVERYBODY in users and user not in named))
+            user = max(bound_users, key=by_user.__getitem__, default=None)
+            if user is not None and by_user[user][0] > amount:
+                largest, pod = by_user[user]
+                message = (
+                    f"{pod} of user {user} takes {spoken(name, largest)} {name}, more than the limit of "
+                    f"{spoken(name, amount)}, so it cannot be placed here; raise the limit, or make the pod smaller"
+                )
+                assert limit.maxresources is not None
+                self.notes.warn("pod-above-limit", limit.maxresources[name].spot, message)
+
+    def _listed(self, names: Iterable[str]) -> str:
+        return ", ".join(f"{spoken(name, self.capacity[name])} {name}" for name in names)
+
+    def _warn_amount(self, rule: str, resources: RawResources | None, key: str, name: str, message: str) -> None:
+        amounts: ResourceMap = getattr(resources, key)
+        self.notes.warn(rule, amounts[name].spot, message)
+
+    # -- queues ----------------------------------------------------------------------------------------------------
+
+    def _lint_missing(self) -> None:
+        creates = any(rule.create for rule in self.rules)
+        for path, count in sorted(self.applications.items()):
+            if path in self.queues or path == _RECOVERY:
+                continue
+            nearest = next(above for above in _ancestors(path) if above in self.queues)
+            if creates and is_parent(self.queues[nearest]):
+                continue
+            message = (
+                f"{count} application{'s' * (count > 1)} of the cluster {'are' if count > 1 else 'is'} in {path}, which "
+                "is not configured and no rule creates, so no other comes there; add the queue, or a rule with create"
+            )
+            self.notes.warn("queue-missing", self.queues[nearest].spot("queues"), message)
+
+    def _lint_unreached(self) -> None:
+        if not self.rules or not all(_is_fixed(rule) for rule in self.rules):
+            return
+        reached = {_fixed_path(rule) for rule in self.rules}
+        for path, queue in self.queues.items():
+            if not is_parent(queue) and path not in reached and path not in self.applications:
+                message = "no placement rule leads to this queue, and nothing is in it; add a rule, or leave it out"
+                self.notes.warn("queue-unreached", queue.spot("name"), message)
+
+
+def _walk(queue: RawQueue, path: str) -> Iterator[tuple[str, RawQueue]]:
+    yield path, queue
+    for child in queue.queues or ():
+        yield from _walk(child, f"{path}.{child.name.lower()}")
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    """Yield the queues above a queue, the nearest first."""
+    while (path := path.rpartition(".")[0]) != "":
+        yield path
+
+
+def _promised(queue: RawQueue) -> Counter[str]:
+    """Return what a queue is guaranteed: what it says itself, or those below it together, whichever is more."""
+    below: Counter[str] = Counter()
+    for child in queue.queues or ():
+        below += _promised(child)
+    return below | Counter(_amounts(queue.resources, "guaranteed"))
+
+
+def _amounts(resources: RawResources | None, key: str) -> dict[str, int]:
+    return {} if resources is None else _parsed(getattr(resources, key))
+
+
+def _parsed(amounts: ResourceMap | None) -> dict[str, int]:
+    return {name: parse_quantity(value.text, name) for name, value in (amounts or {}).items()}
+
+
+def _is_fixed(rule: RawRule) -> bool:
+    return rule.name.lower() == FIXED and (rule.parent is None or _is_fixed(rule.parent))
+
+
+def _fixed_path(rule: RawRule) -> str:
+    value = rule.value.lower()
+    if rule.parent is not None:
+        return f"{_fixed_path(rule.parent)}.{value}"
+    return value if value.split(".")[0] == ROOT else f"{ROOT}.{value}"
+
+
+__all__ = ["Cluster", "Pod", "lint_cluster"]
