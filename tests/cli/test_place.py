@@ -81,6 +81,35 @@ def test_each_rule_shows_its_answer(licorne: Command, config: Path) -> None:
     assert "its filter keeps out user 'ada'" in outcome.out
 
 
+@pytest.mark.parametrize(
+    ("root", "child", "admitted"),
+    [
+        ("submitacl: '*'", "submitacl: ann", "ann may submit there: submitacl of root.a"),
+        ("submitacl: '*'", "submitacl: ben", "ann may submit there: submitacl of root"),
+        ("adminacl: ' dev'", "submitacl: ben", "ann may submit there: adminacl of root"),
+        ("submitacl: ben", "submitacl: ben", ""),
+    ],
+)
+def test_the_list_that_lets_the_user_in_is_named(
+    licorne: Command, tmp_path: Path, root: str, child: str, admitted: str
+) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(f"partitions: [{{queues: [{{name: root, {root}, queues: [{{name: a, {child}}}]}}]}}]")
+    arguments = ("place", "--config", path, "--user", "ann", "--group", "dev", "--queue", "root.a")
+    last = licorne(*arguments).out.splitlines()[-1]
+    assert (last.strip() == admitted) if admitted else ("may submit" not in last)
+    key = json.loads(licorne(*arguments, "--json").out)["admitted_by"]
+    assert key == (
+        ": ".join(reversed(admitted.removeprefix("ann may submit there: ").split(" of "))) if admitted else ""
+    )
+
+
+def test_the_recovery_queue_asks_for_no_permission(licorne: Command, config: Path) -> None:
+    outcome = licorne("place", "--config", config, "--user", "ann", "--force")
+    assert outcome.out.startswith("root.@recovery@")
+    assert "may submit" not in outcome.out
+
+
 def test_an_unknown_partition_is_an_error(licorne: Command, config: Path) -> None:
     outcome = licorne("place", "--config", config, "--user", "ada", "--partition", "tpu")
     assert outcome.status == 5

@@ -19,6 +19,7 @@ from licorne.cli.statuses import Status
 from licorne.config.model import Configuration, PartitionConfig
 from licorne.core.inputs.admission import identity
 from licorne.core.placement.placer import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep, is_forced
+from licorne.core.placement.rules import RECOVERY_PATH
 from licorne.core.placement.static_tree import StaticTree
 
 Texts = Annotated[tuple[str, ...], Parameter(negative="")]
@@ -26,12 +27,16 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 
 class Answer(msgspec.Struct):
-    """The output of `--json`: the queue or None, the reason if there is none, and the result of each rule."""
+    """The output of `--json`: the queue or None, the reason if there is none, and the result of each rule.
+
+    `admitted_by`: the access control list that lets the user submit there, such as `root: submitacl`; "" if none is asked.
+    """
 
     queue: str | None
     create: bool
     reason: str
     rules: tuple[RuleStep, ...]
+    admitted_by: str
 
 
 def place(
@@ -79,12 +84,16 @@ def place(
     if force:
         tags[FORCE_TAG] = "true"
     answer = ask(chosen, user, group, queue, tags)
+    queue_, key = _admitted_by(chosen, answer, user, group)
     if json:
-        print_json(Answer(answer.queue, answer.create, answer.reason, answer.steps))
+        admitted = f"{queue_}: {key}" if key else ""
+        print_json(Answer(answer.queue, answer.create, answer.reason, answer.steps, admitted))
     else:
         print(_verdict(answer))
         for step in answer.steps:
             print(f"  {step}")
+        if key:
+            print(f"  {user} may submit there: {key} of {queue_}")
     return Status.DONE if answer.queue is not None else Status.NO
 
 
@@ -96,6 +105,16 @@ def ask(partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: s
         return Placement(None, False, fault, ())
     request = PlacementRequest("", queue, user, groups, tags, forced)
     return Placer.first(partition.placement_rules).place(request, StaticTree(partition))
+
+
+def _admitted_by(partition: PartitionConfig, answer: Placement, user: str, groups: tuple[str, ...]) -> tuple[str, str]:
+    """Return the queue and the key of the access control list that lets the user in; "" where none is asked."""
+    if answer.queue is None or answer.queue == RECOVERY_PATH:
+        return "", ""
+    return StaticTree(partition).nearest(answer.queue).admitted_by(*identity(user, groups, forced=False)[:2]) or (
+        "",
+        "",
+    )
 
 
 def _verdict(answer: Placement) -> str:

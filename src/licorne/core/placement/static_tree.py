@@ -34,14 +34,19 @@ class StaticQueue:
 
     def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
         """Return whether the lists of this queue or of one above let the user in; the recovery queue lets nobody in."""
+        return self.admitted_by(user, groups) is not None
+
+    def admitted_by(self, user: str, groups: Sequence[str]) -> tuple[str, str] | None:
+        """Return the first list that lets the user in, from this queue up: the queue's path, `submitacl` or `adminacl`."""
         if self.path == RECOVERY_PATH:
-            return False
+            return None
         queue: StaticQueue | None = self
         while queue is not None:
-            if queue.submit_acl.allows(user, groups) or queue.admin_acl.allows(user, groups):
-                return True
+            for key, acl in (("submitacl", queue.submit_acl), ("adminacl", queue.admin_acl)):
+                if acl.allows(user, groups):
+                    return queue.path, key
             queue = queue.parent
-        return False
+        return None
 
 
 class StaticTree:
@@ -59,6 +64,12 @@ class StaticTree:
     def find(self, path: str) -> StaticQueue | None:
         """Return the queue with this full path, in lower case, or None."""
         return self._queues.get(path)
+
+    def nearest(self, path: str) -> StaticQueue:
+        """Return the queue with this full path, or else the nearest above it that is configured."""
+        while path not in self._queues:
+            path = path.rpartition(".")[0]
+        return self._queues[path]
 
 
 def _queue(config: QueueConfig, parent: StaticQueue | None) -> StaticQueue:
