@@ -3,19 +3,21 @@
 The library needs three packages; the command line, the client and the service need others, which the extras of the same
 names install (`pyproject.toml`). Such a part checks its extra when it is imported, before it imports any of these
 packages, so that the error says what to install rather than which module of a stranger is missing. The extra `data` is for
-Parquet, and is checked when such a file is to be written.
+Parquet, and is checked when such a file is to be written; `mcp` is for `licorne mcp`.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
+_CLI = ("cyclopts", "rich")
 _WEB = ("h11", "prometheus_client", "starlette", "structlog", "uvicorn")
 MODULES: dict[str, tuple[str, ...]] = {
-    "cli": ("cyclopts", "rich"),
+    "cli": _CLI,
     "client": ("grpc",),
     "data": ("polars",),
     "kube": ("aiohttp", "lightkube", *_WEB),
+    "mcp": ("mcp", *_CLI),
     "service": ("grpc", "grpc_health", "grpc_reflection", *_WEB),
     "web": _WEB,
 }

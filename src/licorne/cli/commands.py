@@ -83,6 +83,13 @@ _add(
 )
 _add(
     app,
+    "mcp",
+    "mcp:mcp",
+    "Serve `why`, `shares`, `check` and `place` to a chat assistant (MCP).",
+    epilogue("it failed", Status.PACKAGES, done="its input has ended"),
+)
+_add(
+    app,
     "generate",
     "generate:generate",
     "Make a workload file from a seed.",
