@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import msgspec
 import pytest
@@ -49,6 +50,23 @@ def test_a_copy_that_is_ended_is_told() -> None:
 
     with pytest.raises(CopyError, match="SIGKILL"):
         on_a_copy(work, str)
+
+
+def test_a_copy_ends_with_the_wait_for_its_answer() -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    begun = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            on_a_copy(lambda: time.sleep(60), type(None))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begun < 30
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 def test_no_process_is_left() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from licorne.answers import Home, changes, proposals, read_dump, restore, trials
 from licorne.answers.proposals import Proposal, propose
 from licorne.answers.trials import Outcome, Wanted
 
+DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500
 """All amounts are multiples of this."""
 
@@ -99,6 +102,13 @@ def _not_the_least(most: int, _: Callable[[int], bool]) -> int:
 
 def _never_tried(*_: object) -> Outcome:
     return Outcome("cpu-0")
+
+
+def test_a_search_ends_when_the_process_that_asked_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(restore(read_dump(DUMP.read_bytes())))
+    assert propose(home, Wanted("default", "index", "index-0")).complete
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert not propose(home, Wanted("default", "index", "index-0")).complete
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,14 @@ def on_a_copy(work: Callable[[], T], kind: type[T]) -> T:
         _work(work, reading, writing)
     gc.unfreeze()
     os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        answer = pipe.read()
-    _, status = os.waitpid(child, 0)
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            answer = pipe.read()
+    except BaseException:
+        os.kill(child, signal.SIGKILL)  # nobody waits for its answer any more
+        raise
+    finally:
+        _, status = os.waitpid(child, 0)
     if not answer:
         code = os.waitstatus_to_exitcode(status)
         raise CopyError(f"the copy was ended ({signal.Signals(-code).name if code < 0 else code})")

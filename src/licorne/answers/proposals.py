@@ -7,6 +7,7 @@ take first. Then it looks for less: each part is left out, and each number lower
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import comb
@@ -82,7 +83,12 @@ def propose(home: Home, wanted: Wanted, *, more: Callable[[], bool] = lambda: Tr
     Raises:
         CopyError: a trial could not be made.
     """
-    return on_a_copy(lambda: _Search(home, wanted, more).run(), Proposals)
+    asking = os.getpid()
+
+    def wanted_still() -> bool:
+        return more() and os.getppid() == asking  # where the process that asked has ended, nobody waits for the answer
+
+    return on_a_copy(lambda: _Search(home, wanted, wanted_still).run(), Proposals)
 
 
 class _Search:
