@@ -52,6 +52,8 @@ def lint_cluster(
 
 
 class _Partition:
+    """A partition of a configuration beside that of a cluster."""
+
     def __init__(self, partition: RawPartition, root: RawQueue, cluster: Cluster, notes: Notes) -> None:
         self.rules = partition.placementrules or []
         self.root = root
@@ -89,7 +91,7 @@ class _Partition:
                     alone.add(name)
                     message = (
                         f"{spoken(name, amount)} {name} are guaranteed, and all nodes together have {self._has(name)}, "
-                        f"so the guarantee cannot be met; promise no more than there is, or add nodes"
+                        "so the guarantee cannot be met; promise no more than there is, or add nodes"
                     )
                     self._warn_amount("cluster-guarantees", queue.resources, "guaranteed", name, message)
         for name, amount in _promised(self.root).items():
@@ -202,7 +204,9 @@ def _promised(queue: RawQueue) -> Counter[str]:
 
 
 def _amounts(resources: RawResources | None, key: str) -> dict[str, int]:
-    return {} if resources is None else _parsed(getattr(resources, key))
+    """Return a max or guarantee; one of zeros alone counts as not set (docs/spec/config.md, section 4.1)."""
+    amounts = {} if resources is None else _parsed(getattr(resources, key))
+    return amounts if any(amounts.values()) else {}
 
 
 def _parsed(amounts: ResourceMap | None) -> dict[str, int]:
