@@ -141,13 +141,25 @@ def _name(setting: Setting) -> str:
     return setting.option.replace("-", "_")
 
 
+_WORDS = {
+    "path": "FILE",
+    "number": "NUMBER",
+    "seconds": "SECONDS",
+    "list": "ADDRESS",
+    "name=path": "NAME=FILE",
+    "level": "LEVEL",
+}
+"""What help shows for a value of each type; where one of some words is wanted, WORD. Lists are of addresses here."""
+
+
 def _parameters() -> Iterator[inspect.Parameter]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     for one in SETTINGS:
         if not one.option:
             continue
         many = one.kind in (kinds.LIST, kinds.NAMED_FILES)
-        typed: Any = tuple[str, ...] if many else bool | None if one.kind is kinds.FLAG else str | None
+        word: Any = type(_WORDS.get(one.kind.name, "WORD"), (str,), {})  # help shows the name of the class
+        typed: Any = tuple[word, ...] if many else bool | None if one.kind is kinds.FLAG else word | None
         told = one.what + (" May be repeated." if many else "")
         if one.default and one.kind is not kinds.FLAG:
             told += f" [default: {one.default}]"
