@@ -110,3 +110,16 @@ def test_the_dashboard_is_what_its_list_of_panels_makes() -> None:
     assert (
         subprocess.run([sys.executable, str(ROOT / "tools" / "dashboard.py"), "--check"], check=False).returncode == 0
     )
+
+
+def test_the_service_monitor_finds_the_service_of_the_manifests() -> None:
+    yaml = YAML(typ="safe", pure=True)
+    monitor = yaml.load((MONITORING / "servicemonitor.yaml").read_text(encoding="utf-8"))
+    manifests = ROOT / "deploy" / "kubernetes"
+    service = yaml.load((manifests / "service.yaml").read_text(encoding="utf-8"))
+    namespace = yaml.load((manifests / "kustomization.yaml").read_text(encoding="utf-8"))["namespace"]
+    assert monitor["metadata"]["namespace"] == namespace
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+    assert busy().request("GET", endpoint["path"]).status_code == 200
