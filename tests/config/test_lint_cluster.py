@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.config import Cluster, Pod, examine
+from licorne.config import Pod, RunningPartition, examine
 
-CLUSTER = Cluster(
+CLUSTER = RunningPartition(
     capacity={"vcore": 10_000, "memory": 64 << 30},
     pods=(
         Pod("pod a/small", "root.a", "ann", {"vcore": 1_000}),
@@ -92,26 +92,26 @@ ROWS = [
 
 @pytest.mark.parametrize(("text", "expected"), ROWS)
 def test_warnings_beside_a_cluster(text: str, expected: str) -> None:
-    report, configuration = examine(text, clusters={"default": CLUSTER})
+    report, configuration = examine(text, running={"default": CLUSTER})
     assert configuration is not None, report.faults
     assert [f"{each.rule} {each.place}" for each in report.warnings] == [expected] * bool(expected)
 
 
 def test_a_partition_that_the_cluster_lacks_is_left_alone() -> None:
-    report, _ = examine(configuration("{name: a}"), clusters={"gpu": CLUSTER})
+    report, _ = examine(configuration("{name: a}"), running={"gpu": CLUSTER})
     assert report.warnings == ()
 
 
 def test_a_faulty_configuration_is_not_looked_at() -> None:
     report, configuration_ = examine(
-        configuration("{name: a, resources: {max: {vcore: x}}}"), clusters={"default": CLUSTER}
+        configuration("{name: a, resources: {max: {vcore: x}}}"), running={"default": CLUSTER}
     )
     assert (len(report.faults), report.warnings, configuration_) == (1, (), None)
 
 
 def test_messages_name_value_and_remedy() -> None:
     text = configuration(a("resources: {max: {vcore: 3500m}}"))
-    [warning] = examine(text, clusters={"default": CLUSTER})[0].warnings
+    [warning] = examine(text, running={"default": CLUSTER})[0].warnings
     assert warning.message == (
         "pod a/large takes 4 vcore, more than the max of 3500m, so it cannot be placed here; raise the max, or make the "
         "pod smaller"

@@ -12,7 +12,7 @@
     proposals       the smallest changes with which an ask would run, each proved by a trial
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
-    beside          what a configuration is checked against: nodes, pods, applications
+    partitions      what `config check --with` compares a configuration with: capacity, pods, applications
     process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
     why             why an ask, an application, or everything that waits does so
 
@@ -21,8 +21,8 @@ A question is asked of a copy, so no answer changes the scheduler that decides.
 
 from __future__ import annotations
 
-from licorne.answers.beside import clusters
 from licorne.answers.dump import Dump, DumpError, read_dump
+from licorne.answers.partitions import running_partitions
 from licorne.answers.restore import Note, Restored, UnknownNameError, restore
 from licorne.answers.shares import shares
 from licorne.answers.source import SourceError, fetch
@@ -37,10 +37,10 @@ __all__ = [
     "Restored",
     "SourceError",
     "UnknownNameError",
-    "clusters",
     "fetch",
     "read_dump",
     "restore",
+    "running_partitions",
     "shares",
     "why",
 ]

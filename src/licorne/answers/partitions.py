@@ -1,4 +1,4 @@
-"""What a configuration is checked against beside a cluster: its nodes, its pods, and the queues of its applications."""
+"""The capacity, pods and applications of a restored scheduler, with which `licorne config check --with` compares a configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from licorne.answers.pods import pod_name
-from licorne.config import Cluster, Pod
+from licorne.config import Pod, RunningPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
 
-def clusters(restored: Restored) -> dict[str, Cluster]:
-    """Return the partitions of a restored scheduler, by name."""
+def running_partitions(restored: Restored) -> dict[str, RunningPartition]:
+    """Return the partitions of a restored scheduler by name, as configurations are compared with them."""
     return {
-        partition.name: Cluster(
+        partition.name: RunningPartition(
             partition.tree.root.max_resource() or {},
             tuple(_pods(partition)),
             dict(Counter(app.queue.path for app in partition.applications.values())),
@@ -35,4 +35,4 @@ def _pods(partition: Partition) -> Iterator[Pod]:
             yield Pod(named, app.queue.path, app.user, dict(item.shape.resource))
 
 
-__all__ = ["clusters"]
+__all__ = ["running_partitions"]

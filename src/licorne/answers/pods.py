@@ -12,7 +12,7 @@ POD_NAMESPACE: Final = constants.DOMAIN_K8S + constants.GROUP_META + constants.K
 
 
 def pod_names(item: Ask) -> tuple[str, ...]:
-    """Return the names by which people may ask for the pod: NAME and NAMESPACE/NAME; none if no pod is known."""
+    """Return the names of the pod that an ask or allocation stands for: NAME and NAMESPACE/NAME; none if it is not known."""
     tags = item.tags or {}
     name = tags.get(POD_NAME, "")
     return (name, f"{tags.get(POD_NAMESPACE, '')}/{name}") if name else ()
@@ -20,7 +20,8 @@ def pod_names(item: Ask) -> tuple[str, ...]:
 
 def pod_name(item: Ask) -> str:
     """Return NAMESPACE/NAME of the pod; empty if no pod is known."""
-    return pod_names(item)[-1] if pod_names(item) else ""
+    names = pod_names(item)
+    return names[-1] if names else ""
 
 
 __all__ = ["POD_NAME", "POD_NAMESPACE", "pod_name", "pod_names"]

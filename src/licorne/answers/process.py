@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -34,26 +34,44 @@ async def ask(dump: AsyncIterator[bytes], question: Question) -> bytes:
         UnansweredError: nothing has the name that is asked for, or the dump cannot be restored.
         TimeoutError: there was no answer in time.
     """
+    command = ["licorne.answers", msgspec.json.encode(question).decode()]
+    status, answer, said = await run_module(command, dump, question.limit_s + ENDING_S)
+    if status:
+        raise UnansweredError(said or f"the process that answers ended with {status}")
+    return answer
+
+
+async def run_module(command: Sequence[str], pieces: AsyncIterator[bytes], limit_s: float) -> tuple[int, bytes, str]:
+    """Run a module of Python, with its arguments, in a process of its own, which is killed if the wait for it ends.
+
+    Args:
+        command: the name of the module, and the arguments.
+        pieces: the standard input, written piece by piece.
+        limit_s: how long the process may take, in seconds.
+
+    Returns:
+        Exit status, standard output, and standard error as text.
+
+    Raises:
+        TimeoutError: the process took longer.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "licorne.answers",
-        msgspec.json.encode(question).decode(),
+        *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(question.limit_s + ENDING_S):
-            (answer, said), _ = await asyncio.gather(_read(process), _write(process, dump))
+        async with asyncio.timeout(limit_s):
+            (out, said), _ = await asyncio.gather(_read(process), _write(process, pieces))
             status = await process.wait()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    if status:
-        raise UnansweredError(said.decode(errors="replace").strip() or f"the process that answers ended with {status}")
-    return answer
+    return status, out, said.decode(errors="replace").strip()
 
 
 async def _read(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
@@ -75,4 +93,4 @@ async def _write(process: asyncio.subprocess.Process, dump: AsyncIterator[bytes]
         stream.close()
 
 
-__all__ = ["Question", "UnansweredError", "ask"]
+__all__ = ["Question", "UnansweredError", "ask", "run_module"]

@@ -54,18 +54,18 @@ def check(
     json
         Print faults and warnings as a JSON object.
     """
-    clusters = None
+    running = None
     if beside:
-        from licorne.answers import clusters as clusters_of  # noqa: PLC0415  # loads the scheduler, which checking does not need
+        from licorne.answers import running_partitions  # noqa: PLC0415  # loads the scheduler, which checking does not need
         from licorne.cli.sources import read_state  # noqa: PLC0415
 
-        clusters = clusters_of(read_state(beside, token_file, tls_ca))
+        running = running_partitions(read_state(beside, token_file, tls_ca))
     checked: list[Report] = []
     unread = False
     for path in map(Path, files_):
         try:
             for file in files([path]):
-                for label, report in reports(file, clusters):
+                for label, report in reports(file, running):
                     checked.append(report)
                     if not json:
                         _show(label, report, strict=strict)

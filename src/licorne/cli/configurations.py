@@ -7,9 +7,9 @@ from pathlib import Path
 
 from licorne.cli.common import STDIN, CommandError, read_text
 from licorne.cli.statuses import Status
-from licorne.config import Cluster, ConfigError, Configuration, Report, examine
+from licorne.config import ConfigError, Configuration, Report, RunningPartition, examine
 from licorne.config.manifest import POLICY_GROUP, Entry, Source, queue_source, queue_sources, queues_key, settings_in
-from licorne.config.problems import Problem
+from licorne.config.problems import Notes, Spot
 from licorne.core.base.setting_table import NO_EFFECT, OWN, TABLE
 
 WHAT = "a queue configuration"
@@ -34,10 +34,10 @@ def files(paths: Iterable[Path]) -> Iterator[Path]:
         yield from found
 
 
-def reports(path: Path, clusters: Mapping[str, Cluster] | None = None) -> Iterator[tuple[str, Report]]:
-    """Yield the label and the report of each queue configuration in a file; first of the settings beside it that say nothing.
+def reports(path: Path, running: Mapping[str, RunningPartition] | None = None) -> Iterator[tuple[str, Report]]:
+    """Yield a label and a report for each queue configuration in a file, and before them one for settings without effect.
 
-    `clusters`: partitions that run, by name, beside which the configurations are looked at.
+    `running`: the partitions of a cluster by name, with which the configurations are compared.
 
     Raises:
         CommandError: the file cannot be read.
@@ -45,39 +45,41 @@ def reports(path: Path, clusters: Mapping[str, Cluster] | None = None) -> Iterat
     text, name = read_text(path, WHAT), name_of(path)
     try:
         settings = settings_in(text, name)
-        sources = queue_sources(text, name)
+        sources = [Source(name, text)] if settings is None else queue_sources(settings, name)
     except ConfigError as error:
         yield name, Report(error.problems)
         return
-    if settings is not None and (warnings := tuple(_of_settings(settings))):
-        yield name, Report(warnings=warnings)
+    if settings is not None and (report := _of_settings(settings, name)).warnings:
+        yield name, report
     for source in sources:
-        yield source.label, examine(source.text, file=source.label, clusters=clusters)[0]
+        yield source.label, examine(source.text, file=source.label, running=running)[0]
 
 
-def _of_settings(settings: dict[str, Entry]) -> Iterator[Problem]:
-    """Yield a warning for each setting that says nothing. Keys of licorne's own are left to the commands that read them."""
+def _of_settings(settings: dict[str, Entry], file: str) -> Report:
+    """Return a warning for each setting without effect: an unknown name, a bad value, a configuration that is not read.
+
+    Settings of licorne alone (`licorne.*`) are left to the commands that read them.
+    """
+    notes = Notes(file)
+    notes.place = str
     key = queues_key(settings)
     for entry in settings.values():
         setting = TABLE.find(entry.key)
+        spot = Spot(int(entry.origin.rpartition(":")[2]), 1, entry.key[:100], entry.text)
         if entry.key.endswith(".yaml"):
             if key not in settings:
                 group = entry.key.removesuffix(".yaml")
                 message = f"is read only if {POLICY_GROUP} is {group}; the key of the queue configuration is {key}"
-                yield _warning(entry, "configmap-key", message)
+                notes.warn("configmap-key", spot, message)
         elif setting is None:
             if not entry.key.startswith(OWN):
-                yield _warning(entry, "setting-unknown", TABLE.unknown(entry.key).partition(": ")[2])
+                notes.warn("setting-unknown", spot, TABLE.unknown(entry.key).partition(": ")[2])
         elif entry.text and setting.kind.read(entry.text) is None:
             message = f"{entry.text[:80]!r}: {setting.kind.rule}"
             if setting.applies != NO_EFFECT:
                 message += f"; it means the default, {setting.default}" if setting.lenient else "; it is refused"
-            yield _warning(entry, "setting-value", message)
-
-
-def _warning(entry: Entry, rule: str, message: str) -> Problem:
-    file, _, line = entry.origin.rpartition(":")
-    return Problem(file, int(line), 1, entry.key, entry.text[:80], rule, message, place=entry.key[:100])
+            notes.warn("setting-value", spot, message)
+    return notes.report()
 
 
 def read_configuration(path: Path) -> tuple[Source, Configuration, Report]:

@@ -1,5 +1,6 @@
-"""`licorne mcp`: `licorne why`, `shares`, `config check` and `place` as tools for assistants, by the Model Context Protocol.
+"""`licorne mcp`: a server of the Model Context Protocol, with which chat assistants ask what four commands of licorne answer.
 
+Its tools are `why`, `shares`, `check` (`licorne config check`) and `place`.
 Each call of a tool runs the command with `--json` in a process of its own, so a tool answers what the command answers, and
 nothing that it does changes this process. All tools only read.
 """
@@ -8,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,6 +17,7 @@ from cyclopts import Parameter
 
 from licorne import __version__
 from licorne._extras import require
+from licorne.answers.process import run_module
 from licorne.cli.sources import DEFAULT_SOURCE
 from licorne.cli.statuses import Status
 
@@ -29,7 +30,7 @@ from mcp.types import ToolAnnotations  # noqa: E402
 LIMIT_S: Final = 60
 """Seconds for which `why` looks for changes."""
 ENDING_S: Final = 60
-"""Seconds beyond that for reading the state and for writing the answer."""
+"""Seconds that a command may take beyond `LIMIT_S`, to read the state of the scheduler and to write its answer."""
 INSTRUCTIONS: Final = """\
 Answers questions about a cluster that licorne or Apache YuniKorn schedules, from its state; nothing is changed.
 Ask `why` without a name first to see what waits, by reason. A change that `why` proposes has been tried on a copy of the
@@ -111,26 +112,23 @@ def server(source: str, token_file: Path | None = None, tls_ca: Path | None = No
 
 
 async def _answer(command: Sequence[str], text: str, done: Sequence[int]) -> dict[str, Any]:
-    """Return what a command prints with `--json`. `text`: its standard input. `done`: the statuses of an answer.
+    """Run a command of `licorne` that prints JSON, and return that.
+
+    `text`: the standard input of the command. `done`: the exit statuses with which it has answered.
 
     Raises:
         ToolError: there is no answer; the text says why.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "licorne.cli", *command,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield text.encode()
+
     try:
-        async with asyncio.timeout(LIMIT_S + ENDING_S):
-            out, said = await process.communicate(text.encode())
+        status, out, said = await run_module(["licorne.cli", *command], pieces(), LIMIT_S + ENDING_S)
     except TimeoutError:
         raise ToolError(f"there was no answer within {LIMIT_S + ENDING_S} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode not in done or not out:
-        raise ToolError(said.decode(errors="replace").strip() or f"the command ended with {process.returncode}")
+    if status not in done or not out:
+        raise ToolError(said or f"the command ended with {status}")
     found: dict[str, Any] = json.loads(out)
     return found
 

@@ -27,8 +27,9 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 
 class Answer(msgspec.Struct):
-    """The output of `--json`: the queue or None, the reason if there is none, and the result of each rule.
+    """Where an application would be placed, as `licorne place --json` prints it.
 
+    `queue`: its path, or None and then a `reason`. `create`: it would be created. `rules`: the result of each placement rule.
     `admitted_by`: the access control list that lets the user submit there, such as `root: submitacl`; "" if none is asked.
     """
 
@@ -83,38 +84,37 @@ def place(
     tags = pairs("--tag", tag)
     if force:
         tags[FORCE_TAG] = "true"
-    answer = ask(chosen, user, group, queue, tags)
-    queue_, key = _admitted_by(chosen, answer, user, group)
+    answer, admitted_by = ask(chosen, user, group, queue, tags)
     if json:
-        admitted = f"{queue_}: {key}" if key else ""
+        admitted = ": ".join(admitted_by or ())
         print_json(Answer(answer.queue, answer.create, answer.reason, answer.steps, admitted))
     else:
         print(_verdict(answer))
         for step in answer.steps:
             print(f"  {step}")
-        if key:
-            print(f"  {user} may submit there: {key} of {queue_}")
+        if admitted_by is not None:
+            path, key = admitted_by
+            print(f"  {user} may submit there: {key} of {path}")
     return Status.DONE if answer.queue is not None else Status.NO
 
 
-def ask(partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: str, tags: dict[str, str]) -> Placement:
-    """Return the placement of an application in a partition as it is configured."""
+def ask(
+    partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: str, tags: dict[str, str]
+) -> tuple[Placement, tuple[str, str] | None]:
+    """Return the placement of an application in a partition as it is configured.
+
+    With it comes the access control list that lets the user submit there, as `StaticQueue.admitted_by` names it.
+    """
     forced = is_forced(tags)
     user, groups, fault = identity(user, groups, forced=forced)
     if fault:
-        return Placement(None, False, fault, ())
+        return Placement(None, False, fault, ()), None
+    tree = StaticTree(partition)
     request = PlacementRequest("", queue, user, groups, tags, forced)
-    return Placer.first(partition.placement_rules).place(request, StaticTree(partition))
-
-
-def _admitted_by(partition: PartitionConfig, answer: Placement, user: str, groups: tuple[str, ...]) -> tuple[str, str]:
-    """Return the queue and the key of the access control list that lets the user in; "" where none is asked."""
+    answer = Placer.first(partition.placement_rules).place(request, tree)
     if answer.queue is None or answer.queue == RECOVERY_PATH:
-        return "", ""
-    return StaticTree(partition).nearest(answer.queue).admitted_by(*identity(user, groups, forced=False)[:2]) or (
-        "",
-        "",
-    )
+        return answer, None
+    return answer, tree.nearest(answer.queue).admitted_by(user, groups)
 
 
 def _verdict(answer: Placement) -> str:

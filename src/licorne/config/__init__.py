@@ -7,10 +7,10 @@ surely not meant. Nothing here reads a file or a clock.
 from __future__ import annotations
 
 from licorne.config.check import DEFAULT_CONFIGURATION, check, examine, load
-from licorne.config.lint_cluster import Cluster, Pod
+from licorne.config.lint_cluster import Pod, RunningPartition
 from licorne.config.model import Configuration
 from licorne.config.problems import ConfigError, Problem, Report
 
 __all__ = [
-    "DEFAULT_CONFIGURATION", "Cluster", "ConfigError", "Configuration", "Pod", "Problem", "Report", "check", "examine", "load",
+    "DEFAULT_CONFIGURATION", "ConfigError", "Configuration", "Pod", "Problem", "Report", "RunningPartition", "check", "examine", "load",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Final
 
 from licorne.config.build import build
 from licorne.config.lint import lint
-from licorne.config.lint_cluster import Cluster, lint_cluster
+from licorne.config.lint_cluster import RunningPartition, lint_cluster
 from licorne.config.model import Configuration
 from licorne.config.nodes import MAX_DEPTH, compose
 from licorne.config.places import named_places
@@ -59,12 +59,12 @@ def check(text: str, *, file: str = "<config>") -> Report:
 
 
 def examine(
-    text: str, *, file: str = "<config>", clusters: Mapping[str, Cluster] | None = None
+    text: str, *, file: str = "<config>", running: Mapping[str, RunningPartition] | None = None
 ) -> tuple[Report, Configuration | None]:
     """Return the problems, and the configuration or None if the text is refused. Never raises.
 
-    It reads the text once, for callers that would otherwise call both `check` and `load`. `clusters`: partitions that
-    run, by name, beside which the configuration is looked at.
+    It reads the text once, for callers that would otherwise call both `check` and `load`. `running`: the
+    partitions of a cluster by name, with which the configuration is compared.
     """
     notes = Notes(file)
     configuration: Configuration | None = None
@@ -75,8 +75,8 @@ def examine(
             if not notes.fault_count:
                 configuration = build(config, roots, quantities, text)
             lint(config, roots, notes)
-            if clusters and configuration is not None:
-                lint_cluster(config, roots, clusters, notes)
+            if running and configuration is not None:
+                lint_cluster(config, roots, running, quantities, notes)
     except RecursionError:
         _note_depth(notes)
     report = notes.report()

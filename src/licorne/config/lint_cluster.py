@@ -1,4 +1,4 @@
-"""Warnings that need a cluster beside the configuration: what its nodes, pods and applications make of it.
+"""Warnings from a comparison of a configuration with a cluster: with its nodes, its pods and its applications.
 
 They hold for the cluster as it is now. Where nodes come and go, a max above all of them may be meant.
 """
@@ -13,9 +13,10 @@ import msgspec
 
 from licorne.config.placement import FIXED
 from licorne.config.problems import Notes
-from licorne.config.quantity import parse_quantity, spoken
+from licorne.config.quantity import spoken
 from licorne.config.raw import RawConfig, RawLimit, RawPartition, RawQueue, RawResources, RawRule, ResourceMap
-from licorne.config.structure import ROOT, is_parent, partition_name
+from licorne.config.resources import Amounts, Quantities, stored, tighter
+from licorne.config.structure import ROOT, ancestors, is_parent, partition_name
 
 _RECOVERY: Final = "root.@recovery@"
 _EVERYBODY: Final = "*"
@@ -30,8 +31,8 @@ class Pod(msgspec.Struct, frozen=True):
     resources: dict[str, int]
 
 
-class Cluster(msgspec.Struct, frozen=True):
-    """A partition of a cluster, as far as a configuration is checked against it.
+class RunningPartition(msgspec.Struct, frozen=True):
+    """A partition of a cluster, as far as a configuration is compared with it.
 
     `capacity` is the sum over all nodes, in base units; `applications` counts those that run or wait, by queue.
     """
@@ -42,32 +43,44 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 def lint_cluster(
-    config: RawConfig, roots: Mapping[int, RawQueue], clusters: Mapping[str, Cluster], notes: Notes
+    config: RawConfig,
+    roots: Mapping[int, RawQueue],
+    running: Mapping[str, RunningPartition],
+    quantities: Quantities,
+    notes: Notes,
 ) -> None:
-    """Note the warnings for a configuration without faults, beside the partitions of a cluster by their names."""
+    """Note the warnings for a configuration without faults. `running`: the partitions of the cluster by name."""
     for index, partition in enumerate(config.partitions or ()):
-        cluster = clusters.get(partition_name(partition.name))
-        if cluster is not None and index in roots:
-            _Partition(partition, roots[index], cluster, notes).lint()
+        found = running.get(partition_name(partition.name))
+        if found is not None and index in roots:
+            _Comparison(partition, roots[index], found, quantities, notes).lint()
 
 
-class _Partition:
-    """A partition of a configuration beside that of a cluster."""
+class _Comparison:
+    """Compares one partition of a configuration with the partition of that name in a cluster."""
 
-    def __init__(self, partition: RawPartition, root: RawQueue, cluster: Cluster, notes: Notes) -> None:
+    def __init__(
+        self,
+        partition: RawPartition,
+        root: RawQueue,
+        running: RunningPartition,
+        quantities: Quantities,
+        notes: Notes,
+    ) -> None:
         self.rules = partition.placementrules or []
         self.root = root
-        self.capacity = cluster.capacity
-        self.applications = cluster.applications
+        self.capacity = running.capacity
+        self.applications = running.applications
+        self.quantities = quantities
         self.notes = notes
         self.queues = dict(_walk(root, ROOT))
         self.largest: dict[tuple[str, str], dict[str, tuple[int, str]]] = {}
         """By queue and resource type, and then by user, the largest amount of a pod in or below the queue, and its name."""
-        for pod in cluster.pods:
+        for pod in running.pods:
             for name, amount in pod.resources.items():
                 self._note_largest(pod.queue, name, pod.user, (amount, pod.name))
         for (path, name), by_user in list(self.largest.items()):
-            for above in _ancestors(path):
+            for above in ancestors(path):
                 for user, found in by_user.items():
                     self._note_largest(above, name, user, found)
 
@@ -86,7 +99,7 @@ class _Partition:
     def _lint_guarantees(self) -> None:
         alone: set[str] = set()
         for queue in self.queues.values():
-            for name, amount in _amounts(queue.resources, "guaranteed").items():
+            for name, amount in self.quantities.guaranteed(queue).items():
                 if amount > self.capacity.get(name, 0):
                     alone.add(name)
                     message = (
@@ -94,7 +107,7 @@ class _Partition:
                         "so the guarantee cannot be met; promise no more than there is, or add nodes"
                     )
                     self._warn_amount("cluster-guarantees", queue.resources, "guaranteed", name, message)
-        for name, amount in _promised(self.root).items():
+        for name, amount in self._promised(self.root).items():
             over = amount - self.capacity.get(name, 0)
             if over > 0 and name not in alone:
                 message = (
@@ -104,14 +117,21 @@ class _Partition:
                 )
                 self.notes.warn("cluster-guarantees", self.root.spot("queues"), message)
 
+    def _promised(self, queue: RawQueue) -> Counter[str]:
+        """Return what a queue and those below it are guaranteed: of each type its own amount or their sum, the larger."""
+        below: Counter[str] = Counter()
+        for child in queue.queues or ():
+            below += self._promised(child)
+        return below | Counter(self.quantities.guaranteed(queue))
+
     def _has(self, name: str) -> str:
         return spoken(name, self.capacity[name]) if name in self.capacity else "none"
 
     # -- maximums and limits ---------------------------------------------------------------------------------------
 
-    def _lint_queue(self, queue: RawQueue, path: str, bound: dict[str, int]) -> None:
+    def _lint_queue(self, queue: RawQueue, path: str, bound: Amounts) -> None:
         """Look at a queue and those below. `bound`: what the queues above and the nodes leave it at most."""
-        most = _amounts(queue.resources, "max")
+        most = stored(self.quantities.maximum(queue)) or {}
         if most and all(amount >= self.capacity.get(name, amount + 1) for name, amount in most.items()):
             assert queue.resources is not None
             message = f"all nodes together have no more ({self._listed(most)}), so this binds nothing; lower it, or leave it out"
@@ -124,15 +144,15 @@ class _Partition:
                     "cannot be placed here; raise the max, or make the pod smaller"
                 )
                 self._warn_amount("pod-above-max", queue.resources, "max", name, message)
-        bound = {**bound, **{name: min(amount, bound.get(name, amount)) for name, amount in most.items()}}
+        bound = tighter(bound, most)
         named = {user.text for limit in queue.limits or () for user in limit.users or ()}
         for limit in queue.limits or ():
             self._lint_limit(limit, path, named, bound)
         for child in queue.queues or ():
             self._lint_queue(child, f"{path}.{child.name.lower()}", bound)
 
-    def _lint_limit(self, limit: RawLimit, path: str, named: set[str], bound: dict[str, int]) -> None:
-        most = _parsed(limit.maxresources)
+    def _lint_limit(self, limit: RawLimit, path: str, named: set[str], bound: Amounts) -> None:
+        most = self.quantities.of(limit.maxresources)
         if most and all(amount >= bound.get(name, amount + 1) for name, amount in most.items()):
             message = "the max of the queues or all nodes together give no more, so this binds nobody; lower it, or leave it out"
             self.notes.warn("cluster-unbound", limit.spot("maxresources"), message)
@@ -164,7 +184,7 @@ class _Partition:
         for path, count in sorted(self.applications.items()):
             if path in self.queues or path == _RECOVERY:
                 continue
-            nearest = next(above for above in _ancestors(path) if above in self.queues)
+            nearest = next(above for above in ancestors(path) if above in self.queues)
             if creates and is_parent(self.queues[nearest]):
                 continue
             message = (
@@ -189,30 +209,6 @@ def _walk(queue: RawQueue, path: str) -> Iterator[tuple[str, RawQueue]]:
         yield from _walk(child, f"{path}.{child.name.lower()}")
 
 
-def _ancestors(path: str) -> Iterator[str]:
-    """Yield the queues above a queue, the nearest first."""
-    while (path := path.rpartition(".")[0]) != "":
-        yield path
-
-
-def _promised(queue: RawQueue) -> Counter[str]:
-    """Return what a queue is guaranteed: what it says itself, or those below it together, whichever is more."""
-    below: Counter[str] = Counter()
-    for child in queue.queues or ():
-        below += _promised(child)
-    return below | Counter(_amounts(queue.resources, "guaranteed"))
-
-
-def _amounts(resources: RawResources | None, key: str) -> dict[str, int]:
-    """Return a max or guarantee; one of zeros alone counts as not set (docs/spec/config.md, section 4.1)."""
-    amounts = {} if resources is None else _parsed(getattr(resources, key))
-    return amounts if any(amounts.values()) else {}
-
-
-def _parsed(amounts: ResourceMap | None) -> dict[str, int]:
-    return {name: parse_quantity(value.text, name) for name, value in (amounts or {}).items()}
-
-
 def _is_fixed(rule: RawRule) -> bool:
     return rule.name.lower() == FIXED and (rule.parent is None or _is_fixed(rule.parent))
 
@@ -224,4 +220,4 @@ def _fixed_path(rule: RawRule) -> str:
     return value if value.split(".")[0] == ROOT else f"{ROOT}.{value}"
 
 
-__all__ = ["Cluster", "Pod", "lint_cluster"]
+__all__ = ["Pod", "RunningPartition", "lint_cluster"]

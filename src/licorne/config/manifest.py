@@ -60,18 +60,15 @@ def read_entries(text: str, file: str) -> list[Entry]:
     return [] if root is None else list(_entries(_pairs(file, root), file))
 
 
-def queue_sources(text: str, file: str) -> list[Source]:
-    """Return the queue configurations in a text, which is one itself, or settings that hold one for each policy group.
+def queue_sources(settings: dict[str, Entry], file: str) -> list[Source]:
+    """Return the queue configurations among settings, one for each policy group.
 
     Raises:
-        ConfigError: the text looks like settings, and cannot be read, or holds no queue configuration.
+        ConfigError: there is none.
     """
-    found = settings_in(text, file)
-    if found is None:
-        return [Source(file, text)]
-    sources = [Source(label(key, entry.origin), entry.text) for key, entry in found.items() if key.endswith(".yaml")]
+    sources = [Source(label(key, entry.origin), entry.text) for key, entry in settings.items() if key.endswith(".yaml")]
     if not sources:
-        raise _absent(found, file)
+        raise _absent(settings, file)
     return sources
 
 
@@ -113,7 +110,7 @@ def settings_in(text: str, file: str) -> dict[str, Entry] | None:
 
 
 def queues_key(settings: dict[str, Entry]) -> str:
-    """Return the key of the queue configuration which is for everybody, by the policy group that settings name."""
+    """Return the key of the queue configuration in force: the policy group that the settings choose, and `.yaml`."""
     chosen = settings.get(POLICY_GROUP)
     return f"{chosen.text if chosen is not None and chosen.text else DEFAULT_POLICY_GROUP}.yaml"
 

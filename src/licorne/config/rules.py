@@ -86,7 +86,11 @@ _FAULTS: Final = (
 
 _WARNINGS: Final = (
     ("cluster-guarantees", "With `--with`: the guarantees are not more than all nodes have.", "licorne"),
-    ("cluster-unbound", "With `--with`: a max or limit is below what there is anyway, or binds nothing.", "licorne"),
+    (
+        "cluster-unbound",
+        "With `--with`: a max or limit is lower than what the nodes and the queues above give anyway.",
+        "licorne",
+    ),
     ("pod-above-limit", "With `--with`: no pod takes more than the limit of its user.", "licorne"),
     ("pod-above-max", "With `--with`: no pod takes more than the max of a queue that it is in.", "licorne"),
     ("queue-missing", "With `--with`: the queues of applications are configured, or a rule creates them.", "licorne"),

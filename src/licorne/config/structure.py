@@ -8,6 +8,7 @@ found must be the one that the original reports.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, get_args
 
 from licorne.config.acl import ACL, ACLError
@@ -156,6 +157,13 @@ def _check_build_queue(queue: RawQueue, quantities: Quantities, notes: Notes) ->
         quantities.of(template.resources.max)
     for child in queue.queues or ():
         _check_build_queue(child, quantities, notes)
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yield the paths of the queues above a queue, from its parent to root."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def is_parent(queue: RawQueue) -> bool:

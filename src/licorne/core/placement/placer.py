@@ -20,12 +20,13 @@ docs/spec/scheduler-interface.md, section 7.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from licorne.config.model import RuleConfig
+from licorne.config.structure import ancestors
 from licorne.core.base.rejections import naming
 from licorne.core.base.setting_kinds import parse_flag
 
@@ -231,17 +232,11 @@ def _below_root(path: str) -> bool:
 
 def _nearest(path: str, tree: QueueLookup) -> tuple[str, QueueLike | None]:
     """Return the nearest existing queue above a missing one, with its path as it is spelled in `path`."""
-    for above in _ancestors(path):
+    for above in ancestors(path):
         queue = tree.find(above.lower())
         if queue is not None:
             return above, queue
     return ROOT, None
-
-
-def _ancestors(path: str) -> Iterator[str]:
-    while "." in path:
-        path = path.rpartition(".")[0]
-        yield path
 
 
 def _accepted(

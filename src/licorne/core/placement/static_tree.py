@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from licorne.config.acl import ACL
 from licorne.config.model import PartitionConfig, QueueConfig
+from licorne.config.structure import ancestors
 
 from .rules import RECOVERY_PATH
 
@@ -37,7 +38,10 @@ class StaticQueue:
         return self.admitted_by(user, groups) is not None
 
     def admitted_by(self, user: str, groups: Sequence[str]) -> tuple[str, str] | None:
-        """Return the first list that lets the user in, from this queue up: the queue's path, `submitacl` or `adminacl`."""
+        """Return the access control list that lets the user submit: the path of its queue, and `submitacl` or `adminacl`.
+
+        The lists are asked in order from this queue to root; None if none of them lets the user in.
+        """
         if self.path == RECOVERY_PATH:
             return None
         queue: StaticQueue | None = self
@@ -67,9 +71,7 @@ class StaticTree:
 
     def nearest(self, path: str) -> StaticQueue:
         """Return the queue with this full path, or else the nearest above it that is configured."""
-        while path not in self._queues:
-            path = path.rpartition(".")[0]
-        return self._queues[path]
+        return next(self._queues[each] for each in (path, *ancestors(path)) if each in self._queues)
 
 
 def _queue(config: QueueConfig, parent: StaticQueue | None) -> StaticQueue:

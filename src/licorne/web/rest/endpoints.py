@@ -206,42 +206,30 @@ _DEBUG = (
     _get("/openapi", page.page, "This document as a page", media="text/html"),
 )
 
+
+def _question(path: str, handler: Handler, summary: str, result: Any, *more: Parameter) -> Endpoint:
+    """Return an endpoint that computes an answer about a partition, or all of them, in a process of its own."""
+    return _get(path, handler, summary, result, query=(_PARTITION, *more), statuses=(404, 503), limited=False)
+
+
+_ONE = AskAnswer | ApplicationAnswer
 _QUESTIONS = (
-    _get(
-        "/api/v1/why",
-        questions.why_all,
-        "What waits, by reason",
-        Overview,
-        query=(_PARTITION,),
-        statuses=(404, 503),
-        limited=False,
-    ),
-    _get(
+    _question("/api/v1/why", questions.why_all, "What waits, by reason", Overview),
+    _question(
         "/api/v1/why/{name}",
         questions.why,
         "Why an application, an ask or a pod waits, and the smallest changes with which it would run",
-        AskAnswer | ApplicationAnswer,
-        query=(_PARTITION, _PROVE),
-        statuses=(404, 503),
-        limited=False,
+        _ONE,
+        _PROVE,
     ),
-    _get(
-        "/api/v1/why/{namespace}/{pod}",
-        questions.why_pod,
-        "The same of a pod by its namespace and name",
-        AskAnswer | ApplicationAnswer,
-        query=(_PARTITION, _PROVE),
-        statuses=(404, 503),
-        limited=False,
+    _question(
+        "/api/v1/why/{namespace}/{pod}", questions.why_pod, "The same of a pod by its namespace and name", _ONE, _PROVE
     ),
-    _get(
+    _question(
         "/api/v1/shares",
         questions.shares,
         "Who has what of which guarantee and max, and who borrows from whom",
         Shares,
-        query=(_PARTITION,),
-        statuses=(404, 503),
-        limited=False,
     ),
     _get(
         "/why",

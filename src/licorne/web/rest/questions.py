@@ -40,7 +40,7 @@ async def why(handlers: Handlers, call: Call) -> Response:
 
 
 async def why_pod(handlers: Handlers, call: Call) -> Response:
-    """Answer why a pod waits."""
+    """Answer why a pod waits that is named by its namespace and name."""
     pod = f"{call.variables['namespace']}/{call.variables['pod']}"
     return _json(await _answered(handlers, _question(call, pod)))
 
