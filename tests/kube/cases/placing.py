@@ -408,17 +408,37 @@ def _(k: Place) -> None:
     assert len(_leaving(k)) == 0
 
 
+def _driver(k: Place) -> None:
+    """Create the first pod of the lent application, which is evicted after all others, on a node that nobody needs."""
+    k.pod("driver", app=f"{k.name}-lent", queue="root.shares.lender")
+    k.bound("driver")
+
+
+@CASES("1", "an older pod, and the first one of another application", "room is needed", "the first pod stays")
+def _(k: Place) -> None:
+    k.alone({})
+    k.node(amounts={"cpu": "4"})
+    for name, app in (("a-driver", "a"), ("a-other", "a"), ("b-driver", "b")):
+        there = {} if name == "a-driver" else {"cpu": "2", **k.there}
+        k.pod(name, app=f"{k.name}-{app}", queue="root.shares.lender", **there)
+        k.bound(name)
+    k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    k.bound("owner")
+    assert sorted(k.pods()) == ["a-driver", "b-driver", "owner"]
+
+
 @CASES("1", "two victims, of which one says allow-preemption: false", "room is needed", "the other one goes")
 def _(k: Place) -> None:
     k.alone({})
     k.node(amounts={"cpu": "4"})
+    _driver(k)
     for name, said in (("first", "true"), ("second", "false")):
         given = {"yunikorn.apache.org/allow-preemption": said}
         k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", annotations=given, **k.there)
         k.bound(name)
     k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
     k.bound("owner")
-    assert sorted(k.pods()) == ["owner", "second"]
+    assert sorted(k.pods()) == ["driver", "owner", "second"]
 
 
 @CASES(
@@ -434,12 +454,13 @@ def _(k: Place) -> None:
         "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"guarded": "yes"}}},
     }
     k.plane.create(f"/apis/policy/v1/namespaces/{k.name}/poddisruptionbudgets", budget)
+    _driver(k)
     for name, labels in (("first", {}), ("second", {"guarded": "yes"})):
         k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", labels=labels, **k.there)
         k.bound(name)
     k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
     k.bound("owner")
-    assert sorted(k.pods()) == ["owner", "second"]
+    assert sorted(k.pods()) == ["driver", "owner", "second"]
 
 
 @CASES("1", "a pod that must not preempt", "room is needed", "nobody goes")

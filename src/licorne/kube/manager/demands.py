@@ -57,11 +57,13 @@ class Demands:
                 self._manager.ask(record)
 
     def ask_of(self, record: PodRecord) -> v19.Allocation:
-        """Return the ask of a pod, with the marks that it must keep off."""
+        """Return the ask of a pod, with the marks that it must keep off, and whether it is its application's originator."""
+        ask = record.work.ask
+        if record.uid == record.application.originator:
+            ask = msgspec.structs.replace(ask, originator=True)
         marks = self.repulsion.marks_against(record.pod, self._labels_of(record.pod.metadata.namespace))
         if not marks:
-            return record.work.ask
-        ask = record.work.ask
+            return ask
         tags = {**ask.allocation_tags, TAG_NODE_CONSTRAINTS: constraints_text(record.pod, marks)}
         return msgspec.structs.replace(ask, allocation_tags=tags)
 

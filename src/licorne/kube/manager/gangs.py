@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from licorne.core.gangs.atomic import BY_QUEUE
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Gang, Note, Work, is_placeholder, keys, placeholder_ask, unix_seconds
+from licorne.kube.pods import Gang, Note, Work, keys, placeholder_ask, unix_seconds
 from licorne.kube.settings import Settings
 
 from .commands import CreatePod, Fail
@@ -43,6 +43,17 @@ class Gangs:
 
     # -- the beginning ------------------------------------------------------------------------------------------
 
+    def note_originator(self, record: PodRecord) -> None:
+        """Let a new pod be the originator of its application, if it is the first of its own, or tell which one is.
+
+        After a restart placeholders may be seen before the pod that they belong to.
+        """
+        application = record.application
+        if not record.work.ask.placeholder:
+            application.originator = application.originator or record.uid
+        elif owner := _owner(record.pod):
+            application.originator = owner
+
     def announce(self, work: Work) -> None:
         """Complete the message that makes an application known, if it is a gang."""
         if work.gang is not None and not work.gang.atomic:
@@ -61,7 +72,6 @@ class Gangs:
         if application.atomic or application.gang.atomic:
             return
         application.gang_stage = GangStage.RESERVING
-        application.originator = _owner_or_self(record.pod)
         self._due[application.id] = None
 
     def create_missing(self) -> None:
@@ -288,10 +298,6 @@ class Gangs:
         }
 
 
-def _owner_or_self(pod: Pod) -> str:
-    """Return the UID of the pod that placeholders of this pod's gang belong to."""
-    if is_placeholder(pod):
-        for owner in pod.metadata.owner_references or ():
-            if owner.kind == "Pod":
-                return owner.uid
-    return pod.metadata.uid
+def _owner(pod: Pod) -> str:
+    """Return the UID of the pod that a placeholder belongs to; "" if there is none."""
+    return next((owner.uid for owner in pod.metadata.owner_references or () if owner.kind == "Pod"), "")

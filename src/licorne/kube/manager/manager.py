@@ -320,6 +320,7 @@ class Manager:
             self.applications[application_id] = application
         record = PodRecord(pod, work, application)
         self.pods[record.uid] = application.pods[record.uid] = record
+        self.gangs.note_originator(record)
         self.budgets.pod_seen(pod)
         for note in work.notes:
             self.tell(pod, note)
@@ -404,7 +405,8 @@ class Manager:
         if not self._announce(record):
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
-        self._asks[record.uid] = msgspec.structs.replace(record.work.ask, node_id=node)
+        originator = record.uid == record.application.originator
+        self._asks[record.uid] = msgspec.structs.replace(record.work.ask, node_id=node, originator=originator)
         self.gangs.placed(record)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:

@@ -112,7 +112,10 @@ class ApplicationRecord:
         self.atomic = False
         """Whether its gang is placed without placeholders."""
         self.originator = ""
-        """The UID of the pod that the placeholders belong to."""
+        """The UID of the pod that started the application, such as a driver: the first one that is no placeholder.
+
+        Placeholders belong to it, and it is evicted after all others. "": not known.
+        """
         self.pods: dict[str, PodRecord] = {}
         self.state = ""
         """As the scheduler said last; "" while it does not know the application."""
