@@ -1,4 +1,4 @@
-"""Applications of several pods: which pod starts one."""
+"""Applications of several pods: which pod creates and starts one, and what becomes of the others when it is refused or fails."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 from kube.places import Places
 from licorne.core.queues.application import Application
-from licorne.kube.manager.commands import Evict
-from licorne.kube.objects import Pod
+from licorne.kube.manager.commands import Bind, Evict, Fail
+from licorne.kube.objects import Namespace, Pod
+from licorne.si import v19
 
 SECOND_NS = 10**9
 Y = "yunikorn.apache.org/"
@@ -114,3 +115,90 @@ def test_an_originator_is_evicted_after_all_others() -> None:
     cluster.see(*(pod(f"p{number}", app, nodeName=f"n{number}") for number, app in enumerate("aab")))
     commands = cluster.see(pod("needs", "c", "owner"))
     assert [each.name for each in commands if isinstance(each, Evict)] == ["p1"]
+
+
+# -- which pod creates an application ---------------------------------------------------------------------------------
+
+
+GATED: dict[str, Any] = {"schedulingGates": [{"name": "example.com/later"}]}
+CREATORS: dict[str, tuple[list[Pod], str]] = {
+    "the first one": ([pod("p", "a"), pod("q", "a", "other")], "root.lender"),
+    "the first one, though it waits for its gates": ([pod("p", "a", **GATED), pod("q", "a", "other")], "root.lender"),
+    "the first one, though it cannot be asked for": (
+        [pod("p", "a", cpu="lots"), pod("q", "a", "other")],
+        "root.lender",
+    ),
+    "one that runs, before one that waits for its gates": (
+        [pod("p", "a", **GATED), pod("q", "a", "other", nodeName="n0")],
+        "root.other",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CREATORS)
+def test_which_pod_says_what_the_application_is(name: str) -> None:
+    pods, queue = CREATORS[name]
+    cluster = Cluster(1)
+    cluster.see(*pods)
+    assert cluster.application("a").queue.path == queue
+
+
+def test_the_quota_of_a_namespace_is_that_of_the_moment_when_the_application_is_made() -> None:
+    cluster = Cluster(1)
+    cluster.see(pod("gated", "a", **GATED))
+    for cpus in (1, 2):
+        annotations = {Y + "namespace.quota": json.dumps({"cpu": cpus})}
+        found = msgspec.convert({"metadata": {"name": "n", "annotations": annotations}}, Namespace)
+        cluster.manager.namespace_seen(found)
+        cluster.see(pod(f"p{cpus}", "a"))
+        tags = cluster.application("a").tags
+        assert tags["namespace.resourcequota"] == '{"resources": {"vcore": {"value": 1000}}}'
+
+
+# -- pods of an application that was refused, or fails ----------------------------------------------------------------
+
+
+def failed(commands: list[Any]) -> list[tuple[str, str]]:
+    """Return names and reasons of the pods whose phase is set to Failed."""
+    return [(each.name, each.reason) for each in commands if isinstance(each, Fail)]
+
+
+def test_each_pod_of_a_refused_application_is_failed_once() -> None:
+    cluster = Cluster()
+    commands = cluster.see(*(pod(f"p{number}", "a", "none") for number in range(20)))
+    assert failed(commands) == [(f"p{number}", "ApplicationRejected") for number in range(20)]
+
+
+def test_a_pod_that_could_not_be_bound_is_failed_with_its_application() -> None:
+    cluster = Cluster(1)
+    commands = cluster.see(pod("p", "a"))
+    assert [each.name for each in commands if isinstance(each, Bind)] == ["p"]
+    cluster.manager.not_bound("p", "no bindings today")
+    state = v19.UpdatedApplication(application_id="a", state="Failing", message="ResourceReservationTimeout")
+    cluster.manager.decisions.update_application(v19.ApplicationResponse(updated=[state]))
+    assert failed(cluster.manager.commands()) == [("p", "ResourceReservationTimeout")]
+
+
+def test_a_pod_that_comes_while_its_application_fails_is_failed() -> None:
+    groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "3"}}])
+    parameters = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=1"
+    gang = {Y + "task-groups": groups, Y + "task-group-name": "g", Y + "schedulingPolicyParameters": parameters}
+    cluster = Cluster(1)
+    placeholders = (pod(f"holds-{number}", "a", cpu="3", owner="p", annotations=gang) for number in range(2))
+    cluster.see(pod("p", "a", annotations=gang), *placeholders)
+    assert cluster.application("a").state.name == "FAILING"
+    assert failed(cluster.see(pod("late", "a"))) == [("late", "ApplicationFailed")]
+
+
+# -- changes of a pod -------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_resized_while_it_is_being_bound_counts_with_what_it_takes_now() -> None:
+    cluster = Cluster(1)
+    cluster.see(pod("p", "a", cpu="1"))
+    for shown in (pod("p", "a", cpu="3"), pod("p", "a", cpu="3", nodeName="n0")):
+        cluster.see(shown)
+        node = cluster.application("a").allocations["p"].node
+        assert node is not None and node.id == "n0"
+    bound = cluster.see(pod("q", "b", cpu="2"))
+    assert [each for each in bound if isinstance(each, Bind)] == []

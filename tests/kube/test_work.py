@@ -14,6 +14,7 @@ from licorne.kube.pods import (
     Work,
     WorkSettings,
     foreign_allocation,
+    namespace_tags,
     node_info,
     placeholder_ask,
     read_pod,
@@ -158,7 +159,7 @@ def test_annotations_of_a_namespace_that_cannot_be_read(annotations: dict[str, s
 )
 def test_the_quota_of_a_namespace(annotations: dict[str, str], tags: dict[str, int] | None) -> None:
     namespace = msgspec.convert({"metadata": {"name": "ns", "annotations": annotations}}, Namespace)
-    found = work(pod(), Surroundings(namespaces={"ns": namespace})).application.tags.get("namespace.resourcequota")
+    found = namespace_tags(namespace).get("namespace.resourcequota")
     wanted = None if tags is None else {name: {"value": amount} for name, amount in tags.items()}
     assert (json.loads(found)["resources"] if found else None) == wanted
 

@@ -20,13 +20,15 @@ from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Note, Work, keys, placeholder_ask, unix_seconds
 from licorne.kube.settings import Settings
 
-from .commands import CreatePod, Fail
+from .commands import CreatePod
 from .records import ApplicationRecord, GangStage, PodRecord, Stage
 
 if TYPE_CHECKING:
     from .manager import Manager
 
 PLACED: Final = (Stage.ASSUMED, Stage.BOUND, Stage.HOMELESS)
+FAILED: Final = "ApplicationFailed"
+"""The reason of a pod that is failed with its application, where that does not fail because its time is over."""
 TIMEOUT_REASON: Final = "ResourceReservationTimeout"
 TIMEOUT_MESSAGE: Final = "Scheduling has timed out due to insufficient resources"
 DEFAULT_TIMEOUT_S: Final = 900
@@ -194,11 +196,9 @@ class Gangs:
             self._manager.yunikorn_events.failed(application, message)
             application.gang_stage = GangStage.NONE
             for record in application.pods.values():
-                if record.stage in (Stage.HELD, Stage.ASKED) and not record.work.ask.placeholder:
-                    record.stage = Stage.REFUSED
-                    meta = record.pod.metadata
-                    reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if timed_out else ("ApplicationFailed", message)
-                    self._manager.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, text))
+                if record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND) and not record.work.ask.placeholder:
+                    reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if timed_out else (FAILED, message)
+                    self._manager.fail(record, reason, text)
 
     def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:
         originator = application.pods.get(application.originator)

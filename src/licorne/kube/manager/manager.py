@@ -26,6 +26,7 @@ from licorne.kube.pods import (
     foreign_allocation,
     is_managed,
     is_over,
+    namespace_tags,
     node_info,
     read_pod,
     unread_annotations,
@@ -38,7 +39,7 @@ from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .demands import Demands
 from .diagnostics import cache
-from .gangs import Gangs
+from .gangs import FAILED, Gangs
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
 from .waiting import Waiting
 from .yunikorn_events import YuniKornEvents
@@ -74,7 +75,7 @@ class Manager:
         self.rm_id = rm_id
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
-        self.around = Surroundings(self.namespaces, self.classes, settings or WorkSettings())
+        self.around = Surroundings(self.classes, settings or WorkSettings())
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, PodRecord] = {}
         self.foreign: dict[str, ForeignRecord] = {}
@@ -340,11 +341,16 @@ class Manager:
             return True
         self.flush()
         application.state = "New"
-        self.gangs.announce(record.work)
-        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[record.work.application]))
+        first = _creator(record)
+        self.gangs.announce(first.work)
+        request = first.work.application
+        namespace = self.namespaces.get(first.pod.metadata.namespace)
+        if namespace is not None:
+            request = msgspec.structs.replace(request, tags=request.tags | namespace_tags(namespace))
+        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[request]))
         if application.state in UNKNOWN:
             return False
-        self.gangs.begin(application, record)
+        self.gangs.begin(application, first)
         return True
 
     def _hold_or_ask(self, record: PodRecord) -> None:
@@ -425,7 +431,7 @@ class Manager:
             record.stage = Stage.BOUND
             if grown:
                 self._report(record)
-        elif node and grown and record.stage is Stage.BOUND:
+        elif grown and record.stage in (Stage.ASSUMED, Stage.BOUND):
             self._report(record)
         elif not node and record.stage in (Stage.HELD, Stage.ASKED):
             self._waiting_changed(record, was != work)
@@ -500,11 +506,11 @@ class Manager:
 
     # -- what the scheduler says --------------------------------------------------------------------------------
 
-    def reject(self, record: PodRecord, reason: str) -> None:
-        """Fail a pod whose application was refused."""
+    def fail(self, record: PodRecord, reason: str, message: str) -> None:
+        """Have a pod without a node failed, because its application was refused, or fails."""
         record.stage = Stage.REFUSED
         meta = record.pod.metadata
-        self.decided.append(Fail(meta.namespace, meta.name, meta.uid, "ApplicationRejected", reason))
+        self.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, message))
 
     def remove_placeholder(self, record: PodRecord, why: str) -> None:
         """Have a placeholder deleted that is of no use any more."""
@@ -568,6 +574,8 @@ class Decisions(ResourceManagerCallback):
             if record is not None and record.application.state in UNKNOWN:
                 record.stage = Stage.HELD  # its application ended just before; both begin anew
                 manager.ended(record.application)
+            elif record is not None and record.application.state == "Failing":
+                manager.fail(record, FAILED, refused.reason)
             elif record is not None:
                 record.stage = Stage.REFUSED
                 manager.tell(record.pod, Note("TaskRejected", "TaskRejected", refused.reason))
@@ -582,14 +590,26 @@ class Decisions(ResourceManagerCallback):
             if application is not None:
                 application.state = "Rejected"
                 for record in application.pods.values():
-                    if not record.pod.spec.node_name:
-                        manager.reject(record, refused.reason)
+                    if not record.pod.spec.node_name and record.stage is not Stage.REFUSED:
+                        manager.fail(record, "ApplicationRejected", refused.reason)
         for updated in response.updated:
             application = manager.applications.get(updated.application_id)
             if application is not None:
                 application.state = updated.state
                 manager.gangs.state_changed(application, updated.message)
                 manager.ended(application)
+
+
+def _creator(record: PodRecord) -> PodRecord:
+    """Return the pod whose keys say what an application is that must be made known for this one.
+
+    It is the first that is there and may still run, even if that one must wait itself; for a pod that has a node it is
+    this pod, because the scheduler then keeps the application whatever its queue.
+    """
+    if record.node:
+        return record
+    held = (one for one in record.application.pods.values() if one.stage is Stage.HELD)
+    return next(one for one in held if one is record or not one.pod.metadata.deletion_timestamp)
 
 
 def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:

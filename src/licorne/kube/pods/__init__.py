@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .constraints import allowed_names, constraints_text, host_ports
 from .foreign import foreign_allocation
-from .namespaces import unread_annotations
+from .namespaces import namespace_tags, unread_annotations
 from .nodes import node_info, read_allocatable
 from .resources import read_resources
 from .work import (
@@ -42,6 +42,7 @@ __all__ = [
     "is_managed",
     "is_over",
     "is_placeholder",
+    "namespace_tags",
     "node_info",
     "placeholder_ask",
     "read_allocatable",

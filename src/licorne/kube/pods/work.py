@@ -1,6 +1,6 @@
 """What a pod that licorne schedules means to the scheduler: its application, and its ask.
 
-Pure: the same pod, namespace and priority class give the same answer. What is wrong with a pod is part of the answer,
+Pure: the same pod and priority class give the same answer. What is wrong with a pod is part of the answer,
 so that a pod of strange content never stops the others. Rules: docs/spec/k8shim.md, sections 1 to 3.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 
 from licorne.config.kubernetes import QuantityError
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups
-from licorne.kube.objects import Namespace, Pod, PriorityClass
+from licorne.kube.objects import Pod, PriorityClass
 from licorne.si import v19
 from licorne.si.constants import (
     DEFAULT_PARTITION,
@@ -29,7 +29,6 @@ from licorne.si.constants import (
 
 from . import keys
 from .constraints import constraints_text, required_node
-from .namespaces import namespace_tags
 from .resources import PODS, read_resources, takes_the_same
 from .unsupported import why_later
 
@@ -66,9 +65,8 @@ class WorkSettings(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What else the meaning of a pod depends on; each map is read, never changed."""
+    """What else the meaning of a pod depends on; the map is read, never changed."""
 
-    namespaces: Mapping[str, Namespace] = {}
     classes: Mapping[str, PriorityClass] = {}
     settings: WorkSettings = WorkSettings()
 
@@ -90,7 +88,8 @@ class Gang(msgspec.Struct, frozen=True):
 class Work(msgspec.Struct, frozen=True):
     """What a pod asks for.
 
-    - `application`: the application as this pod describes it; the first pod of an application counts.
+    - `application`: the application as this pod describes it, without the tags that it gets from its namespace; the
+      first pod of an application counts.
     - `ask`: what the pod needs, without a node.
     - `gates`: the scheduling gates that must be removed first.
     - `later`: why the pod must wait although it could be asked for, because a part of it is not supported; else "".
@@ -159,7 +158,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         preemption_policy=_preemption_policy(pod, around.classes, notes),
     )
     return Work(
-        application=_application(pod, application_id, gang, around, notes),
+        application=_application(pod, application_id, gang, notes),
         ask=ask,
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates or ()),
         later=why_later(pod),
@@ -240,9 +239,7 @@ def _label(pod: Pod, key: str) -> str:
     return (pod.metadata.annotations or {}).get(key, "")
 
 
-def _application(
-    pod: Pod, application_id: str, gang: Gang | None, around: Surroundings, notes: list[Note]
-) -> v19.AddApplicationRequest:
+def _application(pod: Pod, application_id: str, gang: Gang | None, notes: list[Note]) -> v19.AddApplicationRequest:
     meta = pod.metadata
     sources = ((True, keys.QUEUE), (False, keys.QUEUE), (True, keys.OLD_QUEUE))
     tags = {
@@ -252,9 +249,6 @@ def _application(
     }
     if pod.spec.image_pull_secrets:
         tags[keys.TAG_IMAGE_PULL_SECRETS] = ",".join(secret.name for secret in pod.spec.image_pull_secrets)
-    namespace = around.namespaces.get(meta.namespace)
-    if namespace is not None:
-        tags |= namespace_tags(namespace)
     request = v19.AddApplicationRequest(
         application_id=application_id,
         queue_name=_first(pod, "queue", sources, notes),
