@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, Termination
 from licorne.sim.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain
@@ -11,7 +13,7 @@ from licorne.sim.model import ResourceManager
 SECOND_NS = 10**9
 
 
-def manager(**policy: bool) -> ResourceManager:
+def manager(**policy: Any) -> ResourceManager:
     """An application with two pods on a node: `short` ends after 5 s, `long` does not."""
     made = ResourceManager(grace_ns=2 * SECOND_NS, **policy)
     for line in (Node(id="n", res={"vcore": 9}), App(id="a"), ask("short", duration_s=5), ask("long")):

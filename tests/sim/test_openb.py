@@ -16,7 +16,6 @@ from licorne.sim.openb import (
     GPU,
     GPU_MODEL,
     NODES,
-    NOT_MODELLED,
     Pod,
     is_openb,
     peak_share,
@@ -74,7 +73,7 @@ def test_the_tables_become_nodes_applications_and_asks(folder: Path) -> None:
         ("p0", "root.ls", "LS"),
         ("p2", "root.burstable", "Burstable"),
     ]
-    assert NOT_MODELLED in workload.notes
+    assert workload.devices == GPU
 
 
 def test_gpu_models_are_node_constraints(folder: Path) -> None:
@@ -111,6 +110,16 @@ def test_a_folder_or_a_pod_list_is_meant_as_the_trace(folder: Path) -> None:
         (DEFAULT_PODS, None, f"{DEFAULT_PODS}: no such file; give the trace's folder or one of its pod lists"),
         (DEFAULT_PODS, POD_TABLE.replace(",512,", ",half,"), f"{DEFAULT_PODS}:2: memory_mib: 'half' is not a whole"),
         (DEFAULT_PODS, POD_TABLE.replace("10,110,20", "10,15,20"), f"{DEFAULT_PODS}:2: deletion_time: is before"),
+        (
+            DEFAULT_PODS,
+            POD_TABLE.replace(",2,1000,", ",2,500,"),
+            f"{DEFAULT_PODS}:4: gpu_milli: a pod has a share of one",
+        ),
+        (
+            DEFAULT_PODS,
+            POD_TABLE.replace(",1,460,", ",1,1460,"),
+            f"{DEFAULT_PODS}:3: gpu_milli: a pod has a share of one",
+        ),
         (DEFAULT_PODS, POD_HEAD + "p0,1000\n", f"{DEFAULT_PODS}:2: memory_mib: is missing: the row is too short"),
         (DEFAULT_PODS, POD_TABLE.replace("p0,", ","), f"{DEFAULT_PODS}:2: name: is empty"),
     ],

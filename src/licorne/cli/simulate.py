@@ -14,7 +14,7 @@ from licorne.cli.common import CommandError, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
-from licorne.sim.lines import to_ns
+from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.openb import is_openb
 from licorne.sim.pods import PodRecord
@@ -43,6 +43,7 @@ def simulate(
     to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
+    device_policy: DevicePolicy | None = None,
     setting: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
@@ -78,6 +79,9 @@ def simulate(
     load
         Trace only. Squeeze the arrivals until the peak demand of the scarcest resource is this share of the cluster;
         without it, 0.9. A load that the trace cannot reach once is reached with the trace several times in a row.
+    device_policy
+        Which device of a node a share is placed on, where the workload has devices: the one with the least left that
+        suffices, the one with the most left, or the first that suffices; without it, what the workload says.
     setting
         A setting of the scheduler, as KEY=VALUE; may be given several times.
     grace
@@ -101,6 +105,10 @@ def simulate(
         workload.grace_s = grace
     if resubmit is not None:
         workload.resubmit = resubmit
+    if device_policy is not None:
+        if not workload.devices:
+            raise CommandError(f"{input}: this workload has no devices, so --device-policy is not for it")
+        workload.device_policy = device_policy
     writing = _row_observers(pods, series, every or INTERVAL_S)
     with _refusals(), progress_bar("simulating") as progress, writing as observers:
         result = run(

@@ -11,9 +11,9 @@
 Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `openb`
 turns the trace of a real cluster into the same lines, and `reading` chooses between the two; `generate`, `contended` and
 `week` make lines from a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `simulation`
-connects it to a scheduler, `runner` is the clock. `measure`, `pods`, `times` and `series` are the observations, `report` the
-result; `row_files` writes observations as files, `script` the trace that is compared with recordings. The package
-`licorne.measure` times the core alone.
+connects it to a scheduler, `runner` is the clock, `devices` the book of the nodes' devices, such as GPUs. `measure`, `pods`,
+`times` and `series` are the observations, `report` the result; `row_files` writes observations as files, `script` the trace
+that is compared with recordings. The package `licorne.measure` times the core alone.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

@@ -12,7 +12,7 @@ numbers and flat maps, so it cannot be part of a cycle).
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -25,6 +25,8 @@ Seconds = Annotated[int, msgspec.Meta(ge=0, le=9_000_000_000)] | Annotated[float
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 // 1_000_000)]
 Resources = dict[str, Integer64]
 
+DevicePolicy = Literal["least-left", "most-left", "first"]
+"""Which device a share of one is placed on (`licorne.sim.devices`)."""
 STYLES = ("", "Soft", "Hard")
 """What a gang does when its placeholders time out; empty: the scheduler's default, which is Soft."""
 
@@ -46,7 +48,8 @@ class Meta(Line, tag="meta"):
     """The first line: name of the workload, version of the format, allocations expected at the end (0: unknown).
 
     Evictions in a timed file: an evicted pod ends after `grace_s` seconds, and if `resubmit` is true it is then created
-    again, with its full duration.
+    again, with its full duration. `devices`: the resource type that counts devices in thousandths, and `device_policy`: which
+    of them a share of one is placed on (`licorne.sim.devices`).
     """
 
     name: str = ""
@@ -54,6 +57,8 @@ class Meta(Line, tag="meta"):
     version: int = 1
     grace_s: Seconds = 1
     resubmit: bool = True
+    devices: str = ""
+    device_policy: DevicePolicy = "least-left"
 
 
 class Config(Line, tag="config"):

@@ -23,6 +23,7 @@ from licorne.si import messages
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import Termination
 from licorne.sim import lines
+from licorne.sim.devices import Devices
 from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import convert
 
@@ -77,9 +78,18 @@ class ResourceManager:
     `pods` are all asks by key, also those that gangs keep back, until they have ended or are not wanted any more; `keys_of` are
     the keys of each application. `running` are allocations by UUID, or by key where there are no UUIDs, until the scheduler
     releases them; an evicted one is in `going` instead, until its end. `records`, if given, is told what becomes of pods.
+    `devices`, if given, are those of the nodes, for a model that follows its pods.
     """
 
-    def __init__(self, *, grace_ns: int, follows: bool = True, resubmits: bool = True, replaces: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        grace_ns: int,
+        follows: bool = True,
+        resubmits: bool = True,
+        replaces: bool = False,
+        devices: Devices | None = None,
+    ) -> None:
         self.nodes: dict[str, lines.Node] = {}
         self.foreign: dict[str, lines.Foreign] = {}
         self.applications: dict[str, Application] = {}
@@ -94,6 +104,7 @@ class ResourceManager:
         self.follows = follows
         self.resubmits = resubmits
         self.replaces = replaces
+        self.devices = devices
         self.records: PodRecords | None = None
         self._numbered = 0
 
@@ -127,7 +138,7 @@ class ResourceManager:
             self.forget(line.app)
         else:
             self._note_node(line)
-        return convert(line)
+        return self._message(line)
 
     def forget(self, app: str) -> bool:
         """Drop an application that has ended, and its pods; return whether there was one."""
@@ -158,12 +169,32 @@ class ResourceManager:
         }
         evicted = (run for _, _, run in self.going if run.pod.ask.app in self.applications)
         return [
-            *map(convert, self.nodes.values()),
+            *map(self._message, self.nodes.values()),
             *(convert(application.line) for application in self.applications.values()),
             *map(convert, self.foreign.values()),
-            *(convert(replace(run.pod.ask, node=run.node)) for run in (*self.running.values(), *evicted)),
-            *(convert(pod.ask) for pod in self.waiting()),
+            *(self._message(replace(run.pod.ask, node=run.node)) for run in (*self.running.values(), *evicted)),
+            *(self._message(pod.ask) for pod in self.waiting()),
         ]
+
+    def device_updates(self) -> list[messages.Input]:
+        """Return the nodes whose devices were taken or given back since the last call, with what is left on them."""
+        if self.devices is None:
+            return []
+        return [
+            self._message(lines.NodeUpdate(id=name, attrs=self.nodes[name].attrs or {}))
+            for name in self.devices.changed()
+        ]
+
+    def _message(self, line: lines.Line) -> messages.Input:
+        """Return the message of a line, with what the scheduler must know of devices."""
+        if self.devices is not None:
+            if isinstance(line, lines.Ask):
+                line = self.devices.marked(line)
+            elif isinstance(line, lines.Node | lines.NodeUpdate):
+                node = self.nodes.get(line.id)
+                attributes = line.attrs if node is None or line.attrs is not None else node.attrs
+                line = replace(line, attrs={**(attributes or {}), **self.devices.labels(line.id)})
+        return convert(line)
 
     def _note_ask(self, line: lines.Ask, now_ns: int) -> None:
         """Remember a new ask; for a known key only its resources change.
@@ -202,6 +233,8 @@ class ResourceManager:
 
     def _note_node(self, line: lines.Line) -> None:
         """Remember a line about a node, or about an allocation of another scheduler."""
+        if self.devices is not None:
+            self._note_devices(self.devices, line)
         if isinstance(line, lines.Node):
             self.nodes[line.id] = line
         elif isinstance(line, lines.Foreign):
@@ -218,6 +251,15 @@ class ResourceManager:
                 node = replace(node, drain=isinstance(line, lines.NodeDrain))
             self.nodes[line.id] = node
 
+    def _note_devices(self, devices: Devices, line: lines.Line) -> None:
+        """Remember the devices of a node that is new, changes or goes."""
+        if isinstance(line, lines.NodeRemove):
+            devices.remove(line.id)
+        elif isinstance(line, lines.Node | lines.NodeUpdate):
+            known = line.id in self.nodes
+            if line.res is not None and known == isinstance(line, lines.NodeUpdate):  # others are refused
+                devices.resize(line.id, line.res.get(devices.resource, 0))
+
     # -- what it is given ----------------------------------------------------------------------------------------
 
     def accepted(
@@ -230,14 +272,14 @@ class ResourceManager:
         placeholders = self.gangs.accepted(app, queue, tags) if self.follows else []
         for ask in placeholders:
             self._note_ask(ask, now_ns)
-        return list(map(convert, placeholders))
+        return list(map(self._message, placeholders))
 
     def entered(self, app: str, state: str, message: str) -> list[messages.Input]:
         """Note the new state of an application; return the asks that were kept back and are to be submitted now."""
         application = self.applications.get(app)
         if application is not None:
             application.state = state
-        return [convert(ask) for ask in self.gangs.entered(app, state, message) if ask.key in self.pods]
+        return [self._message(ask) for ask in self.gangs.entered(app, state, message) if ask.key in self.pods]
 
     def placed(self, key: str, uuid: str, node: str, now_ns: int) -> Pod | None:
         """Note an allocation; return its pod, None if it is not wanted any more."""
@@ -250,9 +292,17 @@ class ResourceManager:
             name = uuid or key
             self.running[name] = Running(pod, uuid, node, self._numbered, now_ns, pod.arrived_ns)
             self.gangs.placed(pod.ask, now_ns)
+            if self.devices is not None:
+                self._take_devices(self.devices, name, node, pod.ask)
             if pod.ask.duration_s is not None:
                 heappush(self.ends, (now_ns + lines.to_ns(pod.ask.duration_s), self._numbered, name))
         return pod
+
+    def _take_devices(self, devices: Devices, name: str, node: str, ask: lines.Ask) -> None:
+        """Take the devices of a new allocation; one that was reported, not decided, may find too few of them."""
+        amount = ask.res.get(devices.resource, 0)
+        if amount and not devices.take(name, node, amount):
+            self.counts["without devices"] += 1
 
     # -- what it is told to stop, and what it confirms -------------------------------------------------------------
 
@@ -268,6 +318,7 @@ class ResourceManager:
                 return self._gone(run, now_ns)
             heappush(self.going, (now_ns + self.grace_ns, run.number, run))
             return []
+        self._give_back_devices(run)
         wanted = self._drop_ended(run)
         if termination in CONFIRMED:
             if not run.pod.ask.ph:
@@ -311,12 +362,17 @@ class ResourceManager:
 
     def _gone(self, run: Running, now_ns: int) -> list[messages.Input]:
         """Confirm that an evicted pod has ended, and create it again unless the pod was released meanwhile."""
+        self._give_back_devices(run)
         confirmed = _release(run, Termination.PREEMPTED_BY_SCHEDULER)
         again = self._drop_ended(run) and self.resubmits
         asks = self._again(run, now_ns) if again else []
         if not asks and self.records is not None:
             self.records.ended(run, now_ns, "evicted")
         return [confirmed, *asks]
+
+    def _give_back_devices(self, run: Running) -> None:
+        if self.devices is not None:
+            self.devices.give_back(run.uuid or run.pod.ask.key)
 
     def _again(self, run: Running, now_ns: int) -> list[messages.Input]:
         """Create a pod again, as its controller would do; a placeholder is not."""
@@ -330,7 +386,7 @@ class ResourceManager:
         if self.records is not None:
             self.records.created_again(run, line.key, now_ns)
         self._note_ask(line, now_ns)
-        return [convert(line)]
+        return [self._message(line)]
 
 
 def _release(run: Running, termination: Termination) -> messages.Release:

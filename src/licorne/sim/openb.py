@@ -13,8 +13,7 @@ which tests nothing, so there are three ways to read them:
 
 Every pod is an application of its own, because the trace does not say which pods belong together; the queue is that of
 its QoS class (`root.ls`), and the user has the name of the class. GPU models are node constraints
-(docs/spec/scheduler-interface.md, section 9). GPUs count as thousandths per node: that a pod's share must come from one
-device, or its whole GPUs from several, is not modelled, and the result says so.
+(docs/spec/scheduler-interface.md, section 9). A GPU is a device (`licorne.sim.devices`): a pod has a share of one, or whole ones.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import msgspec
 
+from licorne.sim.devices import WHOLE
 from licorne.sim.lines import App, Ask, Line, Node
 from licorne.sim.measure import NANOSECONDS
 from licorne.sim.workload import Mode, Workload, WorkloadError
@@ -39,7 +39,6 @@ LOAD = 0.9
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
 """The node label with the model of its GPUs."""
 CONSTRAINTS_TAG = "licorne/node-constraints"
-NOT_MODELLED = "GPUs count as thousandths per node: which device a share comes from is not modelled"
 _MIB = 1 << 20
 _GRID = 30
 _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -81,7 +80,7 @@ def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload
     pods_file = path / DEFAULT_PODS if path.is_dir() else path
     pods = sorted(_read_pods(pods_file), key=lambda pod: pod.created_s)
     nodes = _read_nodes(pods_file.parent / NODES)
-    notes = [NOT_MODELLED, "each pod is an application of its own, in the queue of its QoS class, as in root.ls"]
+    notes = ["each pod is an application of its own, in the queue of its QoS class, as in root.ls"]
     arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
     if how == "load":
         capacity = _total(node.res for node in nodes)
@@ -105,6 +104,7 @@ def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload
         config=default_config(pod.qos for pod in pods),
         lines=lines,
         notes=notes,
+        devices=GPU,
     )
 
 
@@ -219,7 +219,7 @@ def _read_nodes(path: Path) -> list[Node]:
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
         devices = row.count("gpu")
         if devices:
-            resource[GPU] = devices * 1000
+            resource[GPU] = devices * WHOLE
         name = row.text("sn")
         attributes = {"si/hostname": name}
         if row.values["model"]:
@@ -232,9 +232,13 @@ def _read_pods(path: Path) -> list[Pod]:
     pods: list[Pod] = []
     for row in _rows(path, _POD_COLUMNS, "give the trace's folder or one of its pod lists"):
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
-        milli = row.count("num_gpu") * row.count("gpu_milli")
-        if milli:
-            resource[GPU] = milli
+        devices, milli = row.count("num_gpu"), row.count("gpu_milli")
+        if milli > WHOLE or (devices > 1 and milli != WHOLE):
+            raise row.fault(
+                "gpu_milli", f"a pod has a share of one GPU, or whole ones: not {milli} of each of {devices}"
+            )
+        if devices * milli:
+            resource[GPU] = devices * milli
         created_s = row.count("creation_time")
         started_s = row.count("scheduled_time") if row.values["scheduled_time"] else created_s
         duration_s = row.count("deletion_time") - started_s

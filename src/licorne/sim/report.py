@@ -173,6 +173,10 @@ def _window(simulation: Simulation) -> tuple[int, int]:
 def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
     if workload.mode is not Mode.TIMED:
         yield "time stands still: nothing waits and nothing ends"
+    if workload.devices:
+        yield f"devices of {workload.devices}: a share comes from one device, chosen by {workload.device_policy}"
+    if simulation.counts["without devices"]:
+        yield f"{simulation.counts['without devices']} reported allocation(s) have no devices: too little was left on their node"
     refused = simulation.counts["reloads refused"]
     if refused:
         yield f"{refused} changed configuration(s) were refused, and the one before stayed"
@@ -191,7 +195,7 @@ def _reasons(simulation: Simulation) -> list[ReasonCount]:
         examples.setdefault(text, key)
         places.setdefault(text, simulation.refusals.place_of(reason))
     gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
-    for key, text in waiting(simulation.partition):
+    for key, text in waiting(simulation.partition, simulation.model.devices):
         pod = simulation.model.pods.get(key)
         if pod is not None and pod.ask.ph:
             gangs.setdefault(pod.ask.app, text)

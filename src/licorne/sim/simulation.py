@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from licorne import ConfigurationError, SchedulerAPI
 from licorne.si import messages, v19
 from licorne.sim import lines
+from licorne.sim.devices import devices_of
 from licorne.sim.evictions import EvictionCosts, cause
 from licorne.sim.model import ResourceManager, Running
 from licorne.sim.observer import Observer, overriding
@@ -52,7 +53,10 @@ class Simulation:
         """
         self.api = SchedulerAPI(settings=dict(defaults or {}), on_output=self._on_output)
         self.model = ResourceManager(
-            grace_ns=lines.to_ns(workload.grace_s), follows=follows, resubmits=workload.resubmit
+            grace_ns=lines.to_ns(workload.grace_s),
+            follows=follows,
+            resubmits=workload.resubmit,
+            devices=devices_of(workload),
         )
         self.counts = self.model.counts
         self.workload = workload
@@ -126,10 +130,13 @@ class Simulation:
 
     def decide(self, limit: int | None = None) -> int:
         """Let the scheduler decide until nothing more is possible, or up to a limit; return the number of allocations made."""
-        made = self.api.schedule(now_ns=self.now_ns, limit=limit)
+        one_by_one = self.model.devices is not None  # which devices are left is reported after each decision
+        step = 1 if one_by_one else limit
+        made = last = self.api.schedule(now_ns=self.now_ns, limit=step)
         # A confirmed release frees room that the next decision may be waiting for.
-        while self._take(deciding=True):
-            made += self.api.schedule(now_ns=self.now_ns, limit=limit)
+        while self._take(deciding=True) or (one_by_one and last):
+            last = self.api.schedule(now_ns=self.now_ns, limit=step)
+            made += last
         return made
 
     def end_due(self) -> int:
@@ -166,6 +173,7 @@ class Simulation:
                     answers += self._released(output)
                 else:
                     answers += self._other(output)
+            answers += self.model.device_updates()
             if answers:
                 confirmed = True
                 self.api.submit(RM_ID, answers, now_ns=self.now_ns)

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 import msgspec
 
-from licorne.sim.lines import STYLES, App, Ask, Config, Line, Meta, Run, Version1, Version2, to_ns
+from licorne.sim.lines import STYLES, App, Ask, Config, DevicePolicy, Line, Meta, Run, Version1, Version2, to_ns
 
 Progress = Callable[[int, int], None]
 """Called from time to time with (done, total)."""
@@ -61,7 +61,8 @@ class Workload(msgspec.Struct, kw_only=True):
 
     `config` is None if the file has none; then the scheduler's built-in configuration applies. `notes` are sentences for
     readers of the result, such as what the workload does not model. `grace_s` and `resubmit` are the meta line's settings
-    for evictions. `file` is the name of the file that it was read from, `numbers` are the line numbers of its `lines` there,
+    for evictions. `devices` is the resource type that counts devices in thousandths, empty if there are none, and
+    `device_policy` says which of them a share is placed on (`licorne.sim.devices`). `file` is the name of the file that it was read from, `numbers` are the line numbers of its `lines` there,
     `config_place` is the place of `config` and `extra`, as `FILE:LINE`; all three are empty without a file.
     """
 
@@ -74,6 +75,8 @@ class Workload(msgspec.Struct, kw_only=True):
     notes: list[str] = []
     grace_s: float = 1
     resubmit: bool = True
+    devices: str = ""
+    device_policy: DevicePolicy = "least-left"
     file: str = ""
     numbers: Sequence[int] = ()
     config_place: str = ""
@@ -243,6 +246,8 @@ class _Reader:
             self.meta = line
             if line.version == 1 and (line.grace_s != 1 or not line.resubmit):
                 raise self.fault(number, "grace_s" if line.resubmit else "resubmit", 'needs "version":2 in meta')
+            if line.version == 1 and line.devices:
+                raise self.fault(number, "devices", 'needs "version":2 in meta')
             if line.version == 1:
                 self.decode = self.version_1.decode
             return
@@ -311,6 +316,8 @@ class _Reader:
             lines=lines,
             grace_s=self.meta.grace_s,
             resubmit=self.meta.resubmit,
+            devices=self.meta.devices,
+            device_policy=self.meta.device_policy,
             file=self.file,
             numbers=numbers,
             config_place=f"{self.file}:{self.config_number}" if self.config is not None else "",
