@@ -54,6 +54,44 @@ def test_a_value_that_cannot_be_used_is_refused_by_name(key: str, text: str) -> 
         read_configuration(maps(configs={key: text}))
 
 
+NONE = ["null", "~", "---", "# nothing", "{}", "partitions: []", "partitions: [{name: other, queues: [{name: root}]}]"]
+"""Queue configurations that the scheduler accepts, and that would take all nodes and pods from a cluster."""
+
+
+@pytest.mark.parametrize("queues", NONE)
+def test_queues_without_the_partition_of_the_cluster_are_refused_and_no_pod_goes(queues: str) -> None:
+    async def play() -> None:
+        world = schedules.World(4)
+        world.add_pod()
+        _, task = schedules.start(world)
+        await asyncio.sleep(5.0)
+        assert len(world.bound) == 1
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        world.server.put("configmaps", msgspec.structs.replace(known, data={"queues.yaml": queues}))
+        await asyncio.sleep(1.0)
+        (event,) = (one for one in world.server.events if one["reason"] == "ConfigurationRefused")
+        assert "no partition 'default'" in event["note"]
+        world.add_pod()
+        await asyncio.sleep(60.0)
+        assert len(world.bound) == len(world.server.pods()) == 2
+        await schedules.stop(task)
+
+    run(play())
+
+
+@pytest.mark.parametrize("queues", NONE)
+def test_licorne_does_not_start_without_the_partition_of_the_cluster(queues: str) -> None:
+    async def play() -> None:
+        world = schedules.World(4)
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        world.server.put("configmaps", msgspec.structs.replace(known, data={"queues.yaml": queues}))
+        _, task = schedules.start(world)
+        with pytest.raises(ConfigurationError, match="no partition 'default'"):
+            await asyncio.wait_for(task, 30.0)
+
+    run(play())
+
+
 CHANGES: list[tuple[dict[str, str], dict[str, str], list[str]]] = [
     ({}, {"service.clusterId": "x"}, ["service.clusterId"]),
     ({"service.clusterId": "x"}, {}, ["service.clusterId"]),

@@ -50,6 +50,7 @@ def work(given: Pod, around: Surroundings | None = None) -> Work:
         ({"applicationId": "b", "spark-app-selector": "s"}, {}, "b"),
         ({"spark-app-selector": "s"}, {}, "s"),
         ({"applicationId": "x-uniqueautogen"}, {}, "x-u-1"),
+        ({}, {Y + "app-id": "x" * 80 + "-uniqueautogen"}, "x" * 26 + "-u-1"),
         ({}, {}, "yunikorn-ns-autogen"),
     ],
 )

@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from licorne.config.check import load
 from licorne.config.manifest import OVERLAID, read_entries
 from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import SettingsError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods import WorkSettings
 from licorne.kube.settings import Settings, read_settings
+from licorne.si.constants import DEFAULT_PARTITION
+from licorne.si.partitions import short_partition
 
 
 class ConfigurationError(Exception):
@@ -70,3 +73,21 @@ def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") ->
     except SettingsError as error:
         raise ConfigurationError(str(error)) from None
     return Configuration(texts.get(f"{policy_group or settings.policy_group}.yaml", ""), given, origins, settings)
+
+
+def check_partition(queues: str, rm_id: str) -> None:
+    """Refuse a queue configuration without the partition that all nodes and pods of a cluster belong to.
+
+    The scheduler accepts it, and would give up all of them. An empty text stands for the built-in configuration.
+
+    Raises:
+        ConfigurationError: the configuration cannot be read, or lacks the partition.
+    """
+    if not queues:
+        return
+    try:
+        found = load(queues)
+    except ConfigError as error:
+        raise ConfigurationError(str(error)) from None
+    if all(short_partition(each.name, rm_id) != DEFAULT_PARTITION for each in found.partitions):
+        raise ConfigurationError(f"the queue configuration has no partition {DEFAULT_PARTITION!r}")

@@ -28,7 +28,7 @@ from licorne.daemon.security import Security
 from licorne.kube.api import Kind
 from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient
-from licorne.kube.configmaps import Configuration, ConfigurationError, read_configuration
+from licorne.kube.configmaps import Configuration, ConfigurationError, check_partition, read_configuration
 from licorne.kube.manager import Manager, pods_by_age
 from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
@@ -266,6 +266,7 @@ class Runner:
             config=self.settings.queues or configuration.queues,
             extra_config=configuration.texts,
         )
+        check_partition(request.config, request.rm_id)
         try:
             self.api.register_resource_manager(request, manager.decisions)
         except RegistrationError as error:
@@ -445,13 +446,15 @@ class Runner:
         self.changed()
 
     def _reload(self, configuration: Configuration) -> None:
-        """Give the scheduler another configuration; raises QueuesError if it is refused."""
+        """Give the scheduler another configuration; raises ConfigurationError or QueuesError if it is refused."""
         assert self.manager is not None
+        queues = self.settings.queues or configuration.queues
+        check_partition(queues, self.manager.rm_id)
         self.api.update_configuration(
             v19.UpdateConfigurationRequest(
                 rm_id=self.manager.rm_id,
                 policy_group=configuration.settings.policy_group,
-                config=self.settings.queues or configuration.queues,
+                config=queues,
                 extra_config=configuration.texts,
             )
         )

@@ -34,7 +34,8 @@ from .unsupported import why_later
 
 ID_MAX: Final = 63
 """Characters of an application's id that is made here, as a label may have."""
-GENERATED_NAMESPACE_MAX: Final = 26
+UNIQUE_BEGIN_MAX: Final = 26
+"""Characters before the UID in the id of an application of one pod."""
 PRIORITY_MIN, PRIORITY_MAX = -(2**31), 2**31 - 1
 ATOMIC: Final = "atomic"
 SHOWN_MAX: Final = 60
@@ -216,11 +217,16 @@ def _application_id(pod: Pod, settings: WorkSettings, notes: list[Note]) -> str:
     found = _first(pod, "app-id", sources, notes)
     if found:
         if found.endswith(keys.UNIQUE_SUFFIX):
-            return f"{found.removesuffix(keys.UNIQUE_SUFFIX)}-{meta.uid}"[:ID_MAX]
+            return _unique_id(found.removesuffix(keys.UNIQUE_SUFFIX), pod)
         return found
     if settings.generate_unique_app_id:
-        return f"{meta.namespace[:GENERATED_NAMESPACE_MAX]}-{meta.uid}"[:ID_MAX]
+        return _unique_id(meta.namespace, pod)
     return f"yunikorn-{meta.namespace}-autogen"[:ID_MAX]
+
+
+def _unique_id(begin: str, pod: Pod) -> str:
+    """Return an id for this pod alone. What it begins with is cut, because the UID must be whole."""
+    return f"{begin[:UNIQUE_BEGIN_MAX]}-{pod.metadata.uid}"[:ID_MAX]
 
 
 def _passed_over(pod: Pod, key: str, why: str, notes: list[Note]) -> None:
