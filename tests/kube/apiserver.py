@@ -306,6 +306,8 @@ class FakeClient:
         self._count("create")
         await self.server.trouble_before()
         if path.endswith("/events"):
+            if any(one["metadata"]["name"] == body["metadata"]["name"] for one in self.server.events):
+                raise ApiError(409, "AlreadyExists", "there is one already")
             self.server.events.append(body)
         else:
             meta = body["metadata"]
@@ -315,6 +317,16 @@ class FakeClient:
             made.metadata.uid = f"uid-{self.server.version}-{meta['name']}"
             made.status.phase = "Pending"
             self.server.put("pods", made)
+        await self.server.trouble_after()
+
+    async def patch(self, path: str, body: dict[str, Any]) -> None:
+        """Change fields of an event."""
+        self._count("patch")
+        await self.server.trouble_before()
+        found = [one for one in self.server.events if one["metadata"]["name"] == path.rpartition("/")[2]]
+        if not found:
+            raise ApiError(404, "NotFound", "there is none")
+        found[0].update(body)
         await self.server.trouble_after()
 
 

@@ -50,6 +50,8 @@ class Event(NamedTuple):
     reason: str
     action: str
     note: str
+    times: int
+    """How often it has come to be."""
 
 
 class Place:
@@ -271,6 +273,7 @@ class Place:
                 item.get("reason", ""),
                 item.get("action", ""),
                 item.get("note", ""),
+                item.get("series", {}).get("count", 1),
             )
             for item in items
         ]

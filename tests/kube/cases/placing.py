@@ -196,6 +196,7 @@ def _(k: Place) -> None:
     (event, *_) = k.events("PodBindFailure")
     assert (event.type, event.action) == ("Warning", "PodBindFailure")
     assert "no bindings today" in event.note
+    comes(lambda: any(each.times > 1 for each in k.events("PodBindFailure", event.name)), told=k.told)
     k.plane.delete(policies.replace("policies", "policybindings") + f"/{k.name}")
     k.bound(event.name)
 

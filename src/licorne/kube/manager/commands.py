@@ -58,7 +58,7 @@ class CreatePod(msgspec.Struct, frozen=True):
 
 
 class PostEvent(msgspec.Struct, frozen=True, gc=False):
-    """Post an event about an object; what is repeated or too many is left out."""
+    """Post an event about an object. One that says the same as one before raises its count; too many are left out."""
 
     kind: str
     namespace: str

@@ -25,9 +25,9 @@ AT_ONCE: Final = 8
 TOLD_MAX: Final = 5000
 """Conditions and events that wait to be written at most."""
 REPEAT_S: Final = 600.0
-"""Seconds until an event is posted again that says the same about the same object."""
+"""Seconds until the count of an event that repeats is written again, from its second time on."""
 LATELY_MAX: Final = 10_000
-"""Events that are remembered for this; the oldest are forgotten first."""
+"""Events that are remembered for this; those that were posted first are forgotten first."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 TRIES_TO_TELL: Final = 3
 NOTE_MAX: Final = 1024
@@ -50,6 +50,23 @@ class WritingClient(Protocol):
 
     async def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object."""
+
+    async def patch(self, path: str, body: dict[str, Any]) -> None:
+        """Change fields of an object."""
+
+
+class _Series:
+    """An event that was posted: since when, how often it has come to be, and what of this has been written."""
+
+    __slots__ = ("count", "created", "first_s", "written_s")
+
+    def __init__(self, now: float) -> None:
+        self.first_s = now
+        self.count = 1
+        self.created = False
+        """Whether the API server is known to have it."""
+        self.written_s = now
+        """When it was last given to be written."""
 
 
 class Writer:
@@ -98,14 +115,14 @@ class Writer:
         self.left_out = 0
         """Conditions and events that were not written."""
         self.repeated = 0
-        """Events that were not written because an equal one was, not long ago."""
-        self._lately: dict[tuple[str, str, str], float] = {}  # when which event was posted, the oldest first
+        """Events that only raised the count of an equal one, which is written later."""
+        self._lately: dict[_Key, _Series] = {}  # in the order in which they were posted first
 
     def write(self, command: Evict | Fail | CreatePod | SetCondition | PostEvent) -> None:
-        """Have a command carried out; an event that says the same as one not long ago is left out."""
+        """Have a command carried out; an event that says the same as one before raises the count of that one."""
         if isinstance(command, Evict | Fail | CreatePod):
             self._done_first.append(command)
-        elif isinstance(command, PostEvent) and self._is_repeated(command):
+        elif isinstance(command, PostEvent) and not self._is_due(command):
             self.repeated += 1
         elif len(self._told) < TOLD_MAX:
             self._told.append(command)
@@ -133,17 +150,23 @@ class Writer:
             elif self._told:
                 await self._tell(self._told.popleft())
 
-    def _is_repeated(self, event: PostEvent) -> bool:
-        """Return whether an equal event was posted not long ago; if not, this one counts as posted."""
+    def _is_due(self, event: PostEvent) -> bool:
+        """Count an event, and return whether something of it is to be written now.
+
+        That is so for the first and the second time, and then not more often than each `REPEAT_S`.
+        """
         now = self._clock()
-        key = event.uid, event.reason, event.note
-        if self._lately.get(key, -REPEAT_S) + REPEAT_S > now >= self._lately.get(key, 0.0):
+        series = self._lately.get(_key(event))
+        if series is None:
+            if len(self._lately) >= LATELY_MAX:
+                del self._lately[next(iter(self._lately))]
+            self._lately[_key(event)] = _Series(now)
             return True
-        self._lately.pop(key, None)
-        if len(self._lately) >= LATELY_MAX:
-            del self._lately[next(iter(self._lately))]
-        self._lately[key] = now
-        return False
+        series.count += 1
+        if series.count > 2 and 0 <= now - series.written_s < REPEAT_S:
+            return False
+        series.written_s = now
+        return True
 
     # -- what must be done --------------------------------------------------------------------------------------
 
@@ -214,7 +237,7 @@ class Writer:
                         command.namespace, command.name, command.uid, {"conditions": [condition]}, command.version
                     )
                 else:
-                    await self._client.create(EVENTS.format(command.namespace or "default"), self._event(command))
+                    await self._post(command)
             except ApiError as error:
                 if not (error.status == TOO_MANY or error.status >= SERVER_ERROR):
                     break
@@ -230,8 +253,28 @@ class Writer:
         self.left_out += 1
         if isinstance(command, SetCondition):
             self._not_told(command.uid)
-        else:
-            self._lately.pop((command.uid, command.reason, command.note), None)
+        elif (series := self._lately.get(_key(command))) is not None and not series.created:
+            del self._lately[_key(command)]
+
+    async def _post(self, command: PostEvent) -> None:
+        """Create an event, or write how often it has come to be. Raises ApiError, UnansweredError."""
+        series = self._lately.get(_key(command)) or _Series(self._clock())
+        path = EVENTS.format(command.namespace or "default")
+        body = self._event(command, series)
+        if series.created:
+            try:
+                await self._client.patch(f"{path}/{body['metadata']['name']}", {"series": body["series"]})
+            except ApiError as error:
+                if error.status != NOT_FOUND:  # else the API server has forgotten it, as it does after an hour
+                    raise
+            else:
+                return
+        try:
+            await self._client.create(path, body)
+        except ApiError as error:
+            if error.status != CONFLICT:  # else it is there: an answer was lost
+                raise
+        series.created = True
 
     def _condition(self, kind: str, status: str, reason: str, message: str) -> dict[str, str]:
         return {
@@ -239,19 +282,18 @@ class Writer:
             "status": status,
             "reason": reason,
             "message": message[:NOTE_MAX],
-            "lastTransitionTime": self._time().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
 
-    def _event(self, command: PostEvent) -> dict[str, Any]:
-        """Return an event. The same note about the same object at the same moment is the same event."""
-        moment = self._time()
-        seed = f"{command.uid}/{command.reason}/{command.note}/{moment.timestamp()}"
+    def _event(self, command: PostEvent, series: _Series) -> dict[str, Any]:
+        """Return an event. Its name follows from what it says, about what, and since when; so it is created once."""
+        seed = f"{command.uid}/{command.reason}/{command.note}/{series.first_s}"
         ending = hashlib.sha256(seed.encode()).hexdigest()[:16]
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": f"{command.name}.{ending}"[-253:], "namespace": command.namespace or "default"},
-            "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "eventTime": _microseconds(series.first_s),
             "reportingController": COMPONENT,
             "reportingInstance": COMPONENT,
             "action": command.action,
@@ -260,12 +302,23 @@ class Writer:
             "note": command.note[:NOTE_MAX],
             "regarding": _reference(command.kind, command.namespace, command.name, command.uid),
         }
+        if series.count > 1:
+            body["series"] = {"count": series.count, "lastObservedTime": _microseconds(series.written_s)}
         if command.related is not None:
             body["related"] = _reference("Pod", *command.related)
         return body
 
-    def _time(self) -> datetime:
-        return datetime.fromtimestamp(self._clock(), UTC)
+
+_Key = tuple[str, str, str]
+
+
+def _key(event: PostEvent) -> _Key:
+    """Return what is equal of events that say the same about the same object."""
+    return event.uid, event.reason, event.note
+
+
+def _microseconds(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _reference(kind: str, namespace: str, name: str, uid: str) -> dict[str, str]:
