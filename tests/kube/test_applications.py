@@ -10,7 +10,7 @@ import pytest
 
 from kube.places import Places
 from licorne.core.queues.application import Application
-from licorne.kube.manager.commands import Bind, Evict, Fail
+from licorne.kube.manager.commands import Bind, Evict, Fail, PostEvent
 from licorne.kube.objects import Namespace, Pod
 from licorne.si import v19
 
@@ -202,3 +202,14 @@ def test_a_pod_that_is_resized_while_it_is_being_bound_counts_with_what_it_takes
         assert node is not None and node.id == "n0"
     bound = cluster.see(pod("q", "b", cpu="2"))
     assert [each for each in bound if isinstance(each, Bind)] == []
+
+
+@pytest.mark.parametrize("cpu", ["3", "4"])
+def test_a_pod_whose_labels_name_another_application_later_stays_in_its_own(cpu: str) -> None:
+    cluster = Cluster()
+    cluster.see(pod("p", "a", cpu="3"))
+    assert not [each for each in cluster.see(pod("p", "b", cpu=cpu)) if isinstance(each, PostEvent)]
+    cluster.node("n0", allocatable={"cpu": "4"})
+    assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["p"]
+    cluster.see(pod("p", "b", cpu="2", nodeName="n0"))
+    assert cluster.application("a").allocations["p"].shape.resource["vcore"] == 2000

@@ -21,6 +21,7 @@ from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import (
     Note,
     Surroundings,
+    Work,
     WorkSettings,
     asks_the_same,
     foreign_allocation,
@@ -417,7 +418,7 @@ class Manager:
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
         known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
-        work = record.work if known else read_pod(pod, self.around)
+        work = record.work if known else _work_in(record.application, read_pod(pod, self.around))
         grown = work.ask.resource_per_alloc != record.work.ask.resource_per_alloc
         was = record.work
         self.budgets.pod_seen(pod, record.pod)
@@ -598,6 +599,17 @@ class Decisions(ResourceManagerCallback):
                 application.state = updated.state
                 manager.gangs.state_changed(application, updated.message)
                 manager.ended(application)
+
+
+def _work_in(application: ApplicationRecord, work: Work) -> Work:
+    """Return what a pod asks for, in the application that it is in: this stays the same, whatever its labels say later."""
+    if work.ask.application_id == application.id:
+        return work
+    return msgspec.structs.replace(
+        work,
+        ask=msgspec.structs.replace(work.ask, application_id=application.id),
+        application=msgspec.structs.replace(work.application, application_id=application.id),
+    )
 
 
 def _creator(record: PodRecord) -> PodRecord:
