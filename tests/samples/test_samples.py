@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -28,16 +29,35 @@ def is_run(command: str) -> bool:
     return not any(re.match(pattern, command) for pattern in NOT_RUN)
 
 
+PROGRAMS = ("openssl", "curl")
+"""Programs of the reader's machine that samples use; a page that needs one is left out where it is not installed."""
+
+
+def missing_programs(commands: list[str]) -> list[str]:
+    """Return the programs that these commands use, and that are not installed."""
+    return [name for name in PROGRAMS if any(re.match(rf"{name}\b", one) for one in commands) and not which(name)]
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_each_command_prints_what_the_document_shows(path: Path, tmp_path: Path) -> None:
+    run = [sample for sample in samples(path) if is_run(sample.command)]
+    if missing := missing_programs([sample.command for sample in run]):
+        pytest.skip(f"not installed: {', '.join(missing)}")
     with Shell(tmp_path) as shell:
-        for sample in samples(path):
-            if is_run(sample.command):
-                try:
-                    shell.check(sample)
-                except AssertionError as error:
-                    raise AssertionError(f"{path.relative_to(ROOT)}:{sample.line}: {error}") from None
+        for sample in run:
+            try:
+                shell.check(sample)
+            except AssertionError as error:
+                raise AssertionError(f"{path.relative_to(ROOT)}:{sample.line}: {error}") from None
+
+
+def test_a_page_needs_only_the_programs_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = ["openssl rand -hex 24 > token", "licorne serve --token-file openssl", "curl -s http://127.0.0.1:9080/"]
+    assert missing_programs(["licorne version"]) == []
+    monkeypatch.setenv("PATH", "")
+    assert missing_programs(commands) == ["openssl", "curl"]
+    assert missing_programs(commands[1:]) == ["curl"]
 
 
 def test_each_command_without_a_prompt_is_listed_as_not_run() -> None:

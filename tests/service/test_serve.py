@@ -210,6 +210,31 @@ def test_the_insecure_option_causes_a_warning() -> None:
         assert all(one["level"] == "warning" for one in running.events("open to everybody, as insecure was said"))
 
 
+OPEN_REST = (
+    "gRPC asks for a token and REST for none, so whoever reaches REST may read and change everything; "
+    "rest-token-file gives it tokens"
+)
+
+
+@pytest.mark.parametrize(
+    ("grpc_token", "rest_token", "warned"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_rest_without_tokens_beside_grpc_with_one_causes_a_warning(
+    grpc_token: bool, rest_token: bool, warned: bool, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-of-the-test\n")
+    token.chmod(0o600)
+    words = ["--rest", "127.0.0.1:0"]
+    words += ["--token-file", str(token)] if grpc_token else []
+    words += ["--rest-token-file", str(token)] if rest_token else []
+    with serving(*words) as running:
+        wait_for(lambda: len(running.events("listening for REST")) == 1)
+        running.end()
+        found = running.events(OPEN_REST)
+    assert [one["level"] for one in found] == (["warning"] if warned else [])
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -40,6 +40,15 @@ def read_text(path: Path, what: str) -> str:
     raise CommandError(f"{path}: {reason}", Status.FILE)
 
 
+class KeyValue(str):
+    """KEY=VALUE as it stands on the command line; help shows the name of the class."""
+
+    __slots__ = ()
+
+
+KeyValue.__name__ = "KEY=VALUE"
+
+
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     """Parse an option that is given as KEY=VALUE, any number of times; of equal keys the last one counts.
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, pairs, print_json
+from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.statuses import Status
 from licorne.config.model import Configuration, PartitionConfig
@@ -46,7 +46,7 @@ def place(
     user: str,
     group: Texts = (),
     queue: str = "",
-    tag: Texts = (),
+    tag: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
     partition: str = "default",
     force: Flag = False,
     strict: Flag = False,
@@ -65,7 +65,7 @@ def place(
     queue
         The queue that the application asks for.
     tag
-        A tag of the application, as KEY=VALUE; may be given several times.
+        A tag of the application, like namespace=dev; may be given several times.
     partition
         The partition that the application is submitted to.
     force

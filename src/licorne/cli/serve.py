@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, pairs, print_json
+from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 
 os.environ.setdefault(
     "GRPC_VERBOSITY", "NONE"
@@ -167,7 +167,7 @@ def _parameters() -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(_name(one), keyword, default=() if many else None, annotation=Annotated[typed, said])
     others: tuple[tuple[str, Any, Any, str], ...] = (
         ("settings", Path | None, None, "File, or folder, with settings: YAML, or a ConfigMap; it is watched."),
-        ("setting", tuple[str, ...], (), "KEY=VALUE: any setting, like reservation.delay=5s. May be repeated."),
+        ("setting", tuple[KeyValue, ...], (), "Any setting, like reservation.delay=5s. May be repeated."),
         ("print_config", bool, False, "Print all settings, with values and where these come from, and start nothing."),
         ("json", bool, False, "With --print-config: as JSON."),
         (

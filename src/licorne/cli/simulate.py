@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from licorne import RegistrationError, SettingsError
-from licorne.cli.common import CommandError, pairs, print_json
+from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
@@ -44,7 +44,7 @@ def simulate(
     as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
     device_policy: DevicePolicy | None = None,
-    setting: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
     grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
@@ -83,7 +83,7 @@ def simulate(
         Which device of a node a share is placed on, where the workload has devices: the one with the least left that
         suffices, the one with the most left, or the first that suffices; without it, what the workload says.
     setting
-        A setting of the scheduler, as KEY=VALUE; may be given several times.
+        A setting of the scheduler, like reservation.delay=5s; may be given several times.
     grace
         Seconds until an evicted pod is gone, in place of what the workload says; where neither says it, 1.
     resubmit
