@@ -59,7 +59,7 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
             ("simulate", "{}/text"),
             "text:1: not JSON: invalid character (byte 0); is this a workload, a file of JSON lines?",
         ),
-        (("simulate", "{}/good", "--load", "0.5"), "--as and --load are for traces"),
+        (("simulate", "{}/good", "--load", "0.5"), "--as and --load are for the openb trace"),
         (("simulate", "{}/good", "--config", "{}/none"), "none: no such file; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}"), "is a folder; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}/binary"), "is not UTF-8 text"),

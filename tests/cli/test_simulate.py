@@ -167,7 +167,7 @@ def test_pods_and_series_are_files_by_the_ending_of_their_names(licorne: Command
         (("--pods", "none/x.csv"), "licorne: none/x.csv: No such file or directory"),
         (("--every", "5"), "licorne: --every is the interval of --series, which is not given"),
         (("--from", "5", "--to", "5"), "licorne: --from 5 is not before --to 5"),
-        (("--as", "load"), "which says itself when pods arrive: --as and --load are for traces"),
+        (("--as", "load"), "says itself when pods arrive: --as and --load are for the openb trace"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

@@ -35,6 +35,13 @@ _add(
 )
 _add(
     app,
+    "reproduce",
+    "reproduce:reproduce",
+    "Make the table of a paper again, from its data.",
+    epilogue("a cell does not agree", Status.FILE, done="all cells agree"),
+)
+_add(
+    app,
     "serve",
     "serve:serve",
     "Run a scheduler for resource managers, by gRPC.",

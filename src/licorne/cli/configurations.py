@@ -82,8 +82,10 @@ def _of_settings(settings: dict[str, Entry], file: str) -> Report:
     return notes.report()
 
 
-def read_configuration(path: Path) -> tuple[Source, Configuration, Report]:
+def read_configuration(path: Path, *, simulated: bool = False) -> tuple[Source, Configuration, Report]:
     """Read the queue configuration of a file; in a ConfigMap it is that of the policy group for everybody.
+
+    `simulated`: it is for a simulation, so it may have the properties that only the simulator reads.
 
     Raises:
         CommandError: the file cannot be read, or the configuration is refused.
@@ -93,7 +95,7 @@ def read_configuration(path: Path) -> tuple[Source, Configuration, Report]:
         source = queue_source(text, name)
     except ConfigError as error:
         raise _refused(error) from None
-    report, configuration = examine(source.text, file=source.label)
+    report, configuration = examine(source.text, file=source.label, simulated=simulated)
     if configuration is None:
         raise _refused(ConfigError(report.faults))
     return source, configuration, report

@@ -14,15 +14,18 @@ from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
+from licorne.config.simulation import JobOrder
+from licorne.sim.batch import JobsAs
 from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.openb import is_openb
 from licorne.sim.pods import PodRecord
-from licorne.sim.reading import ReadAs, load_workload
+from licorne.sim.reading import BatchAs, ReadAs, load_workload
 from licorne.sim.report import Result
 from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
 from licorne.sim.series import Series, SeriesRow
+from licorne.sim.swf import is_swf
 from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -44,6 +47,9 @@ def simulate(
     as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
     device_policy: DevicePolicy | None = None,
+    jobs: JobsAs | None = None,
+    order: JobOrder | None = None,
+    backfill: Flag = False,
     setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
     grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
@@ -56,8 +62,9 @@ def simulate(
     Parameters
     ----------
     input
-        A workload in JSON lines (a name that ends in .gz: compressed), the folder of the openb trace, or one of the
-        trace's pod lists (CSV) with the node list beside it.
+        A workload in JSON lines (a name that ends in .gz: compressed), the folder of the openb trace, one of the
+        trace's pod lists (CSV) with the node list beside it, or a batch log in the Standard Workload Format (.swf,
+        .swf.gz).
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
@@ -74,14 +81,21 @@ def simulate(
     to
         Second up to which they count; without it, to the end.
     as_
-        Trace only. load: arrivals squeezed (--load), which is what happens without this option; recorded: arrivals at
+        openb only. load: arrivals squeezed (--load), which is what happens without this option; recorded: arrivals at
         the recorded times; fill: the same, and pods stay.
     load
-        Trace only. Squeeze the arrivals until the peak demand of the scarcest resource is this share of the cluster;
+        openb only. Squeeze the arrivals until the peak demand of the scarcest resource is this share of the cluster;
         without it, 0.9. A load that the trace cannot reach once is reached with the trace several times in a row.
     device_policy
         Which device of a node a share is placed on, where the workload has devices: the one with the least left that
         suffices, the one with the most left, or the first that suffices; without it, what the workload says.
+    jobs
+        Batch log only. What a job of several processors becomes: gang, pods that start together, which is what happens
+        without this option; asks, one for each processor; one, a single ask, on a machine that is one node.
+    order
+        Batch log only. Start jobs in a strict order, in which the first one blocks; without it, as the scheduler does.
+    backfill
+        Batch log only. With --order: start a later job if by its requested time it ends before the first can start.
     setting
         A setting of the scheduler, like reservation.delay=5s; may be given several times.
     grace
@@ -99,8 +113,8 @@ def simulate(
         raise CommandError(f"--from {from_:g} is not before --to {to:g}")
     _check_row_files(pods, series, every)
     settings = pairs("--setting", setting)
-    text = read_configuration(config)[0].text if config is not None else None
-    workload = _read(input, as_, load, max_asks)
+    text = read_configuration(config, simulated=True)[0].text if config is not None else None
+    workload = _read(input, as_, load, _batch(input, jobs, order, backfill=backfill), max_asks)
     if grace is not None:
         workload.grace_s = grace
     if resubmit is not None:
@@ -172,19 +186,31 @@ def _refusals() -> Iterator[None]:
         raise CommandError(str(error)) from None
 
 
-def _read(path: Path, how: ReadAs | None, load: float | None, max_asks: int) -> Workload:
+def _batch(path: Path, jobs: JobsAs | None, order: JobOrder | None, *, backfill: bool) -> BatchAs | None:
+    """Return how a batch log is read; None for any other input, which the options are not for."""
+    if backfill and order is None:
+        raise CommandError("--backfill is for jobs in a strict order: give --order too")
+    if is_swf(path):
+        return BatchAs(jobs or "gang", order or "", backfill)
+    if jobs is not None or order is not None:
+        raise CommandError(f"{path} is no batch log (.swf or .swf.gz): --jobs and --order are for those")
+    return None
+
+
+def _read(path: Path, how: ReadAs | None, load: float | None, batch: BatchAs | None, max_asks: int) -> Workload:
     if how not in (None, "load") and load is not None:
         raise CommandError("--as and --load exclude each other: recorded times and fill have no load to aim at")
     if (how is not None or load is not None) and not is_openb(path):
-        raise CommandError(f"{path} is a workload, which says itself when pods arrive: --as and --load are for traces")
+        raise CommandError(f"{path} says itself when pods arrive: --as and --load are for the openb trace")
     try:
         with progress_bar("reading") as progress:
-            return load_workload(path, read_as=how, load=load, asks_max=max_asks, progress=progress)
+            return load_workload(path, read_as=how, load=load, batch=batch, asks_max=max_asks, progress=progress)
     except WorkloadError as error:
         raise CommandError(str(error)) from None
     except FileNotFoundError:
         raise CommandError(
-            f"{path}: no such file; give a workload (JSON lines), the openb trace's folder, or one of its pod lists",
+            f"{path}: no such file; give a workload (JSON lines), the openb trace's folder or one of its pod lists, or a "
+            "batch log (.swf)",
             Status.FILE,
         ) from None
 

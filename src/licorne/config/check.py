@@ -18,6 +18,7 @@ from licorne.config.problems import ConfigError, Notes, Report, Spot
 from licorne.config.raw import RawConfig, RawQueue
 from licorne.config.reader import read
 from licorne.config.resources import Quantities
+from licorne.config.simulation import check_simulated
 from licorne.config.structure import check_config
 
 # Used where a policy group has no configuration at all (docs/spec/config.md, section 1.6).
@@ -36,15 +37,17 @@ partitions:
 _Read = tuple[RawConfig, dict[int, RawQueue], Quantities]
 
 
-def load(text: str, *, file: str = "<config>") -> Configuration:
+def load(text: str, *, file: str = "<config>", simulated: bool = False) -> Configuration:
     """Load the configuration in `text`; `file` names it in problems.
+
+    `simulated`: it is for a simulation, so it may have the properties that only the simulator reads.
 
     Raises:
         ConfigError: the text has faults; the error holds all of them, and nothing is loaded.
     """
     notes = Notes(file)
     try:
-        found = _read(text, notes)
+        found = _read(text, notes, simulated=simulated)
         if found is not None and not notes.fault_count:
             config, roots, quantities = found
             return build(config, roots, quantities, text)
@@ -59,17 +62,21 @@ def check(text: str, *, file: str = "<config>") -> Report:
 
 
 def examine(
-    text: str, *, file: str = "<config>", running: Mapping[str, RunningPartition] | None = None
+    text: str,
+    *,
+    file: str = "<config>",
+    running: Mapping[str, RunningPartition] | None = None,
+    simulated: bool = False,
 ) -> tuple[Report, Configuration | None]:
     """Return the problems, and the configuration or None if the text is refused. Never raises.
 
     It reads the text once, for callers that would otherwise call both `check` and `load`. `running`: the
-    partitions of a cluster by name, with which the configuration is compared.
+    partitions of a cluster by name, with which the configuration is compared. `simulated`: as for `load`.
     """
     notes = Notes(file)
     configuration: Configuration | None = None
     try:
-        found = _read(text, notes)
+        found = _read(text, notes, simulated=simulated)
         if found is not None:
             config, roots, quantities = found
             if not notes.fault_count:
@@ -83,7 +90,7 @@ def examine(
     return report, None if report.faults else configuration
 
 
-def _read(text: str, notes: Notes) -> _Read | None:
+def _read(text: str, notes: Notes, *, simulated: bool) -> _Read | None:
     config = read(compose(text, notes), notes)
     if config is None:
         if notes.fault_count:
@@ -91,6 +98,8 @@ def _read(text: str, notes: Notes) -> _Read | None:
         config = RawConfig.empty()  # no document at all is an empty configuration
     quantities = Quantities(notes)
     roots = check_config(config, quantities, notes)
+    for root in roots.values():
+        check_simulated(root, notes, simulated=simulated)
     notes.place = named_places(config, roots)
     return config, roots, quantities
 

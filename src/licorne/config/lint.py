@@ -18,6 +18,7 @@ from licorne.config.problems import NO_PARTITION, Notes
 from licorne.config.properties import APPLICATION_SORT_POLICY, PROPERTIES, QUOTA_PREEMPTION_DELAY, bad_properties
 from licorne.config.quantity import QuantityError, parse_quantity
 from licorne.config.raw import RawConfig, RawPartition, RawQueue, RawResources, Value
+from licorne.config.simulation import SIMULATED
 from licorne.config.structure import is_empty_template, is_parent
 
 _RECOVERY: Final = "@recovery@"
@@ -102,7 +103,7 @@ def _lint_properties(properties: dict[str, Value] | None, quota_preemption: bool
     if not properties:
         return
     for key, value in properties.items():
-        if key not in PROPERTIES:
+        if key not in PROPERTIES and key not in SIMULATED:
             close = difflib.get_close_matches(key.lower().replace("_", ".")[:80], PROPERTIES, 1, 0.75)
             meant = f"; did you mean '{close[0]}'?" if close else ""
             notes.warn("property-unknown", value.spot, f"the property '{key}' is unknown and says nothing{meant}")

@@ -82,6 +82,11 @@ _FAULTS: Final = (
     ("rule-path-not-leaf", "A `fixed` rule by itself leads to a leaf.", "placement 7.3"),
     ("node-sort-policy", "The node sorting policy is fair or binpacking, in lower case.", "config 5.7"),
     ("node-sort-weight", "A weight is a finite number, not below zero.", "config 5.7, 13.6"),
+    (
+        "property-simulation",
+        "Only a simulation has the properties `simulation.order` and `simulation.backfill`, with legal values.",
+        "licorne",
+    ),
 )
 
 _WARNINGS: Final = (

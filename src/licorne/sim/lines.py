@@ -160,6 +160,8 @@ class Ask(Line, tag="ask"):
     """An ask; with `node` an existing allocation; with a known key a change of its resources.
 
     `duration_s`: seconds from its allocation until the pod ends by itself; None: it runs until something ends it.
+    `requested_s`: the time that its user expects it to run at most, which the orders of jobs and backfill go by; None: its
+    duration. Nothing ends it after that time.
     """
 
     key: Name
@@ -173,6 +175,7 @@ class Ask(Line, tag="ask"):
     pre_other: bool = False
     node: str = ""
     duration_s: Seconds | None = None
+    requested_s: Seconds | None = None
     max: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
     timeout_ms: Milliseconds = 0
     originator: bool = False

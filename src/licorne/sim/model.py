@@ -138,7 +138,7 @@ class ResourceManager:
             self.forget(line.app)
         else:
             self._note_node(line)
-        return self._message(line)
+        return self.message(line)
 
     def forget(self, app: str) -> bool:
         """Drop an application that has ended, and its pods; return whether there was one."""
@@ -169,11 +169,11 @@ class ResourceManager:
         }
         evicted = (run for _, _, run in self.going if run.pod.ask.app in self.applications)
         return [
-            *map(self._message, self.nodes.values()),
+            *map(self.message, self.nodes.values()),
             *(convert(application.line) for application in self.applications.values()),
             *map(convert, self.foreign.values()),
-            *(self._message(replace(run.pod.ask, node=run.node)) for run in (*self.running.values(), *evicted)),
-            *(self._message(pod.ask) for pod in self.waiting()),
+            *(self.message(replace(run.pod.ask, node=run.node)) for run in (*self.running.values(), *evicted)),
+            *(self.message(pod.ask) for pod in self.waiting()),
         ]
 
     def device_updates(self) -> list[messages.Input]:
@@ -181,11 +181,11 @@ class ResourceManager:
         if self.devices is None:
             return []
         return [
-            self._message(lines.NodeUpdate(id=name, attrs=self.nodes[name].attrs or {}))
+            self.message(lines.NodeUpdate(id=name, attrs=self.nodes[name].attrs or {}))
             for name in self.devices.changed()
         ]
 
-    def _message(self, line: lines.Line) -> messages.Input:
+    def message(self, line: lines.Line) -> messages.Input:
         """Return the message of a line, with what the scheduler must know of devices."""
         if self.devices is not None:
             if isinstance(line, lines.Ask):
@@ -272,14 +272,14 @@ class ResourceManager:
         placeholders = self.gangs.accepted(app, queue, tags) if self.follows else []
         for ask in placeholders:
             self._note_ask(ask, now_ns)
-        return list(map(self._message, placeholders))
+        return list(map(self.message, placeholders))
 
     def entered(self, app: str, state: str, message: str) -> list[messages.Input]:
         """Note the new state of an application; return the asks that were kept back and are to be submitted now."""
         application = self.applications.get(app)
         if application is not None:
             application.state = state
-        return [self._message(ask) for ask in self.gangs.entered(app, state, message) if ask.key in self.pods]
+        return [self.message(ask) for ask in self.gangs.entered(app, state, message) if ask.key in self.pods]
 
     def placed(self, key: str, uuid: str, node: str, now_ns: int) -> Pod | None:
         """Note an allocation; return its pod, None if it is not wanted any more."""
@@ -334,13 +334,24 @@ class ResourceManager:
             self.records.ended(run, now_ns, "ended" if run.ended else "stopped" if wanted else "released")
         return []
 
-    def due(self, now_ns: int) -> list[messages.Input]:
-        """Return the releases of pods whose duration or grace period is over, and the asks of those created again."""
+    def due(self, now_ns: int, *, one: bool = False) -> list[messages.Input]:
+        """Return the releases of pods whose duration or grace period is over, and the asks of those created again.
+
+        `one`: of the pods whose duration is over only the one that ends first, and those of its application that follow it
+        at the same time.
+        """
         found: list[messages.Input] = []
+        first: tuple[int, str] | None = None
         while self.ends and self.ends[0][0] <= now_ns:
-            _, number, name = heappop(self.ends)
+            end_ns, number, name = self.ends[0]
             run = self.running.get(name)
-            if run is not None and run.number == number:
+            live = run is not None and run.number == number
+            if run is not None and live and one:
+                first = first or (end_ns, run.pod.ask.app)
+                if first != (end_ns, run.pod.ask.app):
+                    break
+            heappop(self.ends)
+            if run is not None and live:
                 run.ended = True
                 self.counts["ended"] += 1
                 found.append(_release(run, Termination.STOPPED_BY_RM))
@@ -386,7 +397,7 @@ class ResourceManager:
         if self.records is not None:
             self.records.created_again(run, line.key, now_ns)
         self._note_ask(line, now_ns)
-        return [self._message(line)]
+        return [self.message(line)]
 
 
 def _release(run: Running, termination: Termination) -> messages.Release:

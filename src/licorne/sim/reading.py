@@ -8,11 +8,23 @@ from typing import Any, Literal
 
 import msgspec
 
+from licorne.sim.batch import JobsAs, batch_workload
 from licorne.sim.openb import LOAD, is_openb, read_openb
+from licorne.sim.swf import is_swf, read_swf
 from licorne.sim.workload import ASKS_MAX, Progress, Workload, WorkloadError, parse_workload, read_workload
 
 ReadAs = Literal["load", "recorded", "fill"]
-"""How a trace is read (`licorne.sim.openb`)."""
+"""How the openb trace is read (`licorne.sim.openb`)."""
+
+
+class BatchAs(msgspec.Struct, frozen=True):
+    """How a batch log is read: what a job becomes, and the order of jobs ("": the scheduler's) with or without backfill."""
+
+    jobs_as: JobsAs = "gang"
+    order: str = ""
+    backfill: bool = False
+
+
 Source = Workload | Path | str | Iterable[Mapping[str, Any]]
 """A workload, the path of one or of a trace, or the lines of a workload as objects for JSON."""
 
@@ -22,13 +34,14 @@ def load_workload(
     *,
     read_as: ReadAs | None = None,
     load: float | None = None,
+    batch: BatchAs | None = None,
     asks_max: int = ASKS_MAX,
     progress: Progress | None = None,
 ) -> Workload:
-    """Read a workload file (`-`: standard input), the openb trace (its folder or one of its pod lists), or lines.
+    """Read a workload file (`-`: standard input), the openb trace (its folder or one of its pod lists), a batch log, or lines.
 
-    `read_as` and `load` are for traces: by default `load`, with a load of 0.9. A workload with more than `asks_max` asks is
-    refused. A `Workload` is returned as it is.
+    `read_as` and `load` are for openb: by default `load`, with a load of 0.9. `batch` is for logs in the Standard Workload
+    Format (.swf, .swf.gz). A workload with more than `asks_max` asks is refused. A `Workload` is returned as it is.
 
     Raises:
         WorkloadError: it is not usable, or an option is not for it; the text names file, line and field.
@@ -38,6 +51,14 @@ def load_workload(
         raise WorkloadError(f"a load is for a trace that is read as load, not as {read_as}: that has no load to aim at")
     if isinstance(source, Path | str):
         path = Path(source)
+        if is_swf(path):
+            if read_as is not None or load is not None:
+                raise WorkloadError(f"{path} is a batch log, which is read as recorded; that can be chosen for openb")
+            how = batch or BatchAs()
+            log = read_swf(path, jobs_max=asks_max)
+            return batch_workload(log, jobs_as=how.jobs_as, order=how.order, backfill=how.backfill, asks_max=asks_max)
+        if batch is not None:
+            raise WorkloadError(f"{path} is no batch log (.swf or .swf.gz): forms and orders of jobs are for those")
         if is_openb(path):
             return read_openb(path, how=read_as or "load", load=LOAD if load is None else load)
     if read_as is not None or load is not None:

@@ -7,6 +7,7 @@ a fault of it has two places: that line, and the line and column within the stri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from licorne import RegistrationError, SchedulerAPI, SettingsError
 from licorne.config import ConfigError, load
@@ -46,6 +47,7 @@ def register(
         config=config if config is not None else workload.config or "",
         extra_config={**workload.extra, **settings},
     )
+    api.cluster.read = partial(load, simulated=True)
     try:
         api.register_resource_manager(request, None, now_ns=0)
     except RegistrationError as error:
@@ -64,7 +66,7 @@ def register(
 def refused_configuration(text: str, label: str, error: Exception) -> str:
     """Return why a configuration was refused: all its faults with line and column in the text, which is named `label`."""
     try:
-        load(text, file=label)
+        load(text, file=label, simulated=True)
     except ConfigError as found:
         return str(found)
     return f"{label}: {error.__cause__ or error}"

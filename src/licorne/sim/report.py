@@ -206,6 +206,10 @@ def _reasons(simulation: Simulation) -> list[ReasonCount]:
         text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
         counts[text] += ask.max
         examples.setdefault(text, ask.key)
+    for queue, pod in simulation.jobs.held_back() if simulation.jobs is not None else ():
+        text = f"held back: another job is first in the strict order of {queue}"
+        counts[text] += 1
+        examples.setdefault(text, pod.ask.key)
     left = simulation.counts["asked"] - simulation.counts["placed"] - counts.total()
     if left > 0:
         counts["taken back before it was placed"] = left

@@ -6,6 +6,10 @@ names (`next_deadline_ns`). At each moment three things happen in this order: po
 grace period of their eviction is over; the lines of that moment are submitted; the scheduler decides. So a pod can take the
 room of one that ends at the moment of its arrival, and the result does not depend on how the file orders the two.
 
+Where a queue has a strict order of jobs (`licorne.sim.jobs`), one thing happens at a time, and the scheduler decides after
+each: the arrival of an application with its asks, or the end of a job. At equal times arrivals come first, and of jobs that
+end at the same time the one that started first (docs/spec/experiments.md, A.3).
+
 When no more lines or ends remain, only deadlines do: a back-off may let an ask through, a timeout may free room. They are
 followed until a day has passed, or ten thousand of them, without any effect.
 
@@ -224,8 +228,7 @@ class _Clock:
             if simulation.hearing_moments:
                 simulation.span(next_ns)
             simulation.now_ns = next_ns
-            ended = simulation.end_due()
-            handed_in = self._hand_in()
+            ended, handed_in = self._happen()
             made = simulation.decide()
             simulation.observe()
             self.done += ended + handed_in
@@ -234,6 +237,13 @@ class _Clock:
             steps += 1
             if self.progress is not None and steps % 64 == 0:
                 self.progress(self.done, self.total)
+
+    def _happen(self) -> tuple[int, int]:
+        """Let happen what is due; return the number of pods that ended and of lines that were submitted."""
+        if self.simulation.jobs is None:
+            return self.simulation.end_due(), self._hand_in()
+        handed_in = self._hand_in(one=True)
+        return (0, handed_in) if handed_in else (self.simulation.end_due(one=True), 0)
 
     def _own_moment(self) -> int | None:
         """Return the time of the next line to submit or the next end of a pod; None if there is neither."""
@@ -251,13 +261,18 @@ class _Clock:
         deadline_ns = self.simulation.api.next_deadline_ns()
         return deadline_ns if deadline_ns is not None and deadline_ns > self.simulation.now_ns else None
 
-    def _hand_in(self) -> int:
-        """Submit the lines of this moment; return their number."""
+    def _hand_in(self, *, one: bool = False) -> int:
+        """Submit the lines of this moment, or `one` arrival: up to the last of an application; return their number."""
         first = self.next
+        arriving = ""
         while self.next < len(self.lines):
-            at = self.lines[self.next].at
-            if at is not None and to_ns(at) > self.simulation.now_ns:
+            line = self.lines[self.next]
+            if line.at is not None and to_ns(line.at) > self.simulation.now_ns:
                 break
+            app = line.id if type(line) is App else line.app if type(line) is Ask else ""
+            if one and arriving and app != arriving:
+                break
+            arriving = app
             self.next += 1
         if self.next > first:
             self.simulation.hand_in(self.lines[first : self.next], first)

@@ -17,6 +17,7 @@ from licorne.si import messages, v19
 from licorne.sim import lines
 from licorne.sim.devices import devices_of
 from licorne.sim.evictions import EvictionCosts, cause
+from licorne.sim.jobs import SETTINGS, JobQueues, has_job_orders
 from licorne.sim.model import ResourceManager, Running
 from licorne.sim.observer import Observer, overriding
 from licorne.sim.pods import PodRecord, PodRecords
@@ -51,7 +52,9 @@ class Simulation:
         those of the workload, and these over `defaults`. `window_ns`: the part of the time, from and up to (None: the end),
         that figures over time and figures of pods are for, the latter by the arrival of the pods.
         """
-        self.api = SchedulerAPI(settings=dict(defaults or {}), on_output=self._on_output)
+        strict = has_job_orders(workload, config)
+        own = {**(SETTINGS if strict else {}), **(defaults or {})}
+        self.api = SchedulerAPI(settings=own, on_output=self._on_output)
         self.model = ResourceManager(
             grace_ns=lines.to_ns(workload.grace_s),
             follows=follows,
@@ -70,9 +73,20 @@ class Simulation:
         self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
         self._outputs: list[messages.Output] = []
         self._queue_of: dict[str, Queue] = {}
+        self.jobs = self._job_queues() if strict else None
         self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
         self.use = Use(next(iter(self.partition.tree.queues())), *window_ns)
+
+    def _job_queues(self) -> JobQueues:
+        """Return the queues whose jobs have a strict order, which fill as applications come."""
+        return JobQueues(
+            self.model,
+            self._queue_of,
+            knows=lambda app: app in self.partition.applications,
+            send=self._send,
+            decide=self._schedule,
+        )
 
     def watch(self, observers: Sequence[Observer]) -> None:
         """Let observers hear what follows; one call for all of them."""
@@ -125,11 +139,19 @@ class Simulation:
         finally:
             self._take(deciding=False)
         self.use.queues_changed(self._queue_of.values())
+        if self.jobs is not None:
+            self.jobs.configuration_changed()
         self.changed_ns = self.now_ns
         return None
 
     def decide(self, limit: int | None = None) -> int:
         """Let the scheduler decide until nothing more is possible, or up to a limit; return the number of allocations made."""
+        made = self._schedule(limit)
+        if self.jobs is not None:
+            made += self.jobs.serve(self.now_ns)
+        return made
+
+    def _schedule(self, limit: int | None = None) -> int:
         one_by_one = self.model.devices is not None  # which devices are left is reported after each decision
         step = 1 if one_by_one else limit
         made = last = self.api.schedule(now_ns=self.now_ns, limit=step)
@@ -139,13 +161,23 @@ class Simulation:
             made += last
         return made
 
-    def end_due(self) -> int:
-        """End the pods whose duration is over, or the grace period of their eviction; return their number."""
-        batch = self.model.due(self.now_ns)
+    def end_due(self, *, one: bool = False) -> int:
+        """End the pods whose duration is over, or the grace period of their eviction; return their number.
+
+        `one`: of those that end by themselves only the first, with what else ends then of its application.
+        """
+        batch = self.model.due(self.now_ns, one=one)
         self._submit(batch)
         return sum(type(message) is messages.Release for message in batch)
 
     def _submit(self, batch: list[messages.Input]) -> None:
+        """Submit messages, without the asks that a strict order of jobs keeps back."""
+        if self.jobs is not None and batch:
+            self.changed_ns = self.now_ns
+            batch = self.jobs.keep_back(batch)
+        self._send(batch)
+
+    def _send(self, batch: list[messages.Input]) -> None:
         if batch:
             self.api.submit(RM_ID, batch, now_ns=self.now_ns)
             self.changed_ns = self.now_ns
@@ -174,6 +206,8 @@ class Simulation:
                 else:
                     answers += self._other(output)
             answers += self.model.device_updates()
+            if answers and self.jobs is not None:
+                answers = self.jobs.keep_back(answers)
             if answers:
                 confirmed = True
                 self.api.submit(RM_ID, answers, now_ns=self.now_ns)
@@ -245,7 +279,8 @@ class Simulation:
     def _other(self, output: messages.Output) -> list[messages.Input]:
         answers: list[messages.Input] = []
         if isinstance(output, messages.AcceptedApplication):
-            self.counts["applications accepted"] += 1
+            # A job that was held back and comes again brings its application once more.
+            self.counts["applications accepted"] += self.jobs is None or output.application_id not in self._queue_of
             self.refusals.accepted("application", output.application_id)
             application = self.partition.applications.get(output.application_id)
             if application is not None:
@@ -277,6 +312,8 @@ class Simulation:
             self.refusals.allocation(output)
             return
         self.model.drop(output.key)
+        if self.jobs is not None:
+            self.jobs.withdrawn()
         self.records.never(pod, self.now_ns, "refused")
         if pod.ask.ph:
             self.refusals.allocation(output)

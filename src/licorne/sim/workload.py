@@ -36,7 +36,7 @@ _BATCH = 1 << 14
 _FIELD = re.compile(r"\s*- at `(?:key in )?\$\.?(.*)`$")
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
 _VERSION_2_FIELDS: dict[type[Line], tuple[str, ...]] = {
-    Ask: ("at", "node", "duration_s", "max", "timeout_ms", "originator"),
+    Ask: ("at", "node", "duration_s", "requested_s", "max", "timeout_ms", "originator"),
     App: ("at", "timeout_ms", "ph_timeout_ms", "ph_ask", "style", "gang", "atomic"),
 }
 
@@ -270,6 +270,7 @@ class _Reader:
             if (
                 line.at is None
                 and line.duration_s is None
+                and line.requested_s is None
                 and line.max == 1
                 and not (line.node or line.timeout_ms or line.originator)
             ):
@@ -278,7 +279,9 @@ class _Reader:
             return
         for name in _VERSION_2_FIELDS.get(type(line), ("at", "drain")):
             value = getattr(line, name)
-            unset = (None,) if name in ("at", "duration_s") else (None, "", (), 1 if name == "max" else 0)
+            unset = (
+                (None,) if name in ("at", "duration_s", "requested_s") else (None, "", (), 1 if name == "max" else 0)
+            )
             if value not in unset:
                 raise self.fault(number, name, 'needs "version":2 in meta')
 
