@@ -297,3 +297,47 @@ def test_tables_without_content_are_left_out(licorne: Command, small: Path) -> N
     shown = licorne("simulate", small).out
     assert "evictions" not in shown
     assert "gangs" not in shown
+
+
+LOG = "; MaxProcs: 4\n1 0 -1 100 3 -1 -1 3 100 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 1 -1 50 4 -1 -1 4 50 -1 1 -1 -1 -1 -1 -1 -1 -1\n3 2 -1 20 1 -1 -1 1 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n4 3 -1 -1 1 -1 -1 1 20 -1 5 -1 -1 -1 -1 -1 -1 -1\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "waits"),
+    [
+        (("--jobs", "one"), [0, 99, 0]),
+        (("--jobs", "one", "--order", "fcfs"), [0, 99, 148]),
+        (("--jobs", "one", "--order", "fcfs", "--backfill"), [0, 99, 0]),
+        (("--order", "fcfs", "--backfill"), [0, 99, 0]),
+    ],
+)
+def test_a_batch_log_is_simulated_and_written(
+    licorne: Command, tmp_path: Path, options: tuple[str, ...], waits: list[int]
+) -> None:
+    log, out = tmp_path / "a.swf", tmp_path / "out.swf"
+    log.write_text(LOG)
+    outcome = licorne("simulate", log, *options, "--swf", out)
+    assert outcome.status == 0
+    assert "note: 1 job(s) left out: the run time is not known" in outcome.out
+    rows = [line.split() for line in out.read_text().splitlines() if line[0] != ";"]
+    assert [(int(row[0]), int(row[2])) for row in rows] == list(enumerate(waits, 1))
+
+
+@pytest.mark.parametrize(
+    ("input", "options", "words"),
+    [
+        ("a.swf", ("--backfill",), "--backfill is for jobs in a strict order: give --order too"),
+        ("a.swf", ("--load", "0.5"), "--as and --load are for the openb trace"),
+        ("a.swf", ("--swf", "out.txt"), "out.txt: the name of a log ends in .swf or .swf.gz"),
+        ("small.jsonl", ("--order", "sjf"), "is no batch log (.swf or .swf.gz): --jobs and --order are for those"),
+        ("cut.swf", (), "cut.swf:2: has 9 numbers, where a job has 18; is the line cut off?"),
+    ],
+)
+def test_options_and_logs_that_cannot_be_used(
+    licorne: Command, small: Path, input: str, options: tuple[str, ...], words: str
+) -> None:
+    (small.parent / "a.swf").write_text(LOG)
+    (small.parent / "cut.swf").write_text(LOG[: LOG.index(" -1 1 -1")])
+    outcome = licorne("simulate", small.parent / input, *options)
+    assert outcome.status == 1
+    assert words in outcome.err

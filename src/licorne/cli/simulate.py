@@ -26,6 +26,7 @@ from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
 from licorne.sim.series import Series, SeriesRow
 from licorne.sim.swf import is_swf
+from licorne.sim.swf_log import SwfOutcome, swf_file
 from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -41,6 +42,7 @@ def simulate(
     decisions: Path | None = None,
     pods: Path | None = None,
     series: Path | None = None,
+    swf: Path | None = None,
     every: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     from_: Annotated[float, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))] = 0,
     to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
@@ -74,6 +76,8 @@ def simulate(
         name is the form: .csv, .jsonl (JSON lines) or .parquet.
     series
         Write what queues and cluster use at equal intervals, in a form as for --pods.
+    swf
+        Write a log in the Standard Workload Format with a line for each application; the name ends in .swf or .swf.gz.
     every
         Seconds of virtual time between two points of --series; without it, 60.
     from_
@@ -111,7 +115,7 @@ def simulate(
     """
     if to is not None and from_ >= to:
         raise CommandError(f"--from {from_:g} is not before --to {to:g}")
-    _check_row_files(pods, series, every)
+    _check_row_files(pods, series, swf, every)
     settings = pairs("--setting", setting)
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     workload = _read(input, as_, load, _batch(input, jobs, order, backfill=backfill), max_asks)
@@ -123,7 +127,7 @@ def simulate(
         if not workload.devices:
             raise CommandError(f"{input}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
-    writing = _row_observers(pods, series, every or INTERVAL_S)
+    writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
     with _refusals(), progress_bar("simulating") as progress, writing as observers:
         result = run(
             workload,
@@ -150,7 +154,7 @@ class _Pods(Observer):
         self._write(record)
 
 
-def _check_row_files(pods: Path | None, series: Path | None, every_s: float | None) -> None:
+def _check_row_files(pods: Path | None, series: Path | None, swf: Path | None, every_s: float | None) -> None:
     if every_s is not None and series is None:
         raise CommandError("--every is the interval of --series, which is not given")
     for path in (pods, series):
@@ -159,19 +163,27 @@ def _check_row_files(pods: Path | None, series: Path | None, every_s: float | No
                 check_row_file(path)
             except RowFileError as error:
                 raise CommandError(str(error)) from None
+    if swf is not None and not is_swf(swf):
+        raise CommandError(f"{swf}: the name of a log ends in .swf or .swf.gz")
     if pods is not None and pods == series:
         raise CommandError(f"{pods}: --pods and --series need a file each")
 
 
 @contextmanager
-def _row_observers(pods: Path | None, series: Path | None, every_s: float) -> Iterator[list[Observer]]:
-    """Yield the observers that write files of rows, which are complete when the `with` block ends."""
+def _file_observers(
+    workload: Workload, pods: Path | None, series: Path | None, swf: Path | None, every_s: float
+) -> Iterator[list[Observer]]:
+    """Yield the observers that write files, which are complete when the `with` block ends."""
     with ExitStack() as files:
         observers: list[Observer] = []
         if pods is not None:
             observers.append(_Pods(files.enter_context(row_file(pods, PodRecord)).write))
         if series is not None:
             observers.append(Series(to_ns(every_s), files.enter_context(row_file(series, SeriesRow)).write))
+        if swf is not None:
+            outcome = SwfOutcome(workload)
+            files.enter_context(swf_file(swf, outcome))
+            observers.append(outcome)
         yield observers
 
 

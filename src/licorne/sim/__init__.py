@@ -12,10 +12,10 @@ Modules, by responsibility: `lines` defines the lines of a workload file; `workl
 turns the trace of a real cluster into the same lines, `swf` and `batch` the log of a batch system, and `reading` chooses
 between them; `generate`, `contended` and `week` make lines from a seed; `inputs` makes the core's messages of them. `model`
 is the resource manager, `jobs` holds jobs back in a strict order, by the keys of `joborders`; `simulation` connects it to a
-scheduler, `runner` is the clock, `devices` the book of the nodes' devices, such as GPUs. `measure`, `pods`, `times` and `series` are the observations, `report` the result;
-`row_files` writes observations as files, `script` the trace that is compared with recordings. `rlscheduler` makes a
-published table again, and `reproduction` says what such a function returns. The package `licorne.measure` times the core
-alone.
+scheduler, `runner` is the clock, `devices` the book of the nodes' devices, such as GPUs. `measure`, `pods`, `times` and
+`series` are the observations, `report` the result; `row_files` and `swf_log` write observations as files, `script` the trace
+that is compared with recordings. `rlscheduler` makes a published table again, and `reproduction` says what such a function
+returns. The package `licorne.measure` times the core alone.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

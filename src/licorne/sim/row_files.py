@@ -74,7 +74,7 @@ def row_file(path: Path, kind: type[Row]) -> Iterator[RowWriter[Row]]:
     Raises RowFileError and MissingExtraError as `check_row_file`, and OSError for a file that cannot be written.
     """
     check_row_file(path)
-    with _finished(path) as part, _opened(part, path) as stream:
+    with finished_file(path) as part, opened_part(part, path) as stream:
         yield RowWriter(stream, kind, as_csv=path.suffix == ".csv")
         if path.suffix == ".parquet":
             stream.close()
@@ -82,7 +82,7 @@ def row_file(path: Path, kind: type[Row]) -> Iterator[RowWriter[Row]]:
 
 
 @contextmanager
-def _finished(path: Path) -> Iterator[Path]:
+def finished_file(path: Path) -> Iterator[Path]:
     """Yield the name under which a file is written; afterwards the file has its own name, or after an error none."""
     part = path.with_name(path.name + ".part")
     try:
@@ -92,7 +92,8 @@ def _finished(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def _opened(part: Path, path: Path) -> IO[bytes]:
+def opened_part(part: Path, path: Path) -> IO[bytes]:
+    """Open the part of a file for writing. Raises OSError, with the name of the file itself."""
     try:
         return part.open("wb")
     except OSError as error:
