@@ -167,7 +167,10 @@ def test_pods_and_series_are_files_by_the_ending_of_their_names(licorne: Command
         (("--pods", "none/x.csv"), "licorne: none/x.csv: No such file or directory"),
         (("--every", "5"), "licorne: --every is the interval of --series, which is not given"),
         (("--from", "5", "--to", "5"), "licorne: --from 5 is not before --to 5"),
-        (("--as", "load"), "says itself when pods arrive: --as and --load are for the openb trace"),
+        (
+            ("--as", "load"),
+            "says itself when pods arrive: --as and --load are for the openb trace. For a higher load, divide",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(
@@ -206,6 +209,23 @@ def test_json_names_its_units_and_all_queues(licorne: Command, small: Path) -> N
     assert "pods" not in result
 
 
+def test_times_that_are_dates_are_noticed(licorne: Command, small: Path, tmp_path: Path) -> None:
+    """A series from 1970 on would have a point for each minute since then."""
+    dates = tmp_path / "dates.jsonl"
+    dates.write_text(small.read_text().replace('"at":0', '"at":1700000000').replace('"at":30', '"at":1700000030'))
+    refused = licorne("simulate", dates, "--series", tmp_path / "series.csv")
+    assert (refused.status, refused.out) == (1, "")
+    assert (
+        "the first pod arrives at 1700000000 s: times count from 0, so subtract the first one from all" in refused.err
+    )
+    assert not (tmp_path / "series.csv").exists()
+    assert licorne("simulate", dates, "--series", tmp_path / "series.csv", "--every", 86_400).status == 0
+    note = "times count from 0, and the first pod arrives at 1700000000 s"
+    for path, options, noted in ((dates, (), 1), (dates, ("--from", 1_700_000_000), 0), (small, (), 0)):
+        notes = json.loads(licorne("simulate", path, "--json", *options).out)["notes"]
+        assert sum(one.startswith(note) for one in notes) == noted
+
+
 def test_seconds_in_json_have_no_digits_without_a_meaning(licorne: Command, small: Path) -> None:
     """Sums of times such as 0.1 have them; a nanosecond more or less says nothing."""
     small.write_text(WORKLOAD.replace('"duration_s":60', '"duration_s":60.000000002').replace('"at":30', '"at":30.1'))
@@ -222,6 +242,7 @@ def test_the_report_says_which_configuration_counted(licorne: Command, tmp_path:
     )
     shown = licorne("simulate", path).out
     assert "queue configuration: built-in; application a1 asked for root.batch, which no rule uses\n" in shown
+    assert "--config FILE gives one with these queues" in shown
     assert "applications rejected, by the queue that they asked for" in shown
 
 

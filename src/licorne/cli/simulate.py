@@ -31,6 +31,8 @@ from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 INTERVAL_S = 60
+EMPTY_POINTS_MAX = 1_000_000
+"""Points of --series before anything arrives, at most; where there are more, times are dates rather than counted from 0."""
 SECONDS_MAX = 9_000_000_000
 
 
@@ -119,6 +121,8 @@ def simulate(
     settings = pairs("--setting", setting)
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     workload = _read(input, as_, load, _batch(input, jobs, order, backfill=backfill), max_asks)
+    if series is not None:
+        _check_beginning(workload, every or INTERVAL_S)
     if grace is not None:
         workload.grace_s = grace
     if resubmit is not None:
@@ -169,6 +173,15 @@ def _check_row_files(pods: Path | None, series: Path | None, swf: Path | None, e
         raise CommandError(f"{pods}: --pods and --series need a file each")
 
 
+def _check_beginning(workload: Workload, every_s: float) -> None:
+    first_s = workload.first_arrival_s
+    if first_s / every_s > EMPTY_POINTS_MAX:
+        raise CommandError(
+            f"--series has a point every {every_s:g} s from 0 on, and the first pod arrives at {first_s:.0f} s: "
+            "times count from 0, so subtract the first one from all"
+        )
+
+
 @contextmanager
 def _file_observers(
     workload: Workload, pods: Path | None, series: Path | None, swf: Path | None, every_s: float
@@ -213,7 +226,10 @@ def _read(path: Path, how: ReadAs | None, load: float | None, batch: BatchAs | N
     if how not in (None, "load") and load is not None:
         raise CommandError("--as and --load exclude each other: recorded times and fill have no load to aim at")
     if (how is not None or load is not None) and not is_openb(path):
-        raise CommandError(f"{path} says itself when pods arrive: --as and --load are for the openb trace")
+        raise CommandError(
+            f"{path} says itself when pods arrive: --as and --load are for the openb trace. "
+            "For a higher load, divide the times of arrival in it by a number above 1"
+        )
     try:
         with progress_bar("reading") as progress:
             return load_workload(path, read_as=how, load=load, batch=batch, asks_max=max_asks, progress=progress)

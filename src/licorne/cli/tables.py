@@ -29,6 +29,10 @@ def show(result: Result, console: Console | None = None) -> None:
     console = output() if console is None else widened(console)
     console.print(Text(result.workload, style="bold"))
     console.print(f"queue configuration: {result.configuration}", markup=False)
+    if result.configuration.startswith("built-in;"):
+        console.print(
+            "  --config FILE gives one with these queues; the built-in one has a queue for each tag namespace"
+        )
     print_plainly(console, _summary(result))
     console.print()
     for sheet in _sheets(result):

@@ -28,6 +28,8 @@ from licorne.sim.workload import Mode, Workload
 if TYPE_CHECKING:
     from licorne.sim.simulation import Simulation
 
+DATES_S = 365 * 24 * 3600
+"""A first pod that arrives later than this, in seconds, has a date for a time."""
 UNITS = {"vcore": "thousandths of a core", "memory": "bytes", "others": "as in the workload", "times": "seconds"}
 
 
@@ -173,6 +175,12 @@ def _window(simulation: Simulation) -> tuple[int, int]:
 def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
     if workload.mode is not Mode.TIMED:
         yield "time stands still: nothing waits and nothing ends"
+    first_s = workload.first_arrival_s
+    if first_s >= DATES_S and simulation.use.from_ns == 0:
+        yield (
+            f"times count from 0, and the first pod arrives at {first_s:.0f} s, so means over time are of little but an "
+            "empty cluster; subtract the first time from all, or say from when figures count"
+        )
     if workload.devices:
         yield f"devices of {workload.devices}: a share comes from one device, chosen by {workload.device_policy}"
     if simulation.counts["without devices"]:

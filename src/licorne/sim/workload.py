@@ -81,6 +81,16 @@ class Workload(msgspec.Struct, kw_only=True):
     numbers: Sequence[int] = ()
     config_place: str = ""
 
+    @property
+    def first_arrival_s(self) -> float:
+        """When the first ask arrives, in seconds; 0 if there is none. Nodes and applications may come before."""
+        at: float = 0
+        for line in self.lines:
+            at = at if line.at is None else line.at
+            if isinstance(line, Ask):
+                return at
+        return 0
+
     def place(self, index: int) -> str:
         """Return the place of a line, as `FILE:LINE`; empty if it is not known."""
         return f"{self.file}:{self.numbers[index]}" if 0 <= index < len(self.numbers) else ""
