@@ -97,3 +97,15 @@ def openb() -> Path:
     if not folder.is_dir():
         pytest.skip("the openb trace belongs to others and is not here: no shared/traces/openb beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def lublin() -> Path:
+    """The folder of the logs Lublin-1 and Lublin-2 (RLScheduler; SC '20). They are others', so they are no part of the repository.
+
+    A test that needs them is skipped where they are not found: `shared/traces/lublin` beside the repository.
+    """
+    folder = TRACES / "lublin"
+    if not folder.is_dir():
+        pytest.skip("the Lublin logs belong to others and are not here: no shared/traces/lublin beside the repository")
+    return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import msgspec
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from licorne.config.simulation import JOB_ORDERS
 from licorne.sim.batch import JobsAs, batch_workload
 from licorne.sim.joborders import ORDERS
+from licorne.sim.jobs import NEVER_NS, JobQueue, JobQueues
 from licorne.sim.pods import PodRecord
 from licorne.sim.report import Result
-from licorne.sim.runner import simulate
+from licorne.sim.runner import _Clock, simulate
 from licorne.sim.swf import SwfJob, SwfLog
 from licorne.sim.workload import WorkloadError, parse_workload
 from sim.naive_batch import BatchJob, starts
@@ -287,3 +289,119 @@ def test_version_1_has_no_requested_time() -> None:
     ]
     with pytest.raises(WorkloadError, match='requested_s: needs "version":2 in meta'):
         parse_workload(map(msgspec.json.encode, rows))
+
+
+NODES = [{"t": "node", "id": "m", "res": {"vcore": 4000}}]
+
+
+def test_the_limit_is_when_one_node_has_the_room_not_all_together() -> None:
+    lines = [
+        *NODES,
+        *job("a", 0, 3, 100),
+        *job("b", 0, 3, 50),
+        *job("head", 1, 4, 10),
+        *job("even", 2, 1, 48),
+        *job("c", 2, 1, 47),
+    ]
+    assert starts_of(run(*lines)) == {"a": 0, "b": 0, "head": 50, "c": 2, "even": 50}
+
+
+@pytest.mark.parametrize(
+    ("line", "long_s"),
+    [
+        (
+            {"t": "foreign", "key": "f", "node": "m", "res": {"vcore": 1000}},
+            100,
+        ),  # then the rest of `m` has room for it
+        ({"t": "node-drain", "id": "m"}, 110),
+    ],
+)
+def test_a_node_that_is_drained_and_what_others_use_is_no_room_for_the_head(line: dict[str, Any], long_s: int) -> None:
+    # Else the head would start on `m` at once.
+    result = run(
+        *NODES, line, *job("a", 0, 3, 100), *job("head", 1, 4, 10), *job("small", 2, 1, 97), *job("long", 3, 1, 99)
+    )
+    assert starts_of(result) == {"a": 0, "head": 100, "small": 2, "long": long_s}
+
+
+def test_a_gang_of_different_pods_is_one_job() -> None:
+    def gang(name: str, at: float, run_s: float) -> list[dict[str, Any]]:
+        groups = [{"name": "x", "min": 1, "res": {"vcore": 2000}}, {"name": "y", "min": 2, "res": {"vcore": 1000}}]
+        asks = [
+            ask(name, at, cores, run_s, f"{name}-{number}", group=group)
+            for number, (cores, group) in enumerate([(2, "x"), (1, "y"), (1, "y")])
+        ]
+        return [{**app(name, at), "gang": groups, "atomic": True}, *asks]
+
+    result = run(
+        *job("a", 0, 1, 100), *gang("head", 1, 20), *job("short", 2, 3, 97), *job("long", 3, 1, 98), *gang("last", 4, 5)
+    )
+    found = starts_of(result)
+    assert {found[f"head-{number}"] for number in range(3)} == {100}
+    assert found["short"] == 2
+    assert found["long"] == 120
+    assert {found[f"last-{number}"] for number in range(3)} == {218}
+
+
+# -- the comparison with the naive batch system would notice -------------------------------------------------------
+
+
+def _all_at_once(clock: Any) -> tuple[int, int]:
+    return clock.simulation.end_due(), clock._hand_in()
+
+
+def _ends_first(clock: Any) -> tuple[int, int]:
+    ended = clock.simulation.end_due(one=True)
+    return (ended, 0) if ended else (0, clock._hand_in(one=True))
+
+
+def _policys_order(queue: Any) -> list[Any]:
+    queue.jobs.sort(key=lambda one: one.key)
+    return [one for one in queue.jobs if one is not queue.head]
+
+
+def _newest_head(queue: Any) -> Any:
+    queue.jobs.sort(key=lambda one: one.key, reverse=True)
+    queue.head, queue.limit_ns, queue.sorted = queue.jobs[0], None, True
+    return queue.head
+
+
+def _new_limit(queues: Any, queue: Any, limit_ns: int, now_ns: int) -> int:
+    del limit_ns
+    return BACKFILL(queues, queue, queues._limit_ns(queue.head, now_ns), now_ns)
+
+
+BACKFILL, LIMIT, HOPELESS = JobQueues._backfill, JobQueues._limit_ns, JobQueues._hopeless
+FAULTS: dict[str, tuple[type, str, Any]] = {
+    "all events of one second at once": (_Clock, "_happen", _all_at_once),
+    "ends before arrivals": (_Clock, "_happen", _ends_first),
+    "backfill in the order of the queue": (JobQueue, "later", _policys_order),
+    "the last job first": (JobQueue, "next_head", _newest_head),
+    "no backfill": (JobQueues, "_backfill", lambda *_: 0),
+    "a limit a second later": (JobQueues, "_limit_ns", lambda queues, head, now: LIMIT(queues, head, now) + 10**9),
+    "no limit": (JobQueues, "_limit_ns", lambda *_: NEVER_NS),
+    "a limit made anew after each event": (JobQueues, "_backfill", _new_limit),
+    "what was refused once is never tried again": (
+        JobQueues,
+        "_hopeless",
+        lambda queues, one: bool(queues._refused) or HOPELESS(queues, one),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    owner, name, broken = FAULTS[fault]
+    monkeypatch.setattr(owner, name, broken, raising=False)
+    for seed in range(200):
+        rng = random.Random(seed)
+        now, jobs = 0, []
+        for number in range(1, 25):
+            now += rng.choice((0, 0, 1, 3))
+            jobs.append(
+                BatchJob(number, now, rng.randrange(1, 12), rng.randrange(1, 12), rng.randrange(1, PROCESSORS + 1))
+            )
+        order = rng.choice(("fcfs", "sjf"))
+        if simulated_starts(jobs, "one", order, backfill=True) != starts(jobs, PROCESSORS, order, backfill=True):
+            return
+    pytest.fail("200 lists of jobs do not show it")

@@ -15,9 +15,7 @@ from licorne.sim.swf import SwfJob, SwfLog, write_swf
 from licorne.sim.workload import WorkloadError
 from sim.naive_batch import BatchJob, starts
 
-DATA = Path(__file__).parents[3] / "shared" / "traces" / "lublin"
 SPEC = Path(__file__).parents[2] / "docs" / "spec" / "experiments.md"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the logs are not there: they are no part of this repository")
 
 
 def generated(rng: random.Random, jobs: int, processors: int = 64) -> list[BatchJob]:
@@ -114,18 +112,16 @@ def test_the_expected_values_are_those_of_the_specification() -> None:
             assert f"| {name.title()}, {'backfill' if backfill else 'none'}, {order} | {value:.4f} |" in text
 
 
-@needs_data
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("backfill", [False, True])
-def test_one_stretch_has_the_known_values(name: str, backfill: bool) -> None:
-    log = read_log(DATA / f"{name}.swf.gz")
+def test_one_stretch_has_the_known_values(lublin: Path, name: str, backfill: bool) -> None:
+    log = read_log(lublin / f"{name}.swf.gz")
     found = [run_stretch(log, 1981, order=order.lower(), backfill=backfill).slowdown for order in ORDERS]
     assert [round(value, 4) for value in found] == list(FIRST_STRETCH[name, backfill])
 
 
 @pytest.mark.long
-@needs_data
-def test_all_twenty_published_values_come_out() -> None:
-    found = reproduce(DATA)
+def test_all_twenty_published_values_come_out(lublin: Path) -> None:
+    found = reproduce(lublin)
     assert [cell for cell in found.cells if not cell.agrees] == []
     assert len(found.cells) == 20
