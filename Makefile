@@ -51,7 +51,7 @@ $(VENV)/made:
 
 # What it takes to run: the dependencies of all parts, and the package in place, with its hot modules compiled if that works.
 $(VENV)/run: pyproject.toml $(CONSTRAINTS) $(HOT) | $(VENV)/made
-	@echo 'Installing licorne and what it needs into $(VENV); with a C compiler this takes a minute or two ...'
+	@echo 'Installing licorne and what it needs into $(VENV); with a C compiler this takes two to five minutes ...'
 	@$(INSTALL) '.[all]'
 	@$(SAY_HOW)
 	@touch $@

@@ -90,6 +90,16 @@ def test_the_citation_names_this_version() -> None:
     assert citation["version"] == licorne.__version__
 
 
+def test_documents_name_files_and_images_of_this_version() -> None:
+    named = {
+        (path.relative_to(ROOT).as_posix(), version)
+        for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for version in re.findall(r"\blicorne[-:](\d+\.\d+\.\d+)\b", path.read_text(encoding="utf-8"))
+    }
+    assert {name for name, _ in named} >= {"README.md", "docs/use/install.md", "docs/use/kubernetes.md"}
+    assert {one for one in named if one[1] != licorne.__version__} == set()
+
+
 def dependencies() -> list[str]:
     """List what pyproject.toml asks for: the library, the extras, and what builds them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
