@@ -223,6 +223,49 @@ def test_a_job_that_is_asked_for_again_while_it_is_held_back_changes() -> None:
     assert record(result, "b").start_s == 110
 
 
+def test_what_a_quota_of_one_queue_refuses_another_may_have() -> None:
+    config = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: small
+            properties: {simulation.order: fcfs, simulation.backfill: enabled}
+            resources: {max: {vcore: 4}}
+          - name: large
+            properties: {simulation.order: fcfs, simulation.backfill: enabled}
+"""
+    result = run(
+        {"t": "node", "id": "m", "res": {"vcore": 4000}},
+        *job("s1", 0, 3, 100, "small"),
+        *job("l1", 0, 3, 100, "large"),
+        *job("s-head", 1, 4, 10, "small"),
+        *job("l-head", 2, 4, 10, "large"),
+        *job("s-one", 3, 1, 20, "small"),  # takes what is left of the quota
+        *job("s-two", 4, 1, 20, "small"),  # is refused
+        *job("l-one", 5, 1, 20, "large"),
+        config=config,
+    )
+    found = starts_of(result)
+    assert (found["s-one"], found["l-one"]) == (3, 5)
+    assert found["s-two"] == 23
+
+
+def test_a_job_of_an_application_that_runs_may_start_where_one_more_application_may_not() -> None:
+    config = CONFIG.replace("          - name: free", "            maxapplications: 1\n          - name: free")
+    result = run(
+        app("a", 0),
+        ask("a", 0, 3, 100, "a1"),
+        ask("a", 1, 4, 10, "a2"),
+        *job("b", 2, 1, 20),
+        ask("a", 3, 1, 20, "a3"),
+        config=config,
+    )
+    assert starts_of(result) == {"a1": 0, "a2": 100, "a3": 3, "b": 110}
+
+
 def test_an_evicted_job_waits_in_the_order_again() -> None:
     config = """
 partitions:
@@ -277,7 +320,9 @@ def test_what_cannot_be_held_back_is_refused(lines: list[dict[str, Any]], words:
 
 
 def test_an_order_by_requested_times_needs_them() -> None:
-    with pytest.raises(WorkloadError, match="ask a has neither requested_s nor duration_s, which the order sjf needs"):
+    with pytest.raises(
+        WorkloadError, match="<workload>:5: ask a has neither requested_s nor duration_s, which the order sjf needs"
+    ):
         run(*job("a", 0, 1, None), config=CONFIG.replace("fcfs", "sjf"))
 
 

@@ -81,11 +81,7 @@ class Job:
         self.needs: list[tuple[Amounts, int]] = []
 
     def measure(self, order: str) -> None:
-        """Compute what follows from the pods: key, requested time and needs.
-
-        Raises:
-            WorkloadError: the order needs a requested time, and the job has none.
-        """
+        """Compute what follows from the pods: key, requested time and needs."""
         self.needs = []
         for pod in self.pods:
             if self.needs and self.needs[-1][0] == pod.ask.res:
@@ -95,9 +91,6 @@ class Job:
         times = [requested_s(pod.ask) for pod in self.pods]
         longest_s = max((time for time in times if time is not None), default=None)
         self.requested_ns = None if longest_s is None or None in times else to_ns(longest_s)
-        if longest_s is None and order in NEED_ESTIMATE:
-            key = self.pods[0].ask.key
-            raise WorkloadError(f"ask {key} has neither requested_s nor duration_s, which the order {order} needs")
         processors = sum(amounts.get("vcore", 0) * number for amounts, number in self.needs) / 1000
         submit_s, rest = divmod(self.submitted_ns, NANOSECONDS)
         submit: float = submit_s if not rest else self.submitted_ns / NANOSECONDS
@@ -159,7 +152,8 @@ class JobQueues:
     """All strict queues of a simulation.
 
     `queue_of` are the queues of applications that were accepted; `knows` says whether the scheduler knows an application.
-    `send` submits messages to it, and `decide` lets it decide and returns the number of allocations.
+    `send` submits messages to it, and `decide` lets it decide and returns the number of allocations. `place` returns where
+    the workload has an ask, as `FILE:LINE`; "" if that is not known.
     """
 
     def __init__(
@@ -170,12 +164,14 @@ class JobQueues:
         knows: Callable[[str], bool],
         send: Send,
         decide: Callable[[], int],
+        place: Callable[[str], str],
     ) -> None:
         self._model = model
         self._queue_of = queue_of
         self._knows = knows
         self._send = send
         self._decide = decide
+        self._place = place
         self._queues: dict[str, JobQueue] = {}
         self._held: dict[str, Job] = {}
         self._away: set[str] = set()  # applications that were taken back as a whole
@@ -230,25 +226,40 @@ class JobQueues:
         line = self._model.applications[ask.app].line
         if ask.max > 1 or ask.ph or ((line.gang or line.ph_ask) and not line.atomic):
             what = "is placed several times" if ask.max > 1 else "is of a gang with placeholders"
-            raise WorkloadError(
-                f"ask {ask.key} {what}, which cannot wait in {queue.path}: that queue has a strict order of jobs "
-                "(an atomic gang can)"
+            raise self._fault(
+                ask,
+                f"{what}, which cannot wait in {queue.path}: that queue has a strict order of jobs (an atomic gang can)",
             )
         job = strict.gangs.get(ask.app)
         if job is not None and not job.handed_in:
             job.pods.append(pod)
         else:
-            tags = tuple(sorted(ask.tags.items())) if ask.tags else ()
-            job = Job(ask.app, pod, (line.user, line.groups, tags, ask.prio, bool(line.gang)))
+            tags = (*sorted((ask.tags or {}).items()), "", *sorted((line.tags or {}).items()))
+            rest = (ask.prio, ask.pre_self, ask.pre_other, bool(line.gang))
+            job = Job(ask.app, pod, (queue.path, line.user, line.groups, tags, rest))
             strict.add(job)
             if line.atomic:
                 strict.gangs[ask.app] = job
+        if rules.order in NEED_ESTIMATE and requested_s(ask) is None:
+            raise self._without_time(ask, rules.order)
         job.measure(rules.order)
         strict.sorted = False
         self._held[ask.key] = job
 
+    def _without_time(self, ask: Ask, order: str) -> WorkloadError:
+        return self._fault(ask, f"has neither requested_s nor duration_s, which the order {order} needs")
+
+    def _fault(self, ask: Ask, what: str) -> WorkloadError:
+        """Return the error of an ask, with its place if it is in the workload."""
+        place = self._place(ask.key)
+        return WorkloadError(f"{place}: ask {ask.key} {what}" if place else f"ask {ask.key} {what}")
+
     def configuration_changed(self) -> None:
-        """Read the rules of the queues anew; the jobs of a queue that has no strict order any more are handed in."""
+        """Read the rules of the queues anew; the jobs of a queue that has no strict order any more are handed in.
+
+        Raises:
+            WorkloadError: a new order needs requested times, and an ask has none.
+        """
         self._touched = self._stale = True
         self._refused.clear()
         for strict in list(self._queues.values()):
@@ -258,11 +269,16 @@ class JobQueues:
             if rules is not None and rules != strict.rules:
                 strict.rules, strict.sorted, strict.limit_ns = rules, False, None
                 for one in strict.jobs:
+                    if rules.order in NEED_ESTIMATE and requested_s(one.pods[0].ask) is None:
+                        raise self._without_time(one.pods[0].ask, rules.order)
                     one.measure(rules.order)
             elif rules is None:
                 del self._queues[strict.path]
                 for one in strict.jobs:
-                    self._hand_in(one)
+                    if not one.handed_in:
+                        self._hand_in(one)
+                    for pod in one.pods:
+                        self._held.pop(pod.ask.key, None)
 
     def withdrawn(self) -> None:
         """Note that pods may have been dropped: asks that were refused, or whose application has ended."""
@@ -294,10 +310,9 @@ class JobQueues:
             head = queue.head
             if head is None:
                 head = queue.next_head()
-                made += self._hand_in(head)
-                self._clean()
+                made += self._try(head)
                 if queue.head is not head:
-                    continue  # the scheduler has refused it for good
+                    continue
             if head.started:
                 self._drop(queue, [head])
                 continue
@@ -315,29 +330,29 @@ class JobQueues:
         for job in queue.later():
             if job.requested_ns is None or now_ns + job.requested_ns >= limit_ns or self._hopeless(job):
                 continue
-            made += self._hand_in(job)
-            self._clean()
-            if not job.pods:
-                continue  # the scheduler has refused it for good
-            if job.started:
+            made += self._try(job)
+            if job.pods and job.started:
                 started.append(job)
-            else:
+            elif job.pods:
                 self._take_back(job)
         if started:
             self._drop(queue, started)
         return made
 
-    def _hand_in(self, job: Job) -> int:
+    def _try(self, job: Job) -> int:
         """Hand a job to the scheduler and let it decide; return the number of allocations."""
+        self._hand_in(job)
+        made = self._decide()
+        self._clean()  # it may have been refused for good; then it has no pods any more
+        return made
+
+    def _hand_in(self, job: Job) -> None:
         batch: list[messages.Input] = []
-        if not self._knows(
-            job.app
-        ):  # it was taken back, or is over: an application that has run is, if it asks for nothing
+        if not self._knows(job.app):  # it was taken back, or it has run, and is over because it asked for nothing
             self._return(job.app, batch)
         batch += [self._model.message(pod.ask) for pod in job.pods]
         job.handed_in = True
         self._send(batch)
-        return self._decide()
 
     def _return(self, app: str, batch: list[messages.Input]) -> None:
         """Report an application again that was taken back."""
@@ -352,9 +367,10 @@ class JobQueues:
         job.handed_in = False
         if len(job.needs) == 1:
             # Those that need as much or more are refused as well, and need not be remembered.
-            others = [one for one in self._refused.get(job.alike, ()) if not _at_least(one, job.needs[0])]
-            self._refused[job.alike] = [*others, job.needs[0]]
-        if len(self._model.keys_of[job.app]) == len(job.pods):
+            kind = self._kind(job)
+            others = [one for one in self._refused.get(kind, ()) if not _at_least(one, job.needs[0])]
+            self._refused[kind] = [*others, job.needs[0]]
+        if not self._has_others(job):
             self._away.add(job.app)
             self._send([messages.RemoveApplication(application_id=job.app)])
         else:
@@ -362,10 +378,20 @@ class JobQueues:
 
     def _hopeless(self, job: Job) -> bool:
         """Whether the scheduler has refused a job that needs no more than this one, and nothing was released since."""
-        refused = self._refused.get(job.alike)
-        if not refused or len(job.needs) != 1:
+        if not self._refused or len(job.needs) != 1:
             return False
-        return any(_at_least(job.needs[0], one) for one in refused)
+        return any(_at_least(job.needs[0], one) for one in self._refused.get(self._kind(job), ()))
+
+    def _kind(self, job: Job) -> tuple[object, ...]:
+        """Return what is equal for jobs of which the scheduler refuses the larger if it refuses the smaller.
+
+        An application that runs may still get what one more is refused, because of the maximum of applications.
+        """
+        return (job.alike, job.app if self._has_others(job) else "")
+
+    def _has_others(self, job: Job) -> bool:
+        """Whether the application of a job has other pods."""
+        return len(self._model.keys_of[job.app]) > len(job.pods)
 
     def _drop(self, queue: JobQueue, jobs: Iterable[Job]) -> None:
         """Drop jobs that have started."""

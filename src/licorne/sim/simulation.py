@@ -86,6 +86,7 @@ class Simulation:
             knows=lambda app: app in self.partition.applications,
             send=self._send,
             decide=self._schedule,
+            place=self.workload.place_of,
         )
 
     def watch(self, observers: Sequence[Observer]) -> None:

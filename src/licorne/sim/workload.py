@@ -95,6 +95,11 @@ class Workload(msgspec.Struct, kw_only=True):
         """Return the place of a line, as `FILE:LINE`; empty if it is not known."""
         return f"{self.file}:{self.numbers[index]}" if 0 <= index < len(self.numbers) else ""
 
+    def place_of(self, key: str) -> str:
+        """Return the place of the first line with an ask, as `FILE:LINE`; empty if it is not known. It looks at all lines."""
+        found = (index for index, line in enumerate(self.lines) if type(line) is Ask and line.key == key)
+        return self.place(next(found, -1))
+
 
 def read_workload(path: Path | str, *, progress: Progress | None = None, asks_max: int = ASKS_MAX) -> Workload:
     """Read a workload file (`-`: standard input; `.gz`: compressed).
