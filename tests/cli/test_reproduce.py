@@ -103,7 +103,7 @@ def test_json_and_the_page_to_cite_have_the_same(licorne: Command, table: list[C
 def test_what_it_refuses(licorne: Command, tmp_path: Path) -> None:
     outcome = licorne("reproduce", "nothing", tmp_path)
     assert (outcome.status, outcome.out) == (2, "")
-    assert "nothing: no such reproduction; there is: rlscheduler" in outcome.err
+    assert "nothing: no such reproduction; there is: rlscheduler, fgd" in outcome.err
     outcome = licorne("reproduce", "rlscheduler", tmp_path / "missing")
     assert outcome.status == 4
     assert "no such folder; give the one with the paper's data" in outcome.err

@@ -21,6 +21,7 @@ from licorne.sim.workload import WorkloadError
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 REPRODUCTIONS = {
     "rlscheduler": "licorne.sim.rlscheduler",
+    "fgd": "licorne.sim.fgd",
 }
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 
@@ -39,11 +40,13 @@ def reproduce(
     Parameters
     ----------
     name
-        rlscheduler: average bounded slowdown of five orders of jobs (SC '20).
+        rlscheduler: average bounded slowdown of five orders of jobs (SC '20). fgd: GPUs allocated and fragmented by six
+        orders of nodes on the openb trace (ATC '23).
     folder
         The folder with the paper's data, which are not part of licorne; without them the command says who publishes them.
     small
-        Only a small part of the runs, for a quick check: rlscheduler compares the first of its ten stretches.
+        Only a small part of the runs, for a quick check: rlscheduler compares the first of its ten stretches,
+        fgd one list of pods with one seed.
     cite
         Write a page in Markdown for a paper or report: the table, what to cite, and the digests of data and decisions.
     json

@@ -14,8 +14,10 @@ between them; `generate`, `contended` and `week` make lines from a seed; `inputs
 is the resource manager, `jobs` holds jobs back in a strict order, by the keys of `joborders`; `simulation` connects it to a
 scheduler, `runner` is the clock, `devices` the book of the nodes' devices, such as GPUs. `measure`, `pods`, `times` and
 `series` are the observations, `report` the result; `row_files` and `swf_log` write observations as files, `script` the trace
-that is compared with recordings. `rlscheduler` makes a published table again, and `reproduction` says what such a function
-returns. The package `licorne.measure` times the core alone.
+that is compared with recordings. The package `licorne.measure` times the core alone.
+
+Published tables: `reproduction` says what a function returns that makes one again. `rlscheduler` is one, and `fgd` another, whose
+runs `placements` makes, with the policies in `node_orders` and the measure in `fragmentation`.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

@@ -215,7 +215,7 @@ def _lines_of(pod: Pod, at_ns: int, *, stays: bool) -> list[Line]:
 
 def _read_nodes(path: Path) -> list[Node]:
     nodes: list[Node] = []
-    for row in _rows(path, _NODE_COLUMNS, "the node list must lie beside the pod list"):
+    for row in rows(path, _NODE_COLUMNS, "the node list must lie beside the pod list"):
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
         devices = row.count("gpu")
         if devices:
@@ -230,15 +230,11 @@ def _read_nodes(path: Path) -> list[Node]:
 
 def _read_pods(path: Path) -> list[Pod]:
     pods: list[Pod] = []
-    for row in _rows(path, _POD_COLUMNS, "give the trace's folder or one of its pod lists"):
+    for row in rows(path, _POD_COLUMNS, "give the trace's folder or one of its pod lists"):
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
-        devices, milli = row.count("num_gpu"), row.count("gpu_milli")
-        if milli > WHOLE or (devices > 1 and milli != WHOLE):
-            raise row.fault(
-                "gpu_milli", f"a pod has a share of one GPU, or whole ones: not {milli} of each of {devices}"
-            )
-        if devices * milli:
-            resource[GPU] = devices * milli
+        milli = gpu_milli(row)
+        if milli:
+            resource[GPU] = milli
         created_s = row.count("creation_time")
         started_s = row.count("scheduled_time") if row.values["scheduled_time"] else created_s
         duration_s = row.count("deletion_time") - started_s
@@ -250,8 +246,8 @@ def _read_pods(path: Path) -> list[Pod]:
     return pods
 
 
-class _Row:
-    """A row of a table; its errors name file, line and column."""
+class Row:
+    """A row of a table of the trace; its errors name file, line and column."""
 
     def __init__(self, file: Path, line: int, values: dict[str, str]) -> None:
         self.file = file
@@ -259,21 +255,36 @@ class _Row:
         self.values = values
 
     def text(self, column: str) -> str:
+        """Return a text that must not be empty."""
         if not self.values[column]:
             raise self.fault(column, "is empty")
         return self.values[column]
 
     def count(self, column: str) -> int:
+        """Return a whole number from 0 up."""
         text = self.values[column]
         if not (text.isascii() and text.isdigit() and len(text) <= 12):
             raise self.fault(column, f"{text!r} is not a whole number from 0 up")
         return int(text)
 
     def fault(self, column: str, what: str) -> WorkloadError:
+        """Return the error that something is wrong with a column of the row."""
         return WorkloadError(f"{self.file}:{self.line}: {column}: {what}")
 
 
-def _rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[_Row]:
+def gpu_milli(row: Row) -> int:
+    """Return the thousandths of GPUs that a pod of a list wants in all: a share of one, or whole ones.
+
+    Raises:
+        WorkloadError: it wants parts of several GPUs, or more of one than there is.
+    """
+    number, each = (row.count(column) if row.values[column] else 0 for column in ("num_gpu", "gpu_milli"))
+    if each > WHOLE or (number > 1 and each != WHOLE):
+        raise row.fault("gpu_milli", f"a pod has a share of one GPU, or whole ones: not {each} of each of {number}")
+    return number * each
+
+
+def rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[Row]:
     """Yield the rows of a CSV file that must have at least these columns."""
     try:
         stream = path.open(encoding="utf-8", newline="")
@@ -286,7 +297,7 @@ def _rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[_Row]:
             if missing:
                 raise WorkloadError(f"{path}:1: {', '.join(missing)}: no such column; {advice}")
             for values in table:
-                row = _Row(path, table.line_num, values)
+                row = Row(path, table.line_num, values)
                 short = next((name for name in columns if values[name] is None), None)
                 if short is not None:
                     raise row.fault(short, "is missing: the row is too short")
