@@ -349,6 +349,11 @@ def test_a_batch_log_is_simulated_and_written(
     [
         ("a.swf", ("--backfill",), "--backfill is for jobs in a strict order: give --order too"),
         ("a.swf", ("--load", "0.5"), "--as and --load are for the openb trace"),
+        (
+            "a.swf",
+            ("--order", "sjf", "--config", "q.yaml"),
+            "--order is for the queues that a log has without --config",
+        ),
         ("a.swf", ("--swf", "out.txt"), "out.txt: the name of a log ends in .swf or .swf.gz"),
         ("small.jsonl", ("--order", "sjf"), "is no batch log (.swf or .swf.gz): --jobs and --order are for those"),
         ("cut.swf", (), "cut.swf:2: has 9 numbers, where a job has 18; is the line cut off?"),
@@ -358,7 +363,27 @@ def test_options_and_logs_that_cannot_be_used(
     licorne: Command, small: Path, input: str, options: tuple[str, ...], words: str
 ) -> None:
     (small.parent / "a.swf").write_text(LOG)
+    options = tuple(str(small.parent / option) if option == "q.yaml" else option for option in options)
+    (small.parent / "q.yaml").write_text(
+        "partitions:\n  - name: default\n    queues:\n      - name: root\n        submitacl: '*'\n        queues: [{name: jobs}]\n"
+    )
     (small.parent / "cut.swf").write_text(LOG[: LOG.index(" -1 1 -1")])
     outcome = licorne("simulate", small.parent / input, *options)
     assert outcome.status == 1
     assert words in outcome.err
+
+
+def test_a_strict_order_may_stand_in_a_configuration_for_a_simulation(
+    licorne: Command, small: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "q.yaml"
+    text = "partitions:\n  - name: default\n    queues:\n      - name: root\n        submitacl: '*'\n        queues:\n"
+    config.write_text(f"{text}          - name: a\n            properties: {{simulation.order: fcfs}}\n")
+    outcome = licorne("simulate", small, "--config", config)
+    assert outcome.status == 0
+    assert "note: jobs in a strict order are held back before the scheduler" in outcome.out
+    config.write_text(config.read_text().replace("fcfs", "fifo"))
+    outcome = licorne("simulate", small, "--config", config)
+    assert outcome.status == 5
+    assert "q.yaml:8:44: root.a: properties" in outcome.err
+    assert "'fifo' is no order of jobs: fcfs, sjf, f1, wfp3, uni, in lower case" in outcome.err

@@ -120,6 +120,8 @@ def simulate(
     _check_row_files(pods, series, swf, every)
     settings = pairs("--setting", setting)
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
+    if order is not None and config is not None:
+        raise CommandError("--order is for the queues that a log has without --config: write simulation.order there")
     workload = _read(input, as_, load, _batch(input, jobs, order, backfill=backfill), max_asks)
     if series is not None:
         _check_beginning(workload, every or INTERVAL_S)

@@ -185,6 +185,8 @@ def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
         yield f"devices of {workload.devices}: a share comes from one device, chosen by {workload.device_policy}"
     if simulation.counts["without devices"]:
         yield f"{simulation.counts['without devices']} reported allocation(s) have no devices: too little was left on their node"
+    if simulation.jobs is not None:
+        yield "jobs in a strict order are held back before the scheduler, which decides after each arrival and each end"
     refused = simulation.counts["reloads refused"]
     if refused:
         yield f"{refused} changed configuration(s) were refused, and the one before stayed"
