@@ -247,7 +247,7 @@ def service(
     Parameters
     ----------
     names
-        grpc, client, managers, dump, rest; if none are given, all of them.
+        grpc, client, managers, dump, rest, rest-changing, record; if none are given, all of them.
     scale
         Sizes as a share of the full ones, to try the command out; targets are judged at 1 only.
     out

@@ -64,5 +64,14 @@ SERVICE_CASES: dict[str, ServiceCase] = {
         ServiceCase(name="dump", size=B, beside=Size(5_000, 150_000, 1_500, 100), changes_a_s=500, targets=(_STALL,)),
         _REST,
         msgspec.structs.replace(_REST, name="rest-changing", changes_a_s=20),
+        ServiceCase(
+            name="record",
+            size=CASES["c"],
+            seconds=30.0,
+            targets=(
+                Target("loop_percent", 3, at_most=True),
+                Target("bytes_per_decision", 200, at_most=True),
+            ),
+        ),
     )
 }

@@ -20,6 +20,8 @@ _WORDS = {
     "longest_gap_ms": "ms without a decision while there is more to decide",
     "rest_p99_ms": "ms for 99 of 100 requests",
     "lost_percent": "% of the rate lost",
+    "loop_percent": "% more processor time of the thread that decides",
+    "bytes_per_decision": "bytes a decision",
 }
 
 

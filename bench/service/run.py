@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean, median
+from tempfile import TemporaryDirectory
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,6 +23,7 @@ from bench.service.restload import get, slow_get
 from bench.service.server import Server, serving
 from bench.service.tasks import Outcome, Round, Task, What, times
 from licorne._machine import Meter
+from licorne.recording import Replay, choose_run
 
 SLOW_BYTES_PER_S = 10e6
 TURN_S = 1.0
@@ -327,6 +331,58 @@ def lost(turns: list[Turn]) -> Figures:
     }
 
 
+# -- recording -----------------------------------------------------------------------------------------------
+
+
+def _record(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
+    """Measure what recording costs the thread that decides, with two services in turn, and replay what was recorded."""
+    turns = max(1, round(case.seconds / TURN_S))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory())) / "recording"
+        services: list[Server] = []
+        workers: list[Clients] = []
+        for options in ((), ("--record", str(folder))):
+            server = stack.enter_context(serving(rest=False, options=options))
+            task = Task(what="turns", address=server.address, size=case.size, turns=turns, seconds=case.seconds / turns)
+            services.append(server)
+            workers.append(stack.enter_context(clients(task)))
+        say(f"{case.name}: {turns} turns of {TURN_S:g} s with and without a recording")
+        spent_s: list[list[float]] = [[], []]
+        for turn in range(turns):
+            for which in (0, 1) if turn % 2 == 0 else (1, 0):
+                before_s = services[which].loop_s()
+                workers[which].go()
+                workers[which].ready()
+                spent_s[which].append(services[which].loop_s() - before_s)
+        rounds = []
+        for worker in workers:
+            worker.go()
+            rounds.append(worker.outcome().rounds)
+        services[1].end()
+        say(f"{case.name}: replaying")
+        began = time.perf_counter()
+        outcome = Replay(choose_run(folder)).run()
+        replay_s = time.perf_counter() - began
+        size = sum(path.stat().st_size for path in folder.rglob("segment-*"))
+    if outcome.remark or outcome.checked != outcome.messages:
+        raise BenchError(f"{case.name}: the recording is not complete: {outcome}")
+    plain, recording = (_loop_us(some, spent) for some, spent in zip(rounds, spent_s, strict=True))
+    return {
+        "loop_us_per_pod": median(plain),
+        "loop_us_per_pod_recording": median(recording),
+        "loop_percent": median(100 * (b / a - 1) for a, b in zip(plain, recording, strict=True)),
+        "decisions": outcome.allocations,
+        "bytes_per_decision": size / outcome.allocations,
+        "replayed_per_s": outcome.allocations / replay_s,
+    }, rounds[1]
+
+
+def _loop_us(rounds: list[Round], spent_s: list[float]) -> list[float]:
+    """Return the microseconds of the deciding thread for each pod, by turn."""
+    pods = [sum(one.allocations for one in rounds if one.turn == turn) for turn in range(len(spent_s))]
+    return [1e6 * spent / number for spent, number in zip(spent_s, pods, strict=True)]
+
+
 _MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] = {
     "grpc": _rounds,
     "client": _rounds,
@@ -334,4 +390,5 @@ _MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] 
     "dump": _dump,
     "rest": _rest,
     "rest-changing": _rest,
+    "record": _record,
 }

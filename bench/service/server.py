@@ -61,6 +61,15 @@ class Server:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / 100
 
+    def loop_s(self) -> float:
+        """Return the seconds of processor time of the thread that decides; 0 where the system does not tell."""
+        process = self._process.pid  # the number of the main thread, too
+        try:
+            spent = Path(f"/proc/{process}/task/{process}/schedstat").read_text(encoding="ascii")
+        except OSError:
+            return 0.0
+        return int(spent.split()[0]) / 1e9
+
     def peak_bytes(self) -> int:
         """Return the peak of its memory, in bytes; 0 where the system does not tell."""
         try:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from licorne import _default, _interpreted, _log
+from licorne._version import __version__
 
 if TYPE_CHECKING:
     from licorne.core.api import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from licorne.core.strict import NoEffectError
     from licorne.si.callback import ResourceManagerCallback
     from licorne.sim.runner import simulate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ConfigurationError",

@@ -6,19 +6,9 @@ from typing import Any
 
 import msgspec
 
-from licorne import SchedulerAPI
-from licorne.web.backend import Backend
-from licorne.web.monitor import Monitor
-from licorne.web.rest.config import running
-from licorne.web.rest.pieces import state_pieces
+from licorne.web.rest.state import full_state
 
-
-def full_state(api: SchedulerAPI, now_ns: int) -> bytes:
-    """Return what `GET /debug/fullstatedump` answers."""
-    backend = Backend(api, lambda: now_ns, build_info=lambda _: {})
-    manager = backend.managers()[0]
-    config = running(manager, api.extra_config(manager.rm_id))
-    return b"".join(state_pieces(Monitor(backend, "u-u-i-d"), config, [], []))
+__all__ = ["comparable", "full_state"]
 
 
 def comparable(dump: bytes) -> dict[str, Any]:

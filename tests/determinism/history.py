@@ -16,6 +16,7 @@ import msgspec
 
 from licorne import ResourceManagerCallback, SchedulerAPI, core
 from licorne.config.model import NodePolicy
+from licorne.core.input_log import InputLog
 from licorne.si import first, v19
 from licorne.si.messages import (
     AddApplication,
@@ -65,7 +66,7 @@ class Judge(ResourceManagerCallback):
 class History:
     """Plays it, from a seed."""
 
-    def __init__(self, first_interface: bool) -> None:
+    def __init__(self, first_interface: bool, input_log: InputLog | None = None) -> None:
         self.random = Random(1 if first_interface else 2)
         self.sha = hashlib.sha256()
         self.said = self.allocations = 0
@@ -74,6 +75,7 @@ class History:
             policy_groups={"g": (configuration("fair", 50), {"reservation.delay": "100s"})},
             on_output=lambda _, outputs: self.take(outputs),
         )
+        self.api.input_log = input_log
         request: first.RegisterResourceManagerRequest | v19.RegisterResourceManagerRequest
         if first_interface:
             request = first.RegisterResourceManagerRequest(rm_id="rm", policy_group="g")

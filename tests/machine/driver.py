@@ -5,7 +5,8 @@ definition and needs no wake-up to be right. Any difference in their messages is
 that changes more than the time it costs; it shows in the step in which it happens, and so is shrunk well.
 
 Every call is kept in a log. At the end of a run the log is given to a third scheduler, which must send the same messages
-(invariant 14); it reports allocations two at a time, which is to change nothing else.
+(invariant 14); it reports allocations two at a time, which is to change nothing else. The third one is recorded, and its
+recording must replay with the same digests, to the same state.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from machine.order import passed_over
 from machine.situations import Situations
 from machine.things import App
 from machine.versions import Versions
+from recording.recorded import recorded
 
 SECOND_NS = 10**9
 START_NS = 1_700_000_000 * SECOND_NS
@@ -343,7 +345,7 @@ class Driver:
             return
         third = Scheduler({})
         digest = hashlib.sha256()
-        with patch.object(calls, "DELIVERY_BATCH", 2):
+        with recorded(third.api), patch.object(calls, "DELIVERY_BATCH", 2):
             for name, args, keywords in self.log:
                 result, said = third.do((name, args, dict(keywords)))
                 digest.update(repr((_comparable(result), _by_manager(said))).encode())

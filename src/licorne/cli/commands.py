@@ -83,6 +83,13 @@ _add(
 )
 _add(
     app,
+    "replay",
+    "replay:replay",
+    "Repeat what --record recorded, and compare the decisions.",
+    epilogue("the decisions are others", Status.PACKAGES, Status.FILE, done="they are the same"),
+)
+_add(
+    app,
     "shares",
     "shares:shares",
     "Say who has what of which guarantee and max, and who borrows from whom.",

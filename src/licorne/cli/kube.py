@@ -24,9 +24,10 @@ from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import unknown_settings
 from licorne.daemon.log import Format, Levels, Log
 from licorne.daemon.process_log import process_log
+from licorne.daemon.recording import recording
 from licorne.daemon.secrets import SecurityError, pem_in, tokens_in
 from licorne.daemon.security import Security
-from licorne.daemon.setting_table import REST_ADDRESS
+from licorne.daemon.setting_table import MIB, REST_ADDRESS
 from licorne.daemon.shown_settings import Shown, table
 from licorne.kube.api import Access, ApiError, Client, KubeconfigError, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
@@ -34,6 +35,7 @@ from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
+from licorne.recording import Bounds, Recorder, RecordingError
 from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
 
@@ -77,6 +79,23 @@ class RestOptions:
         return Web(addresses=self.rest or (REST_ADDRESS,), access=tokens) if self.rest != () else None
 
 
+@Parameter(name="*")
+@dataclass(kw_only=True, frozen=True)
+class RecordOptions:
+    """Where all inputs of the scheduler are recorded."""
+
+    record: Annotated[
+        Path | None,
+        Parameter(help="Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
+    ] = None
+    record_mib: Annotated[int, Parameter(help="MiB that the recording may take on the disk.")] = (
+        Bounds().bytes_max // MIB
+    )
+    record_age: Annotated[
+        float, Parameter(help="How many seconds what was recorded before the last start is kept.")
+    ] = Bounds().age_max_s
+
+
 def kube(
     *,
     kubeconfig: Annotated[Path | None, Parameter(help="File that says where the cluster is, and who we are.")] = None,
@@ -103,6 +122,7 @@ def kube(
         ),
     ] = False,
     rest_options: RestOptions | None = None,
+    record_options: RecordOptions | None = None,
     log_format: Annotated[
         Format | None, Parameter(help="One line of text, or one JSON object, for each event. [default: text]")
     ] = None,
@@ -119,13 +139,15 @@ def kube(
     tokens or certificates of clients, or --insecure.
     """
     rest_options = rest_options or RestOptions()
+    record_options = record_options or RecordOptions()
     given: dict[str, Any] = {
         "kubeconfig": kubeconfig,
         "context": context,
         "namespace": namespace,
         "scheduler_name": scheduler_name,
     }
-    given |= {"config": config, "dry_run": dry_run, **vars(rest_options), "log_format": log_format}
+    given |= {"config": config, "dry_run": dry_run, **vars(rest_options), **vars(record_options)}
+    given["log_format"] = log_format
     options = {one.key: one for one in _options(given, os.environ)}
     settings = RunSettings(
         namespace=options["--namespace"].value,
@@ -139,8 +161,10 @@ def kube(
             return asyncio.run(_show(access, settings, list(options.values()), as_json=json))
         levels = Levels()
         with process_log(sys.stderr, form=log_format or "text", levels=levels) as log:
-            return asyncio.run(_run(access, settings, rest_options, log, levels))
-    except (KubeconfigError, ConfigurationError, SecurityError) as error:
+            bounds = record_options.record_mib, record_options.record_age
+            with recording(record_options.record, *bounds, log) as recorder:
+                return asyncio.run(_run(access, settings, rest_options, recorder, log, levels))
+    except (KubeconfigError, ConfigurationError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
 
@@ -203,12 +227,20 @@ def _tokens(path: Path | None) -> tuple[str, ...]:
     return tokens_in(read_text(path, "tokens"), str(path)) if path is not None else ()
 
 
-async def _run(access: Access, settings: RunSettings, rest: RestOptions, log: Log, levels: Levels) -> int:
+async def _run(
+    access: Access, settings: RunSettings, rest: RestOptions, recorder: Recorder | None, log: Log, levels: Levels
+) -> int:
     web, security = rest.web(), rest.security()
     async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
         await access.headers()  # what cannot say who we are ends at once
         runner = Runner(
-            Clients(reading, binding, writing), settings, web=web, security=security, log=log, levels=levels
+            Clients(reading, binding, writing),
+            settings,
+            web=web,
+            security=security,
+            recorder=recorder,
+            log=log,
+            levels=levels,
         )
         with runner.memory.running():
             await _run_until_signal(runner)

@@ -28,8 +28,10 @@ from licorne.core.base.setting_table import Setting
 from licorne.daemon.log import Levels, Log
 from licorne.daemon.notify import READY, STOPPING, notify, stay_alive
 from licorne.daemon.process_log import process_log
+from licorne.daemon.recording import recording
 from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
 from licorne.daemon.signals import signals
+from licorne.recording import Recorder, RecordingError
 from licorne.service import SecurityError, Service, SettingError
 from licorne.service.configuration import Changes, Given, Loaded, building, load_all, show
 from licorne.service.configuration.queues import Groups
@@ -57,9 +59,13 @@ def serve(**options: Any) -> int:
             return 0
         levels = Levels()
         building.set_levels(levels, loaded.values)
-        with process_log(sys.stderr, form=loaded.values.get("licorne.log-format"), levels=levels) as log:
-            return asyncio.run(_serve(loaded, _demo(**options), levels, log))
-    except (SecurityError, SettingError) as error:
+        values = loaded.values
+        with process_log(sys.stderr, form=values.get("licorne.log-format"), levels=levels) as log:
+            folder = values.get("licorne.record")
+            bounds = values.get("licorne.record-mib"), values.get("licorne.record-age")
+            with recording(Path(folder) if folder else None, *bounds, log) as recorder:
+                return asyncio.run(_serve(loaded, _demo(**options), levels, recorder, log))
+    except (SecurityError, SettingError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
 
@@ -93,7 +99,7 @@ def _show(loaded: Loaded, *, json: bool) -> None:
         print("\n".join(show.lines(loaded)))
 
 
-async def _serve(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
+async def _serve(loaded: Loaded, demo: Demo, levels: Levels, recorder: Recorder | None, log: Log) -> int:
     """Serve until a signal, or until the scheduler fails. Returns the exit status."""
     values = loaded.values
     groups = Groups(loaded.sources)
@@ -105,6 +111,7 @@ async def _serve(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
         groups=building.group_settings(values),
         security=building.security(values),
         web=building.web(values, demo.rest(values.get("licorne.rest"))),
+        recorder=recorder,
         log=log,
     )
     changes = Changes(service, loaded, groups, levels, log)

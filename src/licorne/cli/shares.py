@@ -19,6 +19,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 def shares(
     *,
     source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
+    at: str = "",
     partition: str = "",
     token_file: Path | None = None,
     tls_ca: Path | None = None,
@@ -32,7 +33,11 @@ def shares(
     Parameters
     ----------
     source
-        Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input.
+        Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input; or
+        the folder of a recording.
+    at
+        With a recording: ask about this time, like 2026-11-03T14:00 (UTC) or seconds since 1970; without it: about
+        its end.
     partition
         Look at this partition alone.
     token_file
@@ -43,7 +48,7 @@ def shares(
         Print the answer as a JSON object.
     """
     try:
-        answer = shares_of(read_state(source, token_file, tls_ca), partition)
+        answer = shares_of(read_state(source, token_file, tls_ca, at=at), partition)
     except UnknownNameError as error:
         raise CommandError(str(error)) from None
     if json:

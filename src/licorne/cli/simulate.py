@@ -15,6 +15,7 @@ from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.config.simulation import JobOrder
+from licorne.recording import Bounds, Recorder, RecordingError
 from licorne.sim.batch import JobsAs
 from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
@@ -34,6 +35,9 @@ INTERVAL_S = 60
 EMPTY_POINTS_MAX = 1_000_000
 """Points of --series before anything arrives, at most; where there are more, times are dates rather than counted from 0."""
 SECONDS_MAX = 9_000_000_000
+QUEUE_BYTES = 1 << 30
+"""How much of a recording may wait to be written. A simulation decides faster than a cluster that lives in real time."""
+CLOSING_S = 600.0
 
 
 def simulate(
@@ -45,6 +49,7 @@ def simulate(
     pods: Path | None = None,
     series: Path | None = None,
     swf: Path | None = None,
+    record: Path | None = None,
     every: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     from_: Annotated[float, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))] = 0,
     to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
@@ -80,6 +85,9 @@ def simulate(
         Write what queues and cluster use at equal intervals, in a form as for --pods.
     swf
         Write a log in the Standard Workload Format with a line for each application; the name ends in .swf or .swf.gz.
+    record
+        Record all inputs of the scheduler in this folder, for `licorne replay` and for `licorne why` at any moment (--at, in
+        seconds of virtual time).
     every
         Seconds of virtual time between two points of --series; without it, 60.
     from_
@@ -134,7 +142,7 @@ def simulate(
             raise CommandError(f"{input}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
-    with _refusals(), progress_bar("simulating") as progress, writing as observers:
+    with _refusals(), progress_bar("simulating") as progress, writing as observers, _recorder(record) as recorder:
         result = run(
             workload,
             config=text,
@@ -144,10 +152,30 @@ def simulate(
             to_s=to,
             pods=False,
             decisions=decisions,
+            input_log=recorder,
             progress=progress,
         )
     _show(result, json)
     return Status.STRICT if strict and result.never_placed else Status.DONE
+
+
+@contextmanager
+def _recorder(folder: Path | None) -> Iterator[Recorder | None]:
+    """Record into a folder; whatever was lost makes the command fail at the end of the `with` block."""
+    if folder is None:
+        yield None
+        return
+    lost: list[str] = []
+    try:
+        recorder = Recorder(folder, Bounds(queue_bytes=QUEUE_BYTES), lost.append)
+    except RecordingError as error:
+        raise CommandError(str(error), Status.FILE) from None
+    try:
+        yield recorder
+    finally:
+        recorder.close(timeout_s=CLOSING_S)
+    if lost:
+        raise CommandError(f"{folder}: the recording {lost[0]}", Status.FILE)
 
 
 class _Pods(Observer):

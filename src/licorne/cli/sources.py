@@ -5,29 +5,59 @@ from __future__ import annotations
 from pathlib import Path
 
 from licorne.answers import DumpError, Restored, restore
+from licorne.answers.recorded import NothingRecordedError, restore_moment
 from licorne.answers.source import SourceError, fetch
 from licorne.cli.common import CommandError, read_text
 from licorne.cli.configurations import read_configuration
+from licorne.cli.progress import progress_bar
+from licorne.cli.recordings import is_recording, moment_ns, written
 from licorne.cli.statuses import Status
 from licorne.daemon.secrets import SecurityError, token_in
 from licorne.daemon.setting_table import REST_ADDRESS
+from licorne.recording import RecordingError, choose_run
 
 DEFAULT_SOURCE = f"http://{REST_ADDRESS}"
 """The scheduler that is asked if none is named: one on this machine, at the port that YuniKorn and licorne have."""
 
 
-def read_state(source: str, token_file: Path | None, tls_ca: Path | None, config: Path | None = None) -> Restored:
-    """Return a scheduler in the state of a dump, or of a running scheduler. `config`: another queue configuration.
+def read_state(
+    source: str, token_file: Path | None, tls_ca: Path | None, config: Path | None = None, at: str = ""
+) -> Restored:
+    """Return a scheduler in the state of a dump, of a running scheduler, or of a moment of a recording.
+
+    `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording.
 
     Raises:
         CommandError: the state or the configuration cannot be read.
     """
+    if is_recording(source):
+        return _recorded(Path(source), config, moment_ns(at) if at else None)
+    if at:
+        raise CommandError(f"--at {at}: only a recording has other moments; give its folder: --from DIR", Status.USAGE)
     try:
         token = "" if token_file is None else token_in(read_text(token_file, "a file with a token"), str(token_file))
     except SecurityError as error:
         raise CommandError(str(error), Status.FILE) from None
-    text = None if config is None else read_configuration(config)[1].text
+    text = _text(config)
     try:
         return restore(fetch(source, token=token, tls_ca=tls_ca), text)
     except (SourceError, DumpError) as error:
         raise CommandError(str(error), Status.FILE) from None
+
+
+def _text(config: Path | None) -> str | None:
+    return None if config is None else read_configuration(config)[1].text
+
+
+def _recorded(folder: Path, config: Path | None, at_ns: int | None) -> Restored:
+    text = _text(config)
+    try:
+        with progress_bar("replaying") as told:
+            return restore_moment(choose_run(folder, at_ns=at_ns), at_ns, text, told or (lambda *_: None))
+    except RecordingError as error:
+        raise CommandError(str(error), Status.FILE) from None
+    except NothingRecordedError as error:
+        ended = (
+            "" if error.left_ns is None else f"; the last one ended at {written(error.left_ns)}: --at asks about before"
+        )
+        raise CommandError(f"{folder}: no resource manager is registered at this time{ended}", Status.FILE) from None

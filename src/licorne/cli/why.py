@@ -24,6 +24,7 @@ def why_command(
     *,
     source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
     config: Path | None = None,
+    at: str = "",
     partition: str = "",
     token_file: Path | None = None,
     tls_ca: Path | None = None,
@@ -41,9 +42,13 @@ def why_command(
     name
         The id of an application, the key of an ask, or a pod as NAME or NAMESPACE/NAME.
     source
-        Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input.
+        Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input; or
+        the folder of a recording.
     config
         Queue configuration to ask with in place of the one in force: queues.yaml, or a ConfigMap that holds one.
+    at
+        With a recording: ask about this time, like 2026-11-03T14:00 (UTC) or seconds since 1970; without it: about
+        its end.
     partition
         Look at this partition alone.
     token_file
@@ -57,7 +62,7 @@ def why_command(
     json
         Print the answer as a JSON object.
     """
-    restored = read_state(source, token_file, tls_ca, config)
+    restored = read_state(source, token_file, tls_ca, config, at)
     until = time.monotonic() + limit
     try:
         answer = why(Home(restored), name, partition=partition, prove=prove, more=lambda: time.monotonic() < until)

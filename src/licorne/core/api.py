@@ -68,6 +68,7 @@ class SchedulerAPI(Calls):
         other_settings: a setting that neither the scheduler nor YuniKorn knows is ignored, with an incident, instead of
             refused: for a host whose resource managers may be newer than itself.
 
+    The attribute `input_log`, set before the first registration, is told of all inputs (`licorne.core.input_log`).
     The attribute `settings` may be changed: a new value takes effect for each resource manager with its next
     registration or reload. `callback_errors` are the last errors that callbacks raised (at most 100), as texts with an
     attribute `traceback` (a `traceback.TracebackException`); they have no influence on decisions.
@@ -130,10 +131,11 @@ class SchedulerAPI(Calls):
         group_text, group_settings = self._policy_group(request.policy_group, required=first_interface)
         plugins = Plugins(callback, partial(self._incidents.failed, rm_id))
         try:
+            settings = self._checked(rm_id, {**self.settings, **group_settings, **extra})
             plugins.manager = self.cluster.register(
                 rm_id,
                 text or group_text or DEFAULT_CONFIGURATION,
-                self._checked(rm_id, {**self.settings, **group_settings, **extra}),
+                settings,
                 plugins.predicate(),
                 first_interface=first_interface,
                 listens=plugins.listens,
@@ -154,8 +156,25 @@ class SchedulerAPI(Calls):
                 rm_id, f"policyGroup: {request.policy_group!r}: unknown; the built-in configuration counts"
             )
         self._note_plugins()
+        self._note_registration(rm_id, settings, plugins, first_interface=first_interface)
         self._deliver()
         return first.RegisterResourceManagerResponse() if first_interface else v19.RegisterResourceManagerResponse()
+
+    def _note_registration(
+        self, rm_id: str, settings: Mapping[str, str], plugins: Plugins, *, first_interface: bool
+    ) -> None:
+        if self.input_log is None:
+            return
+        plugins.answered = self.input_log.answered
+        self.input_log.registered(
+            rm_id,
+            self.cluster.managers[rm_id].configuration.text,
+            settings,
+            first_interface=first_interface,
+            predicates=plugins.asked,
+            preemption_predicates=plugins.preempts,
+            alone=len(self._connections) == 1,
+        )
 
     def _note_plugins(self) -> None:
         plugins = [each.plugins for each in self._connections.values()]
@@ -264,12 +283,15 @@ class SchedulerAPI(Calls):
     def _reload(self, rm_id: str, connection: ManagerConnection, text: str, extra: Mapping[str, str]) -> None:
         extra = dict(extra) or connection.extra
         try:
-            self.cluster.reload(rm_id, text, self._settings_of(rm_id, connection, extra))
-            connection.extra = extra
+            settings = self._settings_of(rm_id, connection, extra)
+            self.cluster.reload(rm_id, text, settings)
         except (ConfigError, SettingsError, PlacementConfigError) as error:
+            self._deliver_nothing_new(rm_id)
             raise ConfigurationError(f"update of configuration failed: {error}") from error
-        finally:
-            self._deliver()
+        connection.extra = extra
+        if self.input_log is not None:
+            self.input_log.reloaded(rm_id, text, settings)
+        self._deliver()
 
     def extra_config(self, rm_id: str) -> Mapping[str, str]:
         """Return the settings that a resource manager has brought; an empty map for an unknown one."""
@@ -287,6 +309,8 @@ class SchedulerAPI(Calls):
         self._connections.pop(rm_id, None)
         self._note_plugins()
         self.cluster.remove(rm_id)
+        if self.input_log is not None:
+            self.input_log.removed(rm_id)
         self._deliver()
 
     # -- restart ---------------------------------------------------------------------------------------
@@ -317,6 +341,8 @@ class SchedulerAPI(Calls):
         except msgspec.ValidationError as error:
             raise RequestError(f"invalid ages: {error}") from None
         self._begin(now_ns)
+        if self.input_log is not None:
+            self.input_log.ages_restored(rm_id, msgspec.to_builtins(given))
         for name in sorted(given.keys() & partitions.keys()):
             restore_ages(partitions[name], given[name])
         self._deliver()
@@ -339,6 +365,8 @@ class SchedulerAPI(Calls):
         """
         self._check_known(rm_id)
         self.cluster.pause(rm_id, paused=paused)
+        if self.input_log is not None:
+            self.input_log.paused(rm_id, paused=paused)
 
     def _check_known(self, rm_id: str) -> None:
         check_text("rm_id", rm_id)

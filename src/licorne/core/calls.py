@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from licorne.core.base.states import TIME_MAX_NS
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
-from licorne.si.adapt import Translation
+from licorne.si.adapt import Part, Translation
 from licorne.si.messages import Input, Output
 
 from .arguments import refuse_limit, refuse_mistyped, refuse_request, refuse_time
@@ -21,6 +21,8 @@ from .strict import refuse_unknown
 
 if TYPE_CHECKING:
     import cython
+
+    from .input_log import InputLog
 else:
     from licorne._plain import cython
 
@@ -59,11 +61,12 @@ class Calls:
 
     `callback_errors` are the last errors that callbacks raised, at most 100 (`licorne.core.incidents`). `_strict`: a
     message that changes nothing, because what it names does not exist, raises. `_busy` is true while a call decides or
-    calls back, when no other call may begin.
+    calls back, when no other call may begin. `input_log`, which a host may set, is told of all inputs.
     """
 
     cluster: Cluster
     callback_errors: list[str]
+    input_log: InputLog | None
     _incidents: Incidents
     _strict: cython.bint
     _clock: Clock | None
@@ -79,6 +82,7 @@ class Calls:
         self.cluster = Cluster()
         self._incidents = Incidents(on_incident)
         self.callback_errors = self._incidents.errors
+        self.input_log = None
         self._strict = strict
         self._clock = clock
         self._on_output = on_output
@@ -137,7 +141,7 @@ class Calls:
         if ends is None:
             self._take_made(rm_id, adapt_v19.inputs_from_allocation_request(request), now_ns)
         else:
-            self._enter(rm_id, ends, (), now_ns)
+            self._enter(rm_id, ends, (), None, now_ns)
 
     def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: Moment = None) -> None:
         """Take in new, changed and removed nodes (1.9), as a message or its bytes; raise the errors of `update`."""
@@ -161,7 +165,7 @@ class Calls:
         """
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
-        self._enter(rm_id, inputs, (), now_ns)
+        self._enter(rm_id, inputs, (), None, now_ns)
 
     def take(self, rm_id: str, translation: Translation, *, now_ns: Moment = None) -> None:
         """Take in a translated request, for hosts that call the adapter themselves to look at the result first.
@@ -174,7 +178,7 @@ class Calls:
         """
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
-        self._enter(rm_id, translation.inputs, translation.outputs, now_ns)
+        self._enter(rm_id, translation.inputs, translation.outputs, translation.part, now_ns)
 
     @cython.cfunc
     def _check(self, rm_id: str, kind: str, first_interface: cython.bint) -> cython.void:
@@ -198,10 +202,12 @@ class Calls:
     def _take(self, rm_id: str, translation: Translation, now_ns: Moment) -> cython.void:
         for reason in translation.ignored:
             self._incidents.passed_over(rm_id, reason)
-        self._enter(rm_id, translation.inputs, translation.outputs, now_ns)
+        self._enter(rm_id, translation.inputs, translation.outputs, translation.part, now_ns)
 
     @cython.cfunc
-    def _enter(self, rm_id: str, inputs: Iterable[Input], refusals: Sequence[Output], now_ns: Moment) -> cython.void:
+    def _enter(
+        self, rm_id: str, inputs: Iterable[Input], refusals: Sequence[Output], part: Part | None, now_ns: Moment
+    ) -> cython.void:
         """Do a whole call that takes in inputs; refusals of the adapter are delivered first."""
         self._begin(now_ns)
         if self._strict:
@@ -209,8 +215,11 @@ class Calls:
             try:
                 refuse_unknown(self.cluster.managers[rm_id], inputs)
             except LookupError:
-                self._deliver()  # `_begin` has advanced the time, which may have had effects
+                self._deliver_nothing_new(rm_id)
                 raise
+        if self.input_log is not None:
+            inputs = list(inputs)
+            self.input_log.submitted(rm_id, inputs, refusals, part)
         if refusals:
             self.cluster.managers[rm_id].out += refusals
         self.cluster.submit(rm_id, inputs)
@@ -243,6 +252,8 @@ class Calls:
                 last = self.cluster.schedule(min(run, wanted - made))
             finally:
                 self._busy = False
+            if self.input_log is not None:
+                self.input_log.decided(min(run, wanted - made), last)
             made += last
             self._deliver()
             if last < run or made >= wanted:
@@ -264,6 +275,15 @@ class Calls:
         if type(now_ns) is not int or not 0 <= now_ns <= TIME_MAX_NS:
             refuse_time("now_ns", now_ns)
         self.cluster.advance(now_ns)
+        if self.input_log is not None:
+            self.input_log.advanced(self.cluster.now)
+
+    @cython.ccall
+    def _deliver_nothing_new(self, rm_id: str) -> cython.void:
+        """End a call that was refused: `_begin` has advanced the time, which may have had effects."""
+        if self.input_log is not None:
+            self.input_log.submitted(rm_id, (), (), None)
+        self._deliver()
 
     @cython.ccall
     def _deliver(self) -> cython.void:
@@ -274,6 +294,8 @@ class Calls:
             for plugins in self._syncing:
                 plugins.sync(last=True)
             for rm_id, outputs in self.cluster.outputs():
+                if self.input_log is not None:
+                    self.input_log.delivered(rm_id, outputs)
                 if self._on_output is not None:
                     self._on_output(rm_id, outputs)
                     continue

@@ -15,7 +15,7 @@ forgotten before the resource manager confirms the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -34,11 +34,19 @@ Note = Callable[[str, Exception], None]
 """A function that takes the name of a plugin and the exception that it raised."""
 
 
+class Answered(Protocol):
+    """A function that takes the answer of a predicate."""
+
+    def __call__(self, *, allowed: bool) -> None:
+        """Take the answer."""
+
+
 class Plugins:
     """The plugins of one resource manager.
 
     `listens`: it takes records of events. `saves`: it saves configurations. `asked`: it answers predicates. `syncs`: it
-    keeps a scheduler cache. `manager` is set once it is registered.
+    keeps a scheduler cache. `preempts`: it answers the predicates of preemption. `manager` is set once it is registered.
+    `answered`, if it is set, is told each answer of a predicate.
     """
 
     def __init__(self, callback: ResourceManagerCallback | None, note: Note) -> None:
@@ -48,10 +56,11 @@ class Plugins:
         self.saves = overrides(callback, "update_configuration")
         self.asked = overrides(callback, "predicates")
         self.syncs = overrides(callback, "re_sync_scheduler_cache")
-        self._preempts = overrides(callback, "preemption_predicates")
+        self.preempts = overrides(callback, "preemption_predicates")
         self._dumps = overrides(callback, "get_state_dump")
         self._synced: dict[str, int] = {}  # number of outputs already sent to the cache, by partition
         self.manager: RegisteredManager | None = None
+        self.answered: Answered | None = None
 
     def predicate(self) -> Predicate | None:
         """Return the predicate that decisions call; None if the resource manager has no such plugin."""
@@ -68,11 +77,11 @@ class Plugins:
             why = describe(error)
         if why and allocate and self.manager is not None and self.manager.store is not None:
             self.manager.refused(key, node_id, why)
-        return not why
+        return self._told(not why)
 
     def preemption_predicate(self) -> PreemptionPredicate | None:
         """Return the predicate that preemption calls; None if the resource manager has no such plugin."""
-        return self._fits_without if self._preempts else None
+        return self._fits_without if self.preempts else None
 
     def _fits_without(self, key: str, node_id: str, victims: list[str]) -> bool:
         if self.syncs:
@@ -85,8 +94,13 @@ class Plugins:
             answer = self._callback.preemption_predicates(args)
         except Exception as error:  # noqa: BLE001  an error is a "no", as for predicates
             self._note("preemption_predicates", error)
-            return False
-        return answer.success and answer.index <= last
+            return self._told(False)
+        return self._told(answer.success and answer.index <= last)
+
+    def _told(self, allowed: bool) -> bool:
+        if self.answered is not None:
+            self.answered(allowed=allowed)
+        return allowed
 
     # -- the cache -------------------------------------------------------------------------------------
 

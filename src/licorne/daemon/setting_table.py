@@ -17,6 +17,7 @@ from licorne.core.base import setting_kinds as kinds
 from licorne.core.base import setting_table
 from licorne.core.base.setting_kinds import ValueType
 from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
+from licorne.recording.bounds import Bounds
 from licorne.si.rpc import DEFAULT_ADDRESS
 
 MIB = 1 << 20
@@ -83,6 +84,16 @@ SETTINGS: tuple[Setting, ...] = (
     _own("rest-read-token-file", kinds.PATH, "File with tokens, one a line, with which all may be read by REST."),
     _own("insecure", kinds.FLAG, "Listen beyond loopback without protection.", "false"),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
+    _own(
+        "record", kinds.PATH, "Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."
+    ),
+    _own("record-mib", kinds.COUNT, "MiB that the recording may take on the disk.", Bounds().bytes_max // MIB),
+    _own(
+        "record-age",
+        kinds.SECONDS,
+        "How long what was recorded before the last start is kept.",
+        f"{Bounds().age_max_s / 3600:.0f}h",
+    ),
     _own("log-format", kinds.choice("text", "json"), "One line of text, or one JSON object, for each event.", "text"),
     *setting_table.SETTINGS,
 )

@@ -20,6 +20,7 @@ from licorne import __version__
 from licorne.core.api import ConfigurationError as QueuesError
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.base.setting_table import SettingsError
+from licorne.core.input_log import InputLog
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Levels, Log, named
 from licorne.daemon.memory import Memory
@@ -89,6 +90,7 @@ class Runner:
         settings: how it runs.
         web: addresses and access of REST; None: no REST.
         security: TLS of REST, and whether it may be open to others.
+        recorder: records all inputs of the scheduler; whoever made it closes it. None: nothing is recorded.
         log: the log.
         levels: the levels of its loggers, which the ConfigMaps set.
         clock: returns the time in nanoseconds since 1970, and never goes back; given, tests need no time.
@@ -103,6 +105,7 @@ class Runner:
         *,
         web: Web | None = None,
         security: Security | None = None,
+        recorder: InputLog | None = None,
         log: Log,
         levels: Levels | None = None,
         clock: Callable[[], int] | None = None,
@@ -116,6 +119,7 @@ class Runner:
         self._wall = wall
         self._dice = dice
         self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
+        self.api.input_log = recorder
         self._reading = clients.reading
         self.manager: Manager | None = None
         self.guard = PauseGuard(self._clock, wall)

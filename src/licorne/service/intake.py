@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from licorne.daemon.pace import SLICE_S, paced
 from licorne.si import adapt_first, adapt_v19
-from licorne.si.adapt import Reading, Translation
+from licorne.si.adapt import Part, Reading, Translation
 from licorne.si.messages import AddApplication, NodeUpdate
 
 from .session import Session, State
@@ -141,13 +141,14 @@ def portions(translation: Translation, size: Sequence[int] = (INPUTS,)) -> Itera
     """
     inputs = translation.inputs
     outputs = translation.outputs
+    part = translation.part
     at = 0
     while at < len(inputs) or outputs:
         end = min(at + size[0], len(inputs))
         if any(type(one) is NodeUpdate and one.existing for one in inputs[at:end]):
             while end < len(inputs) and isinstance(inputs[end], NodeUpdate | AddApplication):
                 end += 1
-        yield Translation(inputs=inputs[at:end], outputs=outputs)
+        yield Translation(inputs=inputs[at:end], outputs=outputs, part=part and Part(part.data, at))
         outputs = []
         at = end
 

@@ -18,6 +18,7 @@ from grpc_reflection.v1alpha import reflection
 
 from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
 from licorne.core.base.setting_table import TABLE
+from licorne.core.input_log import InputLog
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import why_not
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
@@ -51,6 +52,7 @@ class Service:
         groups: how groups of users are found where messages name none.
         security: TLS and token.
         web: addresses and access of REST; None: no REST, and then no events, history or metrics are kept.
+        recorder: records all inputs of the scheduler; whoever made it closes it. None: nothing is recorded.
         log: the log; None: nothing is logged.
 
     `async with Service(...) as service` starts and stops it.
@@ -66,6 +68,7 @@ class Service:
         groups: GroupSettings | None = None,
         security: Security | None = None,
         web: Web | None = None,
+        recorder: InputLog | None = None,
         log: Log | None = None,
     ) -> None:
         self.settings = settings or ServiceSettings()
@@ -88,6 +91,7 @@ class Service:
         )
         self.prepared = Prepared(lambda: self.settings.queues, self.checks)
         self.api.cluster.read = self.prepared.read
+        self.api.input_log = recorder
         self.groups = Resolver(groups, log=named(self.log, "core.security"))
         self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"), self.groups)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, named(self.log, "core.scheduler"))

@@ -22,6 +22,7 @@ from licorne.core.manager import RegisteredManager
 from licorne.daemon.log import Log
 from licorne.service.groups.resolver import Resolver
 from licorne.si import WireError, adapt_first, adapt_v19, first, v19, wire
+from licorne.si.adapt import Part
 from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind
 
@@ -222,7 +223,10 @@ class Sessions:
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000]))
             self.log.warning("request refused", peer=stream.peer, kind=stream.kind, bytes=len(data))
             return
+        refused = len(translation.outputs)
         await enforce(translation, self.settings)
+        if stream.kind == "allocation" and len(translation.outputs) == refused:
+            translation.part = Part(data, 0)
         session = self._addressee(stream, rm_id)
         if session is None:
             return

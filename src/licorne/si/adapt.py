@@ -38,19 +38,32 @@ STEP_ASKS = 200
 """The most asks that are read in one step."""
 
 
+class Part(NamedTuple):
+    """Which part of a request as bytes the inputs and outputs of a translation are.
+
+    `at`: the number of the first input in the request. The outputs of the request belong to its first part. The request
+    is one of asks and releases (1.9), and the translation is what reading these bytes gives, with nothing changed.
+    """
+
+    data: bytes
+    at: int
+
+
 class Translation(msgspec.Struct, kw_only=True):
     """A request in the core's terms.
 
     `inputs` are to be handed to the core in this order. `outputs` are refusals of items that could not be read, in the
     order of the items; they go back to the sender before the core's answers. `ignored` says, in words for a log, which
     items were dropped because the protocol has no answer for them. `mistyped` repeats, of all these reasons, those of
-    values of the wrong type (`licorne.si._check.Mistyped`): mistakes of the program that made the message.
+    values of the wrong type (`licorne.si._check.Mistyped`): mistakes of the program that made the message. `part` is set
+    by a host that keeps the bytes.
     """
 
     inputs: list[Input] = []
     outputs: list[Output] = []
     ignored: list[str] = []
     mistyped: list[str] = []
+    part: Part | None = None
 
     def reason(self, fault: Fault) -> str:
         """Return the reason for a fault, noted in `mistyped` too if the fault is a value of the wrong type."""

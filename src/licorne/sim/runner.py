@@ -26,6 +26,7 @@ from math import inf
 from pathlib import Path
 from typing import IO
 
+from licorne.core.input_log import InputLog
 from licorne.si.messages import NewAllocation, Output
 from licorne.sim.collector import quiet_collector
 from licorne.sim.configuration import configuration
@@ -97,6 +98,7 @@ def simulate(
     to_s: float | None = None,
     pods: bool = True,
     decisions: Path | None = None,
+    input_log: InputLog | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Simulate a workload and return its result.
@@ -108,6 +110,7 @@ def simulate(
     Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
     time and times of pods are for the part of the virtual time from `from_s` and up to `to_s`, in seconds (None: the end).
     With `pods` the result has a record of each pod. `decisions` is a file for the decision lines, or for a script its trace.
+    `input_log` is told of all inputs of the scheduler, as a `licorne.recording.Recorder` is.
     `progress` is called from time to time with the steps done and their total.
 
     Raises, before anything is written:
@@ -134,6 +137,7 @@ def simulate(
             defaults=STILL_SETTINGS if still else TIMED_SETTINGS,
             follows=not still,
             window_ns=(to_ns(from_s), None if to_s is None else to_ns(to_s)),
+            input_log=input_log,
         )
         stream = stack.enter_context(decisions.open("w", encoding="utf-8")) if decisions is not None else None
         trace = ScriptTrace(_writer(stream), simulation.partition) if workload.mode is Mode.SCRIPT else None

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from licorne import ConfigurationError, SchedulerAPI
+from licorne.core.input_log import InputLog
 from licorne.si import messages, v19
 from licorne.sim import lines
 from licorne.sim.devices import devices_of
@@ -45,16 +46,19 @@ class Simulation:
         defaults: Mapping[str, str] | None = None,
         follows: bool = False,
         window_ns: tuple[int, int | None] = (0, None),
+        input_log: InputLog | None = None,
     ) -> None:
         """Register with a new scheduler.
 
         `follows`: pods end by themselves and releases are confirmed, as in timed simulations. `settings` take precedence over
         those of the workload, and these over `defaults`. `window_ns`: the part of the time, from and up to (None: the end),
-        that figures over time and figures of pods are for, the latter by the arrival of the pods.
+        that figures over time and figures of pods are for, the latter by the arrival of the pods. `input_log`: told of all
+        inputs of the scheduler.
         """
         strict = has_job_orders(workload, config)
         own = {**(SETTINGS if strict else {}), **(defaults or {})}
         self.api = SchedulerAPI(settings=own, on_output=self._on_output)
+        self.api.input_log = input_log
         self.model = ResourceManager(
             grace_ns=lines.to_ns(workload.grace_s),
             follows=follows,

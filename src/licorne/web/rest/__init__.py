@@ -7,7 +7,7 @@ endpoints   the list of all endpoints
 handlers    the answer of each endpoint; `debug`: those about the process; `stream`: events as they happen
 shared      answers that are shared by concurrent requests and cached
 views       JSON objects (`licorne.si.rest_objects`) made from the scheduler's; also `allocations` and `config`
-pieces      large objects in pieces; `answers`: how pieces are sent
+pieces      large objects in pieces; `answers`: how pieces are sent; `state`: the state dump of a scheduler without a server
 openapi     the OpenAPI document; `page`: the document as an HTML page; `index`: the page at `/`
 """
 

@@ -1,0 +1,58 @@
+"""A moment of a recording as a starting point for answers: the very scheduler, not what a dump says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from licorne.answers.restore import Note, Outputs, Restored
+from licorne.config import load
+from licorne.recording import Replay, Run
+from licorne.si import v19
+
+
+class NothingRecordedError(LookupError):
+    """At this moment of the recording no resource manager was registered; `left_ns` is when the last one had ended."""
+
+    def __init__(self, left_ns: int | None) -> None:
+        super().__init__("no resource manager was registered")
+        self.left_ns = left_ns
+
+
+def restore_moment(
+    run: Run, at_ns: int | None = None, config: str | None = None, step: Callable[[int, int], object] = lambda *_: None
+) -> Restored:
+    """Return the recorded scheduler as it was at a time, or at the end of the recording.
+
+    Args:
+        run: the run of the recording.
+        at_ns: the time in nanoseconds since 1970.
+        config: a queue configuration in place of the one that was in force.
+        step: told now and then how many bytes of how many were repeated.
+
+    Raises:
+        NothingRecordedError: no resource manager was registered at this time.
+        RecordingError: the recording cannot be repeated.
+        ConfigError: the configuration cannot be used.
+    """
+    if config is not None:
+        load(config)
+    outputs = Outputs()
+    replay = Replay(run, outputs)
+    size = replay.bytes_all
+    outcome = replay.run(at_ns, lambda: step(replay.bytes_read, size))
+    if not replay.managers:
+        raise NothingRecordedError(replay.left_ns)
+    rm_id, *others = replay.managers
+    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
+    if outcome.remark:
+        notes.append(Note("left out", outcome.remark))
+    if any(each.asked for each in replay.managers.values()):
+        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
+    now_ns = at_ns if at_ns is not None and not replay.ended else outcome.now_ns
+    if config is not None:
+        replay.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=config), now_ns=now_ns)
+    text = replay.api.cluster.managers[rm_id].configuration.text
+    return Restored(replay.api, rm_id, now_ns, text, tuple(notes), outputs)
+
+
+__all__ = ["NothingRecordedError", "restore_moment"]

@@ -1,0 +1,37 @@
+"""Recording in a long-running process, with what becomes of it in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from licorne.daemon.log import Log
+from licorne.daemon.setting_table import MIB
+from licorne.recording import Bounds, Recorder
+
+
+@contextmanager
+def recording(folder: Path | None, mib: int, age_s: float, log: Log) -> Iterator[Recorder | None]:
+    """Record into a folder within the `with` block, and log what becomes of it. None: nothing is recorded.
+
+    Raises:
+        RecordingError: the folder cannot be used.
+    """
+    if folder is None:
+        yield None
+        return
+
+    def stopped(reason: str) -> None:
+        log.error(
+            "nothing is recorded any more, until a resource manager registers anew", folder=str(folder), reason=reason
+        )
+
+    recorder = Recorder(folder, Bounds(bytes_max=mib * MIB, age_max_s=age_s), stopped)
+    log.info("recording", folder=str(folder), mib_max=mib)
+    try:
+        yield recorder
+    finally:
+        done = recorder.close()
+        counts = recorder.counts
+        log.info("recorded", folder=str(folder), bytes=counts.bytes, allocations=counts.allocations, complete=done)

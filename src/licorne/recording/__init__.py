@@ -1,0 +1,62 @@
+"""The recording of a scheduler: all its inputs, from which the same decisions can be computed again.
+
+    Recorder, Bounds   records a scheduler within its process: `api.input_log = Recorder(Path("recording"))`
+    Counts             what has been written
+    Run, list_runs     the runs of a recording; `choose_run` takes one by its number or its time
+    Replay, Outcome    a scheduler that is given the inputs of a run once more, and what that has given
+    RecordingError     a folder is no recording that can be used; `DivergedError`: the decisions were others
+
+Modules: `recorder` takes the inputs from the scheduler and hands them to the thread of `writer`; `replay` repeats them.
+`entries` defines what an input looks like in a recording, `digest` the digest of decisions by which a repetition is
+checked, `folder` the folder with its manifest and its runs, `blocks` the files of compressed blocks with checksums,
+`bounds` how large all this may become. The format is described in docs/reference/recording.md.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from licorne.recording.bounds import Bounds
+    from licorne.recording.folder import RecordingError
+    from licorne.recording.recorder import Recorder
+    from licorne.recording.replay import DivergedError, Outcome, Replay, Run, choose_run, list_runs
+    from licorne.recording.writer import Counts
+
+__all__ = [
+    "Bounds",
+    "Counts",
+    "DivergedError",
+    "Outcome",
+    "Recorder",
+    "RecordingError",
+    "Replay",
+    "Run",
+    "choose_run",
+    "list_runs",
+]
+
+_WHERE = {
+    "Bounds": "bounds",
+    "Counts": "writer",
+    "DivergedError": "replay",
+    "Outcome": "replay",
+    "Recorder": "recorder",
+    "RecordingError": "folder",
+    "Replay": "replay",
+    "Run": "replay",
+    "choose_run": "replay",
+    "list_runs": "replay",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module
+
+    def __getattr__(name: str) -> object:
+        """Return a public name from the module that defines it, imported at first use: the scheduler takes a while to load."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

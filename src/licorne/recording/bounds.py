@@ -1,0 +1,18 @@
+"""How large a recording may become."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of a recording.
+
+    `bytes_max`: bytes on the disk. When they are reached, the oldest runs are removed; a run that alone has more is not
+    recorded any further. `age_max_s`: how many seconds a run is kept after its end. `queue_bytes`: bytes that may wait to
+    be written, before the run ends as the disk is too slow.
+    """
+
+    bytes_max: int = 1 << 30
+    age_max_s: float = 30 * 24 * 3600.0
+    queue_bytes: int = 64 << 20

@@ -1,0 +1,144 @@
+"""The folder of a recording: a manifest, and a folder for each run.
+
+A run begins with a scheduler that knows nothing, at the registration of its only resource manager, and ends with the next
+such registration, with the process, or where inputs were lost. So each run can be repeated without those before it, and
+old runs are removed whole. One process at a time records into a folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from licorne._version import __version__
+
+FORMAT: Final = 1
+KIND: Final = "licorne recording"
+MANIFEST: Final = "manifest.json"
+LOCK: Final = "lock"
+RUNS_MAX: Final = 1_000
+"""How many runs a folder holds, however small they are."""
+
+
+class RecordingError(Exception):
+    """A folder is no recording that can be used here; the text says why, and what to do."""
+
+
+class Manifest(msgspec.Struct):
+    """What makes a folder a recording: the format, and the version of licorne that began it."""
+
+    kind: str
+    format: int
+    licorne: str
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a recording.
+
+    Raises:
+        RecordingError: the folder is no recording, or one of a newer format.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        raise RecordingError(f"{folder}: no recording, it has no {MANIFEST}; give a folder of --record") from None
+    except (msgspec.DecodeError, OSError) as error:
+        raise RecordingError(f"{path}: cannot be read: {error}") from None
+    if manifest.kind != KIND:
+        raise RecordingError(f"{path}: kind: {manifest.kind!r}: must be {KIND!r}")
+    if manifest.format > FORMAT:
+        raise RecordingError(
+            f"{path}: format {manifest.format}, of licorne {manifest.licorne}: this is licorne {__version__}, which knows "
+            f"formats up to {FORMAT}; use licorne {manifest.licorne} or newer"
+        )
+    return manifest
+
+
+def claim(folder: Path) -> int:
+    """Make a folder ready for recording, and return the descriptor of its lock, which is held until it is closed.
+
+    Raises:
+        RecordingError: the folder cannot be used, holds something else, or is in use by another process.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise RecordingError(f"{folder}: cannot record there: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _begin(folder)
+    except BlockingIOError:
+        os.close(lock)
+        raise RecordingError(f"{folder}: another process records there; give each process a folder") from None
+    except OSError as error:
+        os.close(lock)
+        raise RecordingError(f"{folder}: cannot record there: {error.strerror}") from None
+    except RecordingError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _begin(folder: Path) -> None:
+    """Write the manifest if the folder is empty, and check it if not."""
+    if (folder / MANIFEST).exists():
+        read_manifest(folder)
+    elif any(each.name != LOCK for each in folder.iterdir()):
+        raise RecordingError(f"{folder}: holds other files; give a folder that is empty or a recording")
+    else:
+        _write_manifest(folder)
+
+
+def _write_manifest(folder: Path) -> None:
+    """Write the manifest in one step, so that no crash leaves half of it."""
+    new = folder / f".{MANIFEST}"
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(Manifest(KIND, FORMAT, __version__))) + b"\n")
+        os.fsync(file.fileno())
+    new.rename(folder / MANIFEST)
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the folders of the runs, the oldest first."""
+    return sorted(path for path in folder.glob("run-*") if path.is_dir())
+
+
+def segments_in(run: Path) -> list[Path]:
+    """Return the files of a run, in their order."""
+    return sorted(run.glob("segment-*"))
+
+
+def new_run(folder: Path) -> Path:
+    """Make the folder of the next run; raises OSError as the file system does."""
+    runs = runs_in(folder)
+    number = int(runs[-1].name.removeprefix("run-")) + 1 if runs else 1
+    path = folder / f"run-{number:08d}"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def remove_old(folder: Path, current: Path, bytes_max: int, age_max_s: float) -> int:
+    """Remove the oldest runs until the rest obeys the bounds; return the bytes of what is left.
+
+    The current run is never removed. `age_max_s`: how long ago a run may have ended.
+    """
+    sizes = {run: sum(file.stat().st_size for file in segments_in(run)) for run in runs_in(folder)}
+    oldest_s = time.time() - age_max_s
+    for run in list(sizes):
+        files = segments_in(run)
+        ended_s = max((file.stat().st_mtime for file in files), default=run.stat().st_mtime)
+        if run == current or (
+            len(sizes) <= RUNS_MAX and sum(sizes.values()) <= bytes_max and ended_s >= oldest_s and files
+        ):
+            continue
+        shutil.rmtree(run)
+        del sizes[run]
+    return sum(sizes.values())

@@ -1,0 +1,362 @@
+"""Repeating a recording: a scheduler that is given the inputs of a run once more, and decides the same.
+
+The scheduler is driven by its public calls, so what is left at the end is an ordinary `SchedulerAPI` in the state of that
+moment, from which one may go on. Predicates are answered as they were; where the recorded answers end, they say yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from licorne._version import __version__
+from licorne.core.api import SchedulerAPI
+from licorne.si import adapt_v19, first, v19
+from licorne.si.adapt import Translation
+from licorne.si.callback import ResourceManagerCallback
+from licorne.si.messages import Output
+
+from . import entries
+from .blocks import read_blocks
+from .digest import Digest
+from .entries import Entry
+from .folder import RecordingError, read_manifest, runs_in, segments_in
+
+OnOutput = Callable[[str, Sequence[Output]], object]
+
+
+class DivergedError(RecordingError):
+    """The repetition decides otherwise than the recorded scheduler: another version of it, or a bug."""
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run of a recording: its number, its folder, and when it begins (ns); None if it has no complete entry yet."""
+
+    number: int
+    folder: Path
+    begins_ns: int | None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a repetition has given so far.
+
+    Times are those of the recorded scheduler, in nanoseconds. `messages`: how many messages went to resource managers,
+    `digest` theirs. `checked`: how many of them the recording has confirmed, by the last of its digests. `remark`: why
+    the recording ends where it does; empty if it goes on, or was closed in good order.
+    """
+
+    run: int
+    begins_ns: int
+    now_ns: int
+    calls: int
+    allocations: int
+    messages: int
+    checked: int
+    digest: str
+    remark: str
+
+
+def list_runs(folder: Path) -> list[Run]:
+    """Return the runs of a recording, the oldest first.
+
+    Raises:
+        RecordingError: the folder is no recording.
+    """
+    read_manifest(folder)
+    return [Run(int(path.name.removeprefix("run-")), path, _begins_ns(path)) for path in runs_in(folder)]
+
+
+def _begins_ns(run: Path) -> int | None:
+    for segment in segments_in(run)[:1]:
+        for block in read_blocks(segment):
+            return next((entry[1] for entry in block if entry[0] == entries.TIME), 0)
+    return None
+
+
+def choose_run(folder: Path, number: int | None = None, at_ns: int | None = None) -> Run:
+    """Return the run with a number, or else the last one that had begun at a time, or else the last one.
+
+    Raises:
+        RecordingError: there is no such run.
+    """
+    runs = list_runs(folder)
+    begun = [each for each in runs if each.begins_ns is not None]
+    if number is not None:
+        fit = [each for each in runs if each.number == number]
+        if not fit:
+            known = ", ".join(str(each.number) for each in runs) or "none"
+            raise RecordingError(f"{folder}: has no run {number}; there are: {known}")
+    else:
+        fit = [each for each in begun if at_ns is None or (each.begins_ns or 0) <= at_ns]
+    if not fit or fit[-1].begins_ns is None:
+        what = "no run that had begun at this time" if begun else "no run yet: no resource manager has registered"
+        raise RecordingError(f"{folder}: holds {what}")
+    return fit[-1]
+
+
+class Replay:
+    """Repeats a run of a recording.
+
+    Parameters:
+        run: which one, as `list_runs` or `choose_run` returns it.
+        on_output: told of the messages for resource managers, as the handler `on_output` of `SchedulerAPI` is.
+        check: whether decisions are compared with the digests of the recording.
+
+    `api` is the scheduler. `managers`: the callbacks of the resource managers that are registered, by id, in the order of
+    their registration.
+    """
+
+    def __init__(self, run: Run, on_output: OnOutput | None = None, *, check: bool = True) -> None:
+        self.api = SchedulerAPI(other_settings=True, on_output=self._take, on_incident=lambda _: None)
+        self.managers: dict[str, Callback] = {}
+        self.ended = False
+        """The recording has no further call."""
+        self.left_ns: int | None = None
+        """When a resource manager last ended."""
+        self.remark = ""
+        self.bytes_read = 0
+        """Bytes of the recording that have been repeated."""
+        self._run = run
+        self._on_output = on_output
+        self._check = check
+        self._digest = Digest()
+        self._checked = 0
+        self._calls = 0
+        self._now_ns = run.begins_ns or 0
+        self._next_ns: int | None = None
+        """The time of the call that begins, until the call is made; None: that of the last call."""
+        self._requests: dict[str, Translation] = {}
+        self._answers: Iterator[str] = iter("")
+        self._waiting: list[list[Any]] = []
+        self._blocks = self._read()
+        self._steps: dict[str, Callable[..., None]] = {
+            entries.REGISTER: self._register,
+            entries.RELOAD: self._reload,
+            entries.REMOVE: self._remove,
+            entries.PAUSE: self._pause,
+            entries.AGES: self._restore_ages,
+            entries.INPUTS: self._submit,
+            entries.REQUEST: self._note_request,
+            entries.PART: self._submit_part,
+            entries.ANSWERS: self._note_answers,
+            entries.DECIDE: self._decide,
+            entries.CHECK: self._compare,
+            entries.GAP: self._end,
+        }
+
+    @property
+    def bytes_all(self) -> int:
+        """Bytes that the run has on the disk now."""
+        return sum(segment.stat().st_size for segment in segments_in(self._run.folder))
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the repetition has given so far."""
+        return Outcome(
+            run=self._run.number,
+            begins_ns=self._run.begins_ns or 0,
+            now_ns=self._now_ns,
+            calls=self._calls,
+            allocations=self._digest.allocations,
+            messages=self._digest.count,
+            checked=self._checked,
+            digest=self._digest.hex(),
+            remark=self.remark,
+        )
+
+    def run(self, until_ns: int | None = None, step: Callable[[], object] = lambda: None) -> Outcome:
+        """Repeat all calls up to a time, or to the end of the recording. `step` is called now and then.
+
+        Raises:
+            DivergedError: the decisions are not those of the recording.
+            RecordingError: an entry cannot be understood.
+        """
+        while self._waiting or self._next_block():
+            for position, entry in enumerate(self._waiting):
+                if entry[0] == entries.TIME and until_ns is not None and entry[1] > until_ns:
+                    self._waiting = self._waiting[position:]
+                    return self.outcome
+                self._repeat(entry)
+            self._waiting = []
+            step()
+        self.ended = True
+        return self.outcome
+
+    def _next_block(self) -> bool:
+        block = next(self._blocks, None)
+        if block is None:
+            return False
+        self._waiting = block
+        return True
+
+    def _read(self) -> Iterator[list[list[Any]]]:
+        segments = segments_in(self._run.folder)
+        for position, segment in enumerate(segments):
+            blocks = read_blocks(segment)
+            before = self.bytes_read
+            while True:
+                try:
+                    yield next(blocks)
+                except StopIteration as end:
+                    if end.value:
+                        rest = f", and {len(segments) - position - 1} files after it" if segment != segments[-1] else ""
+                        self.remark = (
+                            f"the last {end.value} bytes of {segment.name}{rest} are incomplete and do not count"
+                        )
+                        return
+                    break
+                except (ValueError, msgspec.DecodeError) as error:
+                    raise RecordingError(f"{segment}: cannot be read: {error}") from None
+            self.bytes_read = before + segment.stat().st_size
+
+    def _repeat(self, entry: Entry | list[Any]) -> None:
+        kind, *values = entry
+        try:
+            if kind == entries.TIME:
+                self._begin(*values)
+            elif kind in self._steps:
+                self._steps[kind](*values)
+            else:
+                raise RecordingError(f"{self._run.folder}: an entry {kind!r} is unknown; use a newer licorne")
+        except (TypeError, ValueError, KeyError) as error:
+            raise RecordingError(f"{self._run.folder}: an entry {kind!r} cannot be repeated: {error!r}") from error
+
+    # -- the entries -------------------------------------------------------------------------------------
+
+    def _begin(self, now_ns: int) -> None:
+        if self._next_ns is not None:
+            self.api.cluster.advance(self._next_ns)  # a call that was refused: all it did was to tell the time
+        self._next_ns = self._now_ns = now_ns
+
+    def _time(self) -> int | None:
+        self._calls += 1
+        now_ns, self._next_ns = self._next_ns, None
+        return now_ns
+
+    def _register(
+        self,
+        rm_id: str,
+        text: str,
+        settings: dict[str, str],
+        first_interface: bool,
+        predicates: bool,
+        preemption_predicates: bool,
+    ) -> None:
+        self.managers.pop(rm_id, None)
+        callback = self.managers[rm_id] = _CALLBACKS[predicates, preemption_predicates](self._answer)
+        self.api.settings = settings
+        self.api.policy_groups = {rm_id: (text, {})}
+        make = first.RegisterResourceManagerRequest if first_interface else v19.RegisterResourceManagerRequest
+        self.api.register_resource_manager(make(rm_id=rm_id, policy_group=rm_id), callback, now_ns=self._time())
+
+    def _reload(self, rm_id: str, text: str, settings: dict[str, str]) -> None:
+        self.api.settings = settings
+        self.api.policy_groups = {}
+        self.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=text), now_ns=self._time())
+
+    def _remove(self, rm_id: str) -> None:
+        self.left_ns = self._now_ns
+        self.managers.pop(rm_id, None)
+        self._requests.pop(rm_id, None)
+        self.api.stop(rm_id, now_ns=self._time())
+
+    def _pause(self, rm_id: str, paused: bool) -> None:
+        self.api.pause(rm_id, paused=paused)
+
+    def _restore_ages(self, rm_id: str, ages: object) -> None:
+        self.api.restore_ages(rm_id, ages, now_ns=self._time())
+
+    def _submit(self, rm_id: str, inputs: bytes, refusals: bytes) -> None:
+        said, refused = entries.decode_messages(inputs), entries.decode_messages(refusals)
+        self.api.take(rm_id, Translation(inputs=said, outputs=refused), now_ns=self._time())
+
+    def _note_request(self, rm_id: str, data: bytes) -> None:
+        self._requests[rm_id] = adapt_v19.inputs_from_allocation_bytes(data)[1]
+
+    def _submit_part(self, rm_id: str, at: int, count: int) -> None:
+        whole = self._requests[rm_id]
+        part = Translation(inputs=whole.inputs[at : at + count], outputs=[] if at else whole.outputs)
+        self.api.take(rm_id, part, now_ns=self._time())
+
+    def _note_answers(self, answers: str) -> None:
+        self._answers = iter(answers)
+
+    def _answer(self) -> bool:
+        return next(self._answers, "+") == "+"
+
+    def _decide(self, limit: int, made: int) -> None:
+        got = self.api.schedule(now_ns=self._time(), limit=limit)
+        if self._check and got != made:
+            raise self._diverged(f"a call made {got:,} allocations where the recording has {made:,}")
+
+    def _compare(self, count: int, digest: str) -> None:
+        if self._check and (count, digest) != (self._digest.count, self._digest.hex()):
+            raise self._diverged(
+                f"there are {self._digest.count:,} messages with the digest {self._digest.hex()} where the recording "
+                f"has {count:,} with {digest}"
+            )
+        self._checked = count
+
+    def _end(self, reason: str) -> None:
+        self.remark = f"the recording ends here: {reason}"
+
+    def _diverged(self, what: str) -> DivergedError:
+        manifest = read_manifest(self._run.folder.parent)
+        return DivergedError(
+            f"{self._run.folder}: the decisions differ: {what}, after {self._checked:,} messages that agree. The recording "
+            f"was begun by licorne {manifest.licorne}, this is {__version__}: use the same version"
+        )
+
+    def _take(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        self._digest.add(rm_id, outputs)
+        if self._on_output is not None:
+            self._on_output(rm_id, outputs)
+
+
+# -- predicates, as they were answered --------------------------------------------------------------------
+
+
+class Callback(ResourceManagerCallback):
+    """A resource manager without plugins. `answer` returns the next answer of a predicate."""
+
+    asked = False
+    """It answers predicates."""
+
+    def __init__(self, answer: Callable[[], bool]) -> None:
+        self.answer = answer
+
+
+class _Predicates(Callback):
+    asked = True
+
+    def predicates(self, args: v19.PredicatesArgs) -> str | None:
+        return None if self.answer() else "so it was answered when this was recorded"
+
+
+def _said(callback: Callback, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
+    return v19.PreemptionPredicatesResponse(success=callback.answer(), index=args.start_index)
+
+
+class _PreemptionPredicates(Callback):
+    asked = True
+
+    def preemption_predicates(self, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
+        return _said(self, args)
+
+
+class _BothPredicates(_Predicates):
+    def preemption_predicates(self, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
+        return _said(self, args)
+
+
+_CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
+    (False, False): Callback,
+    (True, False): _Predicates,
+    (False, True): _PreemptionPredicates,
+    (True, True): _BothPredicates,
+}
+
+__all__ = ["DivergedError", "Outcome", "Replay", "Run", "choose_run", "list_runs"]

@@ -1,0 +1,179 @@
+"""The thread that writes a recording, so that the scheduler waits neither for the disk nor for compression.
+
+Entries come through a queue. The thread digests the decisions, collects entries into blocks, and writes a block when it is
+full or `FLUSH_S` old. An error of the file system ends the run: it is told once, and the scheduler goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from .blocks import BLOCK_BYTES, BlockWriter
+from .bounds import Bounds
+from .digest import Digest
+from .entries import CHECK, GAP, TIME, Entry
+from .folder import new_run, remove_old
+
+POLL_S: Final = 0.1
+"""How often the thread looks into the queue. The scheduler wakes nobody, which would cost more than to write an entry."""
+FLUSH_S: Final = 1.0
+"""How old the entries of a block may be: what a crash of the process loses at most."""
+SEGMENT_BYTES: Final = 64 << 20
+"""Bytes of a file, after which the next one begins."""
+START: Final = "start"
+DELIVERED: Final = "delivered"
+
+
+class Counts(msgspec.Struct):
+    """What a recorder has written since its start: bytes, allocations, runs, and runs that ended as inputs were lost."""
+
+    bytes: int = 0
+    allocations: int = 0
+    runs: int = 0
+    gaps: int = 0
+
+
+class Writer:
+    """Writes what the queue holds: pairs of a size in bytes and an entry."""
+
+    def __init__(self, folder: Path, bounds: Bounds, trouble: Callable[[str], object]) -> None:
+        self.queue: deque[tuple[int, Entry]] = deque()
+        self.taken_bytes = 0
+        """The sizes of all entries that have left the queue."""
+        self.failed = False
+        """The current run has ended because it could not be written."""
+        self.counts = Counts()
+        self._folder = folder
+        self._bounds = bounds
+        self._trouble = trouble
+        self._file: BlockWriter | None = None
+        self._run = folder
+        self._segments = 0
+        self._block: list[Entry] = []
+        self._block_bytes = 0
+        self._flushed_s = time.monotonic()
+        self._checked_s = 0.0
+        self._digest = Digest()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="licorne-record", daemon=True)
+        self._thread.start()
+
+    def close(self, timeout_s: float) -> bool:
+        """Write what is queued, and end; returns whether that was done in time."""
+        self._closing.set()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    # -- in the thread ---------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        closing = False
+        while not closing:
+            closing = self._closing.wait(POLL_S)
+            try:
+                self._drain()
+                if closing:
+                    self._add(0, self._check())
+                if closing or time.monotonic() - self._flushed_s >= FLUSH_S:
+                    self._flush()
+                if closing:
+                    self._close_file()
+            except OSError as error:
+                self._fail(f"cannot be written: {error.strerror}")
+            except Exception as error:  # noqa: BLE001  the thread must go on, or the queue would stay full
+                self._fail(f"cannot be written: {error!r}")
+
+    def _drain(self) -> None:
+        while self.queue:
+            size, entry = self.queue.popleft()
+            self.taken_bytes += size
+            kind = entry[0]
+            if kind == START:
+                self._begin()
+            elif self._file is None:
+                continue
+            elif kind == DELIVERED:
+                allocations = self._digest.allocations
+                self._digest.add(entry[1], entry[2])
+                self.counts.allocations += self._digest.allocations - allocations
+            elif kind == GAP:
+                self._end(entry[1])
+            else:
+                if kind == TIME and time.monotonic() - self._checked_s >= FLUSH_S:
+                    self._add(0, self._check())
+                self._add(size, entry)
+
+    def _check(self) -> Entry:
+        self._checked_s = time.monotonic()
+        return (CHECK, self._digest.count, self._digest.hex())
+
+    def _add(self, size: int, entry: Entry) -> None:
+        self._block.append(entry)
+        self._block_bytes += size
+        if self._block_bytes >= BLOCK_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._flushed_s = time.monotonic()
+        block, self._block, self._block_bytes = self._block, [], 0
+        if not block or self._file is None:
+            return
+        before = self._file.bytes
+        self._file.write(block)
+        self.counts.bytes += self._file.bytes - before
+        if self._file.bytes >= SEGMENT_BYTES:
+            self._next_segment()
+
+    def _begin(self) -> None:
+        self._add(0, self._check())
+        self._flush()
+        self._close_file()
+        self.failed = False
+        self._digest = Digest()
+        self._run = new_run(self._folder)
+        self._segments = 0
+        self.counts.runs += 1
+        self._next_segment()
+
+    def _next_segment(self) -> None:
+        self._close_file()
+        if remove_old(self._folder, self._run, self._bounds.bytes_max, self._bounds.age_max_s) > self._bounds.bytes_max:
+            self._fail(f"is full: this run alone has more than {self._bounds.bytes_max} bytes")
+            return
+        self._segments += 1
+        self._file = BlockWriter(self._run / f"segment-{self._segments:06d}")
+
+    def _end(self, reason: str) -> None:
+        """End the run as further inputs are lost."""
+        self._add(0, (GAP, reason))
+        self._flush()
+        self._close_file()
+        self._tell(reason)
+
+    def _fail(self, reason: str) -> None:
+        self._block, self._block_bytes = [], 0
+        file, self._file = self._file, None
+        if not self.failed:
+            self.failed = True
+            self._tell(reason)
+        if file is not None:
+            try:
+                file.close()
+            except OSError:
+                return  # the first error has been told
+
+    def _tell(self, reason: str) -> None:
+        self.counts.gaps += 1
+        self._trouble(reason)
+
+    def _close_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
