@@ -106,7 +106,7 @@ def test_a_folder_or_a_pod_list_is_meant_as_the_trace(folder: Path) -> None:
     ("name", "text", "complaint"),
     [
         (NODES, None, f"{NODES}: no such file; the node list must lie beside the pod list"),
-        (NODES, "sn,cpu_milli\n", f"{NODES}:1: memory_mib, gpu, model: no such column"),
+        (NODES, "sn,cpu_milli\n", f"{NODES}:1: memory_mib, gpu, model: no such column of the openb trace"),
         (DEFAULT_PODS, None, f"{DEFAULT_PODS}: no such file; give the trace's folder or one of its pod lists"),
         (DEFAULT_PODS, POD_TABLE.replace(",512,", ",half,"), f"{DEFAULT_PODS}:2: memory_mib: 'half' is not a whole"),
         (DEFAULT_PODS, POD_TABLE.replace("10,110,20", "10,15,20"), f"{DEFAULT_PODS}:2: deletion_time: is before"),

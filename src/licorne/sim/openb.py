@@ -230,7 +230,11 @@ def _read_nodes(path: Path) -> list[Node]:
 
 def _read_pods(path: Path) -> list[Pod]:
     pods: list[Pod] = []
-    for row in rows(path, _POD_COLUMNS, "give the trace's folder or one of its pod lists"):
+    for row in rows(
+        path,
+        _POD_COLUMNS,
+        "give the trace's folder or one of its pod lists; docs/use/simulator.md says how to use another table",
+    ):
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
         milli = gpu_milli(row)
         if milli:
@@ -295,7 +299,7 @@ def rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[Row]:
         try:
             missing = [name for name in columns if name not in (table.fieldnames or ())]
             if missing:
-                raise WorkloadError(f"{path}:1: {', '.join(missing)}: no such column; {advice}")
+                raise WorkloadError(f"{path}:1: {', '.join(missing)}: no such column of the openb trace; {advice}")
             for values in table:
                 row = Row(path, table.line_num, values)
                 short = next((name for name in columns if values[name] is None), None)

@@ -34,6 +34,12 @@ ASKS_MAX = 2_000_000
 """Most asks of a workload by default; a single line can stand for many, as an ask that repeats or a gang."""
 _BATCH = 1 << 14
 _FIELD = re.compile(r"\s*- at `(?:key in )?\$\.?(.*)`$")
+_MEANINGS = {
+    "res": "; vcore is in thousandths of a core, memory in bytes",
+    "at": "; it is in seconds from 0",
+    "duration_s": "; it is in seconds",
+}
+"""What fields mean that are often given as something else; a message about a wrong type ends with it."""
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
 _VERSION_2_FIELDS: dict[type[Line], tuple[str, ...]] = {
     Ask: ("at", "node", "duration_s", "requested_s", "max", "timeout_ms", "originator"),
@@ -380,7 +386,8 @@ def explain(message: str) -> tuple[str, str]:
         return field, "must not be empty"
     if text.startswith(("JSON is malformed", "Input data was truncated")):
         return field, f"not JSON: {text.removeprefix('JSON is malformed: ')}"
-    return field, text[:1].lower() + text[1:].replace("`", "")
+    meaning = _MEANINGS.get(re.split(r"[.\[]", field)[0], "") if ", got " in text else ""
+    return field, text[:1].lower() + text[1:].replace("`", "") + meaning
 
 
 def entry(field: str, text: bytes) -> str:
