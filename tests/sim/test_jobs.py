@@ -25,13 +25,13 @@ PROCESSORS = 8
 
 
 @st.composite
-def job_lists(draw: st.DrawFn) -> list[BatchJob]:
+def job_lists(draw: st.DrawFn, longest: int = 20) -> list[BatchJob]:
     """Jobs with many equal times, in the order of submission; the requested time may be above or below the run time."""
     rows = draw(
         st.lists(
             st.tuples(st.integers(0, 6), st.integers(0, 12), st.integers(1, 12), st.integers(1, PROCESSORS)),
             min_size=1,
-            max_size=20,
+            max_size=longest,
         )
     )
     now = draw(st.integers(0, 3))
@@ -75,7 +75,7 @@ def test_jobs_start_when_a_naive_batch_system_starts_them(jobs: list[BatchJob], 
     assert simulated_starts(jobs, "one", order, backfill=backfill) == expected
 
 
-@given(jobs=job_lists(), order=st.sampled_from(("fcfs", "sjf")))
+@given(jobs=job_lists(longest=12), order=st.sampled_from(("fcfs", "sjf")))
 def test_gangs_on_nodes_of_one_processor_start_at_the_same_times(jobs: list[BatchJob], order: str) -> None:
     expected = starts(jobs, PROCESSORS, order, backfill=True)
     assert simulated_starts(jobs, "gang", order, backfill=True) == expected
