@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
+from licorne.sim import devices as devices_module
 from licorne.sim.devices import CHOICES, MOST_LEFT, UNTOUCHED, Demand, Devices, first, least_left, most_left
 from licorne.sim.lines import App, Ask, DevicePolicy, Line, Node
+from licorne.sim.model import ResourceManager
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
@@ -164,6 +166,24 @@ def free_by_force(capacity: int, held: list[int]) -> set[tuple[int, ...]]:
     return found
 
 
+def check_by_force(nodes: list[int], asks: list[tuple[int, float, int | None]], result: Result) -> None:
+    """Try all placements on devices of what ran together on a node, and see that what never ran fits no empty node."""
+    ran = [pod for pod in result.pods if pod.node]
+    amount_of = {str(n): ask[0] for n, ask in enumerate(sorted(asks, key=lambda ask: ask[1]))}
+    for moment in {pod.start_s for pod in ran}:
+        for index, capacity in enumerate(nodes):
+            held = [
+                amount_of[pod.key]
+                for pod in ran
+                if pod.node == f"n{index}"
+                and (pod.start_s or 0) <= (moment or 0) < (inf if pod.end_s is None else pod.end_s)
+            ]
+            assert free_by_force(capacity, held), f"{held} on {capacity} at {moment}"
+    for pod in result.pods:
+        if not pod.node:
+            assert not any(could_run((1000,) * (capacity // 1000), amount_of[pod.key]) for capacity in nodes)
+
+
 sizes = st.sampled_from([200, 300, 460, 500, 540, 700, 999, 1000, 2000])
 asks_over_time = st.lists(st.tuples(sizes, st.integers(0, 20), st.integers(1, 15)), min_size=1, max_size=10)
 
@@ -177,23 +197,7 @@ asks_over_time = st.lists(st.tuples(sizes, st.integers(0, 20), st.integers(1, 15
 def test_at_no_time_do_the_pods_of_a_node_want_more_than_its_devices_give(
     nodes: list[int], asks: list[tuple[int, float, int | None]], policy: DevicePolicy
 ) -> None:
-    """By trying all placements on devices of what ran together, and by asking for every device by its own book."""
-    result = run(workload(nodes, asks, device_policy=policy))
-    ran = [pod for pod in result.pods if pod.node]
-    amount_of = {str(n): ask[0] for n, ask in enumerate(sorted(asks, key=lambda ask: ask[1]))}
-    for moment in {pod.start_s for pod in ran}:
-        for index, capacity in enumerate(nodes):
-            held = [
-                amount_of[pod.key]
-                for pod in ran
-                if pod.node == f"n{index}"
-                and (pod.start_s or 0) <= (moment or 0) < (inf if pod.end_s is None else pod.end_s)
-            ]
-            assert free_by_force(capacity, held), f"{held} on {capacity} at {moment}"
-    # An ask that waits for ever would fit none of the nodes if they were empty, since everything else has ended.
-    for pod in result.pods:
-        if not pod.node:
-            assert not any(could_run((1000,) * (capacity // 1000), amount_of[pod.key]) for capacity in nodes)
+    check_by_force(nodes, asks, run(workload(nodes, asks, device_policy=policy)))
 
 
 @settings(max_examples=30)
@@ -300,3 +304,32 @@ def test_what_devices_are_not_modelled_for_is_refused_with_its_line(lines: tuple
     with pytest.raises(WorkloadError) as refusal:
         simulate(parse_workload((line.encode() for line in lines), file="w"))
     assert complaint in str(refusal.value)
+
+
+# -- planted faults ----------------------------------------------------------------------------------------------
+
+FAULTS: dict[str, tuple[object, str, Any]] = {
+    "the label has the sum of what is left": (devices_module, "max", sum),
+    "touched devices count as untouched": (
+        devices_module,
+        "untouched",
+        lambda free: (i for i, f in enumerate(free) if f),
+    ),
+    "devices are never given back": (Devices, "give_back", lambda *_: None),
+    "nodes are not reported anew": (ResourceManager, "device_updates", lambda _: []),
+    "an ask does not say that it wants devices": (Devices, "marked", lambda _, ask: ask),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    owner, name, broken = FAULTS[fault]
+    monkeypatch.setattr(owner, name, broken, raising=False)
+    nodes = [2000, 3000]
+    asks: list[tuple[int, float, int | None]] = [
+        *[(600, 0.0, 4)] * 3, (2000, 0.0, 3), (500, 0.0, 9), (500, 1.0, 9), (1000, 1.0, 2), (3000, 2.0, 1),
+    ]  # fmt: skip
+    with pytest.raises((AssertionError, StopIteration, ValueError)):
+        check_by_force(nodes, asks, run(workload(nodes, asks)))
+    monkeypatch.undo()
+    check_by_force(nodes, asks, run(workload(nodes, asks)))

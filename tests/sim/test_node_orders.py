@@ -52,7 +52,7 @@ SHAPES = {
     "share": Shape(4000, Demand(1, 460), ""),
     "one": Shape(8000, Demand(1, 1000), ""),
     "two": Shape(16000, Demand(2, 1000), ""),
-    "none": Shape(2000, Demand(0, 1000), ""),
+    "none": Shape(2000, Demand(0, 0), ""),
 }
 EXAMPLES = [
     # pod, policy, numbers of A, B, C, D, E, H; None: does not fit (docs/spec/experiments.md, B.6)

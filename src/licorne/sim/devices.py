@@ -65,7 +65,7 @@ CHOICES: dict[DevicePolicy, DeviceChoice] = {"least-left": least_left, "most-lef
 
 
 class Demand(NamedTuple):
-    """What an ask wants: `each` thousandths of each of `number` devices; either one device, or whole ones."""
+    """What an ask wants: `each` thousandths of each of `number` devices: of one, or all of whole ones; 0 of 0 is none."""
 
     number: int
     each: int
@@ -81,7 +81,9 @@ class Demand(NamedTuple):
             raise ValueError(
                 f"{amount} is neither a share of one device (1 to 999 thousandths) nor a multiple of {WHOLE}"
             )
-        return cls(1, amount) if 0 < amount < WHOLE else cls(amount // WHOLE, WHOLE)
+        if amount < WHOLE:
+            return cls(1 if amount else 0, amount)
+        return cls(amount // WHOLE, WHOLE)
 
     def fits(self, free: Sequence[int]) -> bool:
         """Return whether devices with this much left suffice."""

@@ -156,7 +156,7 @@ def own_orders(nodes: Sequence[GpuNode], pods: Sequence[GpuPod], seed: int) -> O
         total -= pods[arriving.pop(random.randrange(len(arriving)))].wanted
     while total < goal and pods:
         row = random.randrange(len(pods))
-        if total + pods[row].shape.devices.each * bool(pods[row].wanted) > goal:
+        if total + pods[row].shape.devices.each > goal:
             break
         arriving.append(row)
         total += pods[row].wanted

@@ -97,9 +97,9 @@ def gpu_packing(node: Machine, shape: Shape) -> int:
     if node.total == WHOLE * len(node.free):
         return 33 - len(node.free)
     sufficing = [left for left in node.ordered if left >= each][:number]
-    touched_first = sufficing.count(WHOLE)
-    if touched_first:
-        return 50 - touched_first
+    newly_touched = sufficing.count(WHOLE)
+    if newly_touched:
+        return 50 - newly_touched
     return 100 - sufficing[0] // 100
 
 
@@ -185,7 +185,7 @@ class NodeOrder:
     def devices(self, node: Machine, shape: Shape) -> tuple[int, ...]:
         """Return the devices that a pod takes on a node on which it fits: whole ones of the lowest index."""
         number, each = shape.devices
-        if each == WHOLE:
+        if not number or each == WHOLE:
             return tuple(untouched(node.free))[:number]
         return (self._device(node, shape),)
 
