@@ -20,6 +20,7 @@ from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
+from licorne.recording import Replay, choose_run
 from licorne.service.streams import End
 from service.peers import Peer, eventually, service
 from service.processes import Serving, serving
@@ -139,6 +140,23 @@ def metrics_without_a_sample(client: httpx.Client) -> set[str]:
 def test_each_metric_has_a_sample() -> None:
     with demonstration("--demo-speed", "4") as (_, client):
         until(lambda: not metrics_without_a_sample(client), 60, f"without a sample: {metrics_without_a_sample(client)}")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_a_service_decided_is_decided_again_from_its_recording(tmp_path: Path, killed: bool) -> None:
+    folder = tmp_path / "recording"
+    with demonstration("--demo-speed", "20", "--record", str(folder)) as (running, client):
+        until(lambda: client.get(f"{PARTITION}/applications/completed").json(), 60)
+        time.sleep(2.0)  # what is written goes on with digests, once a second
+        if killed:
+            running.kill()
+        else:
+            assert running.end() == 0
+            (recorded,) = running.events("recorded")
+            assert recorded["complete"]
+    outcome = Replay(choose_run(folder)).run()
+    assert outcome.checked > 50
+    assert killed or (outcome.checked, outcome.allocations) == (outcome.messages, recorded["allocations"])
 
 
 @pytest.mark.long

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +24,8 @@ from licorne.kube.manager.records import GangStage, Stage
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
 from licorne.kube.pods import is_over, read_resources
 from licorne.kube.runner import Clients, Runner, RunSettings
+from licorne.recording import Recorder
+from recording.recorded import assert_replays
 
 QUEUES = """
 partitions:
@@ -237,6 +241,7 @@ def start(
     client: FakeClient | None = None,
     settings: RunSettings | None = None,
     levels: Levels | None = None,
+    recorder: Recorder | None = None,
 ) -> tuple[Runner, asyncio.Task[None]]:
     """Start licorne."""
     client = client or FakeClient(world.server)
@@ -244,6 +249,7 @@ def start(
     runner = Runner(
         Clients(client, client, client),
         settings or RunSettings(),
+        recorder=recorder,
         log=no_log(),
         levels=levels,
         clock=lambda: int((loop.time() + EPOCH_S) * 1e9),
@@ -283,11 +289,19 @@ def state(runner: Runner) -> dict[str, Any]:
 
 
 async def scenario(seed: int) -> dict[str, Any]:
-    """Play one schedule, and check all its laws. Returns figures."""
+    """Play one schedule, and check all its laws; what was recorded of it is decided again. Returns figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Recorder(Path(folder)) as recorder:
+            figures, runner = await _scenario(seed, recorder)
+        assert_replays(Path(folder), runner.api)
+    return figures
+
+
+async def _scenario(seed: int, recorder: Recorder) -> tuple[dict[str, Any], Runner]:
     world = World(seed)
     dice = world.dice
     world.server.trouble = random_trouble(dice)
-    runner, task = start(world)
+    runner, task = start(world, recorder=recorder)
     kills = dice.choice((0.0, 0.0, 0.02, 0.1))
     pauses = dice.choice((0.0, 0.02, 0.1))
     killed = 0
@@ -303,7 +317,7 @@ async def scenario(seed: int) -> dict[str, Any]:
             await stop(task)
             killed += 1
             await asyncio.sleep(dice.choice((0.0, 5.0)))
-            runner, task = start(world)
+            runner, task = start(world, recorder=recorder)
         elif dice.random() < pauses:
             loop.pass_over(dice.choice((2.0, 7.0, 60.0)))
     world.server.trouble = calm()
@@ -313,12 +327,13 @@ async def scenario(seed: int) -> dict[str, Any]:
     check_end(world, runner)
     after = state(runner)
     await stop(task)
-    fresh, task = start(world)
+    fresh, task = start(world, recorder=recorder)
     await asyncio.sleep(5.0)
     again = state(fresh)
     assert again == after, f"a fresh process sees another state: {_difference(again, after)}"
     await stop(task)
-    return {"pods": world.made, "killed": killed, "bound": len(world.bound), "writes": world.server.writes}
+    figures = {"pods": world.made, "killed": killed, "bound": len(world.bound), "writes": world.server.writes}
+    return figures, fresh
 
 
 def check_end(world: World, runner: Runner) -> None:
