@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
+from licorne.config.simulation import JOB_ORDERS
 from licorne.sim.lines import (
     App,
     Ask,
@@ -185,3 +188,33 @@ class Writer:
 
     def reload(self) -> None:
         self.add(Reload(yaml=CONFIGURATION.format(most=self.rng.choice((2, 4, 8)))))
+
+
+def in_strict_order(workload: Workload, seed: int) -> Workload:
+    """Return a workload whose queues have strict orders of jobs, which each reload changes, and no asks that these refuse."""
+    rng = random.Random(seed)
+    lines: list[Line] = []
+    for line in workload.lines:
+        if isinstance(line, Reload):
+            lines.append(replace(line, yaml=_with_orders(line.yaml, rng)))
+        elif isinstance(line, Ask):
+            duration_s = 7 if line.duration_s is None else line.duration_s
+            lines.append(
+                replace(line, max=1, ph=False, duration_s=duration_s, requested_s=rng.choice((None, 1, 3, 50)))
+            )
+        elif isinstance(line, App):
+            lines.append(replace(line, atomic=bool(line.gang), ph_ask=None))
+        else:
+            lines.append(line)
+    return replace(workload, config=_with_orders(workload.config or "", rng), lines=lines)
+
+
+def _with_orders(text: str, rng: random.Random) -> str:
+    """Return the configuration with a strict order in one or both of the queues `a` and `c`, or in none."""
+    rules = f"simulation.order: {rng.choice(JOB_ORDERS)}, simulation.backfill: {rng.choice(('enabled', 'disabled'))}"
+    orders = rng.randrange(4)
+    if orders & 1:
+        text = text.replace("          - name: a\n", f"          - name: a\n            properties: {{{rules}}}\n")
+    if orders & 2:
+        text = text.replace("gang.scheduling: atomic,", f"gang.scheduling: atomic, {rules},")
+    return text

@@ -68,9 +68,10 @@ class Job:
     what they need. `handed_in`: the scheduler knows its asks.
     """
 
-    __slots__ = ("alike", "app", "handed_in", "key", "needs", "pods", "requested_ns", "submitted_ns")
+    __slots__ = ("alike", "app", "handed_in", "key", "needs", "pods", "queue", "requested_ns", "submitted_ns")
 
-    def __init__(self, app: str, pod: Pod, alike: tuple[object, ...]) -> None:
+    def __init__(self, queue: JobQueue, app: str, pod: Pod, alike: tuple[object, ...]) -> None:
+        self.queue = queue
         self.app = app
         self.pods = [pod]
         self.submitted_ns = pod.arrived_ns
@@ -123,6 +124,12 @@ class JobQueue:
     def add(self, job: Job) -> None:
         """Append a job that has arrived."""
         self.jobs.append(job)
+        self.sorted = False
+
+    def measure(self) -> None:
+        """Compute anew what follows from the rules and from the pods of all jobs."""
+        for job in self.jobs:
+            job.measure(self.rules.order)
         self.sorted = False
 
     def next_head(self) -> Job:
@@ -208,17 +215,19 @@ class JobQueues:
         return rest
 
     def _hold(self, key: str, queue: Queue, rules: JobRules) -> bool:
-        """Hold an ask back; return False for one that the scheduler knows already."""
+        """Hold an ask back; return False for one that the scheduler knows already, or whose application is gone."""
         pod = self._model.pods.get(key)
-        if pod is None or pod.placed:
+        if pod is None or pod.placed or pod.ask.app not in self._model.applications:
             return False
         known = self._held.get(key)
-        if known is None:
-            self._add(pod, queue, rules)
-            return True
-        known.measure(rules.order)
-        self._queues[queue.path].sorted = False
-        return not known.handed_in
+        if known is not None and any(one is pod for one in known.pods):
+            known.queue.measure()
+            return not known.handed_in
+        if known is not None:  # one of the same key that is not wanted any more
+            self._stale = True
+            self._clean()
+        self._add(pod, queue, rules)
+        return True
 
     def _add(self, pod: Pod, queue: Queue, rules: JobRules) -> None:
         ask = pod.ask
@@ -236,7 +245,7 @@ class JobQueues:
         else:
             tags = (*sorted((ask.tags or {}).items()), "", *sorted((line.tags or {}).items()))
             rest = (ask.prio, ask.pre_self, ask.pre_other, bool(line.gang))
-            job = Job(ask.app, pod, (queue.path, line.user, line.groups, tags, rest))
+            job = Job(strict, ask.app, pod, (queue.path, line.user, line.groups, tags, rest))
             strict.add(job)
             if line.atomic:
                 strict.gangs[ask.app] = job
@@ -261,17 +270,18 @@ class JobQueues:
             WorkloadError: a new order needs requested times, and an ask has none.
         """
         self._touched = self._stale = True
+        self._clean()
         self._refused.clear()
         for strict in list(self._queues.values()):
             job = next(iter(strict.jobs), None)
             queue = self._queue_of.get(job.app) if job is not None else None
             rules = job_rules(queue.properties) if queue is not None else None
             if rules is not None and rules != strict.rules:
-                strict.rules, strict.sorted, strict.limit_ns = rules, False, None
-                for one in strict.jobs:
-                    if rules.order in NEED_ESTIMATE and requested_s(one.pods[0].ask) is None:
-                        raise self._without_time(one.pods[0].ask, rules.order)
-                    one.measure(rules.order)
+                for pod in (pod for one in strict.jobs for pod in one.pods):
+                    if rules.order in NEED_ESTIMATE and requested_s(pod.ask) is None:
+                        raise self._without_time(pod.ask, rules.order)
+                strict.rules, strict.limit_ns = rules, None
+                strict.measure()
             elif rules is None:
                 del self._queues[strict.path]
                 for one in strict.jobs:
@@ -416,9 +426,7 @@ class JobQueues:
         if gone:
             for queue in self._queues.values():
                 queue.drop(lambda job: not job.pods)
-                for job in queue.jobs:
-                    job.measure(queue.rules.order)
-                queue.sorted = False
+                queue.measure()
 
     # -- the limit -----------------------------------------------------------------------------------------------
 
