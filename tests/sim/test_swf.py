@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,23 @@ def test_what_is_written_is_read_again(jobs: list[SwfJob]) -> None:
     assert log.labels == [("Note", "two lines")]
 
 
+WORDS = st.sampled_from(("1", "-1", "0", "2.5", "1e3", "-0", "x", ";", "1_0", "9" * 30, "\x00", "é"))
+
+
+@given(lines=st.lists(st.lists(WORDS, min_size=17, max_size=19).map(" ".join) | st.text(max_size=40), max_size=6))
+def test_any_text_is_a_log_or_an_error_with_a_line(lines: list[str]) -> None:
+    refusal = ""
+    try:
+        log = log_of("\n".join(lines))
+    except WorkloadError as error:
+        refusal = str(error)
+    if refusal:
+        assert re.match(r"a\.swf:[1-9]", refusal)
+        return
+    jobs = len(log.jobs) + sum(skip.jobs for skip in log.skipped)
+    assert jobs == sum(bool(line) and not line.startswith(";") for line in map(str.strip, "\n".join(lines).split("\n")))
+
+
 def test_jobs_that_say_too_little_are_counted_by_reason_with_the_first_line() -> None:
     def line(number: int, **columns: float) -> str:
         job = SwfJob(**{"number": number, "submit_s": 1, "run_s": 5, "allocated": 1, **columns})  # type: ignore[arg-type]
@@ -104,6 +122,9 @@ def test_jobs_that_say_too_little_are_counted_by_reason_with_the_first_line() ->
         (FIRST + "2 10" + " -1" * 17 + "\n", "a.swf:2: has 19 numbers"),
         (FIRST.replace("100", "1OO"), "a.swf:1: run_s: '1OO' is no number"),
         (FIRST.replace("100", "inf"), "a.swf:1: run_s: 'inf' is no number"),
+        (FIRST.replace("100", "1_0"), "a.swf:1: run_s: '1_0' is no number"),
+        (FIRST.replace("100", "1e999"), "a.swf:1: run_s: '1e999' is no number"),
+        (FIRST.replace("100", "٣"), "a.swf:1: run_s: '٣' is no number"),
         (FIRST.replace("100", "1e300"), "a.swf:1: run_s: 1e300 is above"),
         (FIRST.replace(" 4 ", " 4.5 "), "a.swf:1: allocated: 4.5 is not a whole number"),
         (FIRST.replace(" 4 ", " 99999999 "), "a.swf:1: allocated: 99999999 is above 10,000,000"),

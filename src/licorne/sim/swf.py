@@ -30,6 +30,7 @@ TIME_MAX_S = 9_000_000_000
 """Latest time in seconds, as in a workload."""
 PROCESSORS_MAX = 10_000_000
 _LABEL = re.compile(r";\s*([A-Za-z][\w ]*?)\s*:\s*(.*?)\s*$")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _LINE_MAX = 100_000
 
 
@@ -195,13 +196,9 @@ def _job(text: str, place: str) -> SwfJob:
 
 def _number(name: str, word: str, place: str) -> int:
     """Return the number of a column: integral where it is one."""
-    try:
-        value: float = int(word) if len(word) <= len(str(TIME_MAX_S)) + 1 else float(word)
-    except ValueError:
-        try:
-            value = float(word)
-        except ValueError:
-            raise WorkloadError(f"{place}: {name}: {word[:40]!r} is no number") from None
+    if _DECIMAL.fullmatch(word) is None:
+        raise WorkloadError(f"{place}: {name}: {word[:40]!r} is no number")
+    value = float(word)
     if not isfinite(value):
         raise WorkloadError(f"{place}: {name}: {word[:40]!r} is no number")
     if name in _WHOLE and value != int(value):
