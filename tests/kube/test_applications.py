@@ -213,3 +213,37 @@ def test_a_pod_whose_labels_name_another_application_later_stays_in_its_own(cpu:
     assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["p"]
     cluster.see(pod("p", "b", cpu="2", nodeName="n0"))
     assert cluster.application("a").allocations["p"].shape.resource["vcore"] == 2000
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "it tolerates a taint": {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+    "it is resized": {"cpu": "3"},
+    "both": {"tolerations": [{"key": "gpu", "operator": "Exists"}], "cpu": "3"},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_pod_that_waits_and_changes_keeps_its_age(name: str) -> None:
+    cluster = Cluster()
+    for shown in (pod("old", "a"), pod("young", "a"), pod("old", "a", **CHANGES[name])):
+        cluster.see(shown)
+    cluster.node("n0", allocatable={"cpu": "4"})
+    assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["old"]
+
+
+def test_a_pod_that_others_keep_off_no_more_runs() -> None:
+    cluster = Cluster(1)
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {},
+        "namespaceSelector": {"matchLabels": {"a": "b"}},
+    }
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cluster.see(pod("alone", "z", cpu="1", nodeName="n0", affinity=apart))
+    for labels in ({"a": "b"}, {}):
+        cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n", "labels": labels}}, Namespace))
+        if labels:
+            cluster.see(pod("old", "a", cpu="3"))
+    tags = cluster.manager.pods["old"].asked
+    cluster.see()
+    assert (tags, [each.key for each in cluster.application("a").allocations.values()]) == (("", ""), ["old"])

@@ -245,7 +245,7 @@ class Intake:
         if message.node_id:
             return _placed_outside(self, app, message, need, pending, alloc)
         if pending is not None:
-            _change_ask(self.partition, app, pending, message)
+            _change_ask(self.partition, app, pending, message, need)
         elif alloc is not None:
             _resize(self.partition, app, alloc, message)
         # An ask in flight is neither pending nor an allocation.
@@ -304,13 +304,23 @@ class Intake:
         return ask
 
 
-def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation) -> None:
-    """Change the resources of a pending ask or, in the first interface, its number of repeats; nothing else changes."""
+def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation, need: Need) -> None:
+    """Change the resources of a pending ask, its node constraints and, in the first interface, its number of repeats.
+
+    Nothing else changes, so the ask keeps its age. A message without the tag of node constraints leaves them as they are.
+    """
     repeats = message.max_allocations if partition.first_interface else ask.repeats
     amounts: Vec = partition.intake.amounts
-    if repeats == ask.repeats and partition.accounting.describes(ask.shape, amounts, message.resource):
+    constraints = message.tags.get(TAG_NODE_CONSTRAINTS) if message.tags else None
+    if constraints is None:
+        need = ask.shape.need
+    if constraints is not None and need is not ask.shape.need:
+        ask.tags = {**(ask.tags or {}), TAG_NODE_CONSTRAINTS: constraints}
+        if ask.reserved is not None and not need.matches(ask.reserved):
+            partition.reservations.cancel(ask, Outcome.CHANGED)
+    elif repeats == ask.repeats and partition.accounting.describes(ask.shape, amounts, message.resource):
         return
-    _ask_for(partition, app, ask, partition.accounting.shape(amounts, message.resource, ask.shape.need), repeats)
+    _ask_for(partition, app, ask, partition.accounting.shape(amounts, message.resource, need), repeats)
 
 
 def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, repeats: int) -> None:

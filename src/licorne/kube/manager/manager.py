@@ -383,12 +383,17 @@ class Manager:
         self.ask(record)
 
     def ask(self, record: PodRecord) -> None:
-        """Ask for a pod; one that may run on other nodes than before is asked for anew, because a known ask keeps its own."""
+        """Ask for a pod. One that is asked for already and may run on other nodes now keeps its age, where that can be."""
         ask = self.demands.ask_of(record)
-        nodes = tuple(ask.allocation_tags.get(tag, "") for tag in (TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE))
-        if record.stage is Stage.ASKED and record.asked != nodes:
-            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-        record.asked = nodes
+        tags = ask.allocation_tags
+        asked = (tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""))
+        if record.stage is Stage.ASKED and record.asked != asked:
+            # The scheduler changes what waits, but not which node it requires, nor what is to replace a placeholder.
+            if record.asked[1] != asked[1] or self.waiting.ask_of(record) is None:
+                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+            elif not asked[0]:
+                ask = msgspec.structs.replace(ask, allocation_tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
+        record.asked = asked
         record.stage = Stage.ASKED
         self._asks[record.uid] = ask
 

@@ -56,8 +56,8 @@ class PodRecord:
         self.work = work
         self.application = application
         self.stage = Stage.HELD
-        self.asked: tuple[str, ...] = ()
-        """On which nodes it may run, as it was asked for last."""
+        self.asked = ("", "")
+        """On which nodes it may run, as it was asked for last: its node constraints, and the node that it requires."""
         self.node = ""
         """The node of a pod from ASSUMED on."""
         self.leaving: v19.TerminationType | None = None

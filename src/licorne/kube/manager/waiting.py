@@ -159,7 +159,8 @@ class Waiting:
 
     # -- verdicts -----------------------------------------------------------------------------------------------
 
-    def _ask_of(self, record: PodRecord) -> tuple[Application, Ask] | None:
+    def ask_of(self, record: PodRecord) -> tuple[Application, Ask] | None:
+        """Return the application and the ask of a pod, if the scheduler has it and it waits there."""
         manager = self._manager
         application = manager.api.cluster.partition(manager.rm_id).applications.get(record.application.id)
         ask = None if application is None else application.asks.get(record.uid)
@@ -167,7 +168,7 @@ class Waiting:
 
     def _affordable(self, record: PodRecord, budget: _Budget) -> bool:
         """Return whether there is time in this review for what it takes to find out why the pod waits."""
-        found = self._ask_of(record) if record.stage is Stage.ASKED else None
+        found = self.ask_of(record) if record.stage is Stage.ASKED else None
         if found is None:
             return True
         application, ask = found
@@ -199,7 +200,7 @@ class Waiting:
         return None
 
     def _of_asked(self, record: PodRecord, counted: explain.Counted) -> Verdict | None:
-        found = self._ask_of(record)
+        found = self.ask_of(record)
         if found is None:
             return None
         application, ask = found
