@@ -63,7 +63,9 @@ class Places:
     def pod(
         self, name: str, *, labels: dict[str, str] | None = None, namespace: str = "ns", node: str = "", **spec: Any
     ) -> None:
-        """Add or change a pod; with a node it is one of another scheduler."""
+        """Add or change a pod, in a namespace that is there; with a node it is one of another scheduler."""
+        if namespace not in self.namespaces:
+            self.namespace(namespace)
         self.pods[name] = {
             "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels or {}},
             "spec": {

@@ -155,6 +155,16 @@ def test_the_quota_of_a_namespace_is_that_of_the_moment_when_the_application_is_
         assert tags["namespace.resourcequota"] == '{"resources": {"vcore": {"value": 1000}}}'
 
 
+def test_a_pod_that_comes_before_its_namespace_waits_for_its_quota() -> None:
+    cluster = Cluster(1)
+    cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "default"}}, Namespace))
+    assert not [each for each in cluster.see(pod("p", "a")) if isinstance(each, Bind)]
+    annotations = {Y + "namespace.quota": '{"cpu": 5}'}
+    cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n", "annotations": annotations}}, Namespace))
+    assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["p"]
+    assert cluster.application("a").tags["namespace.resourcequota"] == '{"resources": {"vcore": {"value": 5000}}}'
+
+
 # -- pods of an application that was refused, or fails ----------------------------------------------------------------
 
 

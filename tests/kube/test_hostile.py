@@ -118,6 +118,7 @@ class Ordinary(schedules.World):
     """A cluster with room for ten pods of a core, of which one more waits because no node is that large."""
 
     def begin(self) -> None:
+        self.server.put("namespaces", msgspec.convert({"metadata": {"name": "hostile"}}, Namespace))
         for number in range(10):
             self.add(f"good{number}", {}, {"containers": [{"resources": {"requests": {"cpu": "1"}}}]})
         self.add("large", {}, {"containers": [{"resources": {"requests": {"cpu": "7"}}}]})

@@ -100,6 +100,10 @@ def gated(cluster: Cluster) -> None:
     cluster.pod(schedulingGates=[{"name": "later"}])
 
 
+def before_its_namespace(cluster: Cluster) -> None:
+    cluster.add_pod(metadata={"labels": {"applicationId": "a"}, "namespace": "later"})
+
+
 def gang_without_room(cluster: Cluster) -> None:
     for _ in range(3):
         cluster.pod("3")
@@ -128,6 +132,7 @@ CASES = [
     (no_such_label, {"Unschedulable": 1}),
     (not_decided_here, {"SchedulingSkipped": 1}),
     (unreadable, {"SchedulerError": 1}),
+    (before_its_namespace, {"SchedulingSkipped": 1}),
     (gated, {"nothing": 1}),
     (gang_without_room, {"Unschedulable": 2, "SchedulingSkipped": 1}),
     (whole_gang_without_room, {"Unschedulable": 2}),

@@ -151,6 +151,10 @@ class Manager:
         self.namespaces[name] = namespace
         if before is None or (before.metadata.labels or {}) != (namespace.metadata.labels or {}):
             self.demands.heed_again(name)
+        if before is None:
+            for record in list(self.pods.values()):
+                if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
+                    self._place(record)
         unread = unread_annotations(namespace)
         if unread and (before is None or unread_annotations(before) != unread):
             text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
@@ -366,6 +370,7 @@ class Manager:
             or work.fault
             or record.pod.metadata.deletion_timestamp
             or record.leaving is not None
+            or self.is_early(record)
         ):
             if asked:
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
@@ -381,6 +386,13 @@ class Manager:
         else:
             self.yunikorn_events.queued(record)
         self.ask(record)
+
+    def is_early(self, record: PodRecord) -> bool:
+        """Return whether a pod has come before its namespace, by another watch: its quota and its labels are not known.
+
+        Where no namespace is known at all, licorne may not read them, and nobody waits for one.
+        """
+        return bool(self.namespaces) and record.pod.metadata.namespace not in self.namespaces
 
     def ask(self, record: PodRecord) -> None:
         """Ask for a pod. One that is asked for already and may run on other nodes now keeps its age, where that can be."""

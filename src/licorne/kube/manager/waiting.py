@@ -195,6 +195,8 @@ class Waiting:
             return Verdict(SKIPPED, work.later)
         if record.stage is Stage.ASKED:
             return self._of_asked(record, counted)
+        if self._manager.is_early(record):
+            return Verdict(SKIPPED, f"The pod waits until licorne has seen namespace {record.pod.metadata.namespace}.")
         if record.application.gang_stage is GangStage.RESERVING:
             return Verdict(SKIPPED, f"The pod waits until all placeholders of application {record.application.id} run.")
         return None
