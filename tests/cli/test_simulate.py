@@ -183,6 +183,25 @@ def test_options_that_do_not_fit_are_refused(
     assert [path.name for path in small.parent.iterdir()] == [small.name]
 
 
+def test_the_device_policy_is_that_of_the_command_if_it_names_one(
+    licorne: Command, tmp_path: Path, small: Path
+) -> None:
+    """Two shares of 400 on two devices: by the workload's policy they share one, by the other each has its own."""
+    path = tmp_path / "devices.jsonl"
+    node = '{"t":"node","id":"n","res":{"vcore":9,"gpu":2000},"at":0}\n'
+    asks = "".join(
+        f'{{"t":"ask","key":"{key}","app":"app","res":{{"gpu":{amount}}},"at":0}}\n'
+        for key, amount in (("a", 400), ("b", 400), ("c", 1000))
+    )
+    app = '{"t":"app","id":"app","queue":"root.a","user":"u"}\n'
+    path.write_text('{"t":"meta","version":2,"devices":"gpu"}\n' + WORKLOAD.splitlines()[1] + "\n" + node + app + asks)
+    assert json.loads(licorne("simulate", path, "--json").out)["placed"] == 3
+    assert json.loads(licorne("simulate", path, "--json", "--device-policy", "most-left").out)["placed"] == 2
+    refused = licorne("simulate", small, "--device-policy", "first")
+    assert refused.status != 0
+    assert "small.jsonl: this workload has no devices, so --device-policy is not for it" in refused.err
+
+
 def test_parquet_without_its_extra_says_what_to_install(
     licorne: Command, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
