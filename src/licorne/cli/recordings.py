@@ -5,18 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from decimal import Decimal
-from pathlib import Path
 
 from licorne.cli.common import CommandError
 from licorne.cli.statuses import Status
-from licorne.recording.folder import MANIFEST
 
 SECOND_NS = 10**9
-
-
-def is_recording(path: str) -> bool:
-    """Return whether a path is the folder of a recording."""
-    return (Path(path) / MANIFEST).is_file()
 
 
 def moment_ns(text: str) -> int:
@@ -45,4 +38,4 @@ def written(time_ns: int) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S}.{time_ns % SECOND_NS // 1_000_000:03d}Z"
 
 
-__all__ = ["is_recording", "moment_ns", "written"]
+__all__ = ["moment_ns", "written"]

@@ -16,8 +16,9 @@ from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.config.simulation import JobOrder
 from licorne.recording import Bounds, Recorder, RecordingError
+from licorne.recording.folder import is_recording
 from licorne.sim.batch import JobsAs
-from licorne.sim.lines import DevicePolicy, to_ns
+from licorne.sim.lines import DevicePolicy, Line, Reload, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.openb import is_openb
 from licorne.sim.pods import PodRecord
@@ -72,8 +73,8 @@ def simulate(
     ----------
     input
         A workload in JSON lines (a name that ends in .gz: compressed), the folder of the openb trace, one of the
-        trace's pod lists (CSV) with the node list beside it, or a batch log in the Standard Workload Format (.swf,
-        .swf.gz).
+        trace's pod lists (CSV) with the node list beside it, a batch log in the Standard Workload Format (.swf, .swf.gz),
+        or the folder of a recording (--record of serve, kube or simulate).
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
@@ -131,6 +132,8 @@ def simulate(
     if order is not None and config is not None:
         raise CommandError("--order is for the queues that a log has without --config: write simulation.order there")
     workload = _read(input, as_, load, _batch(input, jobs, order, backfill=backfill), max_asks)
+    if config is not None and is_recording(input):
+        _without_reloads(workload)
     if series is not None:
         _check_beginning(workload, every or INTERVAL_S)
     if grace is not None:
@@ -157,6 +160,16 @@ def simulate(
         )
     _show(result, json)
     return Status.STRICT if strict and result.never_placed else Status.DONE
+
+
+def _without_reloads(workload: Workload) -> None:
+    """Leave the configurations out that took effect while the workload was recorded: another one is to be tried."""
+    kept: list[Line] = [line for line in workload.lines if not isinstance(line, Reload)]
+    if len(kept) < len(workload.lines):
+        workload.notes.append(
+            f"changes of the configuration are left out, as --config is given ({len(workload.lines) - len(kept)})"
+        )
+    workload.lines = kept
 
 
 @contextmanager

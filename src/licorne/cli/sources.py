@@ -10,11 +10,12 @@ from licorne.answers.source import SourceError, fetch
 from licorne.cli.common import CommandError, read_text
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
-from licorne.cli.recordings import is_recording, moment_ns, written
+from licorne.cli.recordings import moment_ns, written
 from licorne.cli.statuses import Status
 from licorne.daemon.secrets import SecurityError, token_in
 from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.recording import RecordingError, choose_run
+from licorne.recording.folder import is_recording
 
 DEFAULT_SOURCE = f"http://{REST_ADDRESS}"
 """The scheduler that is asked if none is named: one on this machine, at the port that YuniKorn and licorne have."""
@@ -30,7 +31,7 @@ def read_state(
     Raises:
         CommandError: the state or the configuration cannot be read.
     """
-    if is_recording(source):
+    if is_recording(Path(source)):
         return _recorded(Path(source), config, moment_ns(at) if at else None)
     if at:
         raise CommandError(f"--at {at}: only a recording has other moments; give its folder: --from DIR", Status.USAGE)

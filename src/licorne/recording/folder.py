@@ -38,6 +38,11 @@ class Manifest(msgspec.Struct):
     licorne: str
 
 
+def is_recording(path: Path) -> bool:
+    """Return whether a path is the folder of a recording."""
+    return (path / MANIFEST).is_file()
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a recording.
 

@@ -6,7 +6,7 @@ moment, from which one may go on. Predicates are answered as they were; where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from licorne.core.api import SchedulerAPI
 from licorne.si import adapt_v19, first, v19
 from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback
-from licorne.si.messages import Output
+from licorne.si.messages import Input, Output
 
 from . import entries
 from .blocks import read_blocks
@@ -26,6 +26,8 @@ from .entries import Entry
 from .folder import RecordingError, read_manifest, runs_in, segments_in
 
 OnOutput = Callable[[str, Sequence[Output]], object]
+OnInputs = Callable[[str, Sequence[Input]], object]
+OnConfiguration = Callable[[str, str, Mapping[str, str]], object]
 
 
 class DivergedError(RecordingError):
@@ -103,13 +105,23 @@ class Replay:
     Parameters:
         run: which one, as `list_runs` or `choose_run` returns it.
         on_output: told of the messages for resource managers, as the handler `on_output` of `SchedulerAPI` is.
+        on_inputs: told of the messages of a resource manager, by its id, before the scheduler takes them in.
+        on_configuration: told of each configuration and its settings before they take effect, by the id.
         check: whether decisions are compared with the digests of the recording.
 
     `api` is the scheduler. `managers`: the callbacks of the resource managers that are registered, by id, in the order of
     their registration.
     """
 
-    def __init__(self, run: Run, on_output: OnOutput | None = None, *, check: bool = True) -> None:
+    def __init__(
+        self,
+        run: Run,
+        on_output: OnOutput = lambda *_: None,
+        *,
+        on_inputs: OnInputs = lambda *_: None,
+        on_configuration: OnConfiguration = lambda *_: None,
+        check: bool = True,
+    ) -> None:
         self.api = SchedulerAPI(other_settings=True, on_output=self._take, on_incident=lambda _: None)
         self.managers: dict[str, Callback] = {}
         self.ended = False
@@ -121,6 +133,8 @@ class Replay:
         """Bytes of the recording that have been repeated."""
         self._run = run
         self._on_output = on_output
+        self._on_inputs = on_inputs
+        self._on_configuration = on_configuration
         self._check = check
         self._digest = Digest()
         self._checked = 0
@@ -146,6 +160,11 @@ class Replay:
             entries.CHECK: self._compare,
             entries.GAP: self._end,
         }
+
+    @property
+    def now_ns(self) -> int:
+        """The time of the call that is repeated, or was last."""
+        return self._now_ns
 
     @property
     def bytes_all(self) -> int:
@@ -247,12 +266,14 @@ class Replay:
     ) -> None:
         self.managers.pop(rm_id, None)
         callback = self.managers[rm_id] = _CALLBACKS[predicates, preemption_predicates](self._answer)
+        self._on_configuration(rm_id, text, settings)
         self.api.settings = settings
         self.api.policy_groups = {rm_id: (text, {})}
         make = first.RegisterResourceManagerRequest if first_interface else v19.RegisterResourceManagerRequest
         self.api.register_resource_manager(make(rm_id=rm_id, policy_group=rm_id), callback, now_ns=self._time())
 
     def _reload(self, rm_id: str, text: str, settings: dict[str, str]) -> None:
+        self._on_configuration(rm_id, text, settings)
         self.api.settings = settings
         self.api.policy_groups = {}
         self.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=text), now_ns=self._time())
@@ -271,6 +292,7 @@ class Replay:
 
     def _submit(self, rm_id: str, inputs: bytes, refusals: bytes) -> None:
         said, refused = entries.decode_messages(inputs), entries.decode_messages(refusals)
+        self._on_inputs(rm_id, said)
         self.api.take(rm_id, Translation(inputs=said, outputs=refused), now_ns=self._time())
 
     def _note_request(self, rm_id: str, data: bytes) -> None:
@@ -279,6 +301,7 @@ class Replay:
     def _submit_part(self, rm_id: str, at: int, count: int) -> None:
         whole = self._requests[rm_id]
         part = Translation(inputs=whole.inputs[at : at + count], outputs=[] if at else whole.outputs)
+        self._on_inputs(rm_id, part.inputs)
         self.api.take(rm_id, part, now_ns=self._time())
 
     def _note_answers(self, answers: str) -> None:
@@ -312,8 +335,7 @@ class Replay:
 
     def _take(self, rm_id: str, outputs: Sequence[Output]) -> None:
         self._digest.add(rm_id, outputs)
-        if self._on_output is not None:
-            self._on_output(rm_id, outputs)
+        self._on_output(rm_id, outputs)
 
 
 # -- predicates, as they were answered --------------------------------------------------------------------

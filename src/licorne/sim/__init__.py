@@ -9,8 +9,8 @@
     Series, SeriesRow       an observer that samples the usage of queues at equal intervals
 
 Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `openb`
-turns the trace of a real cluster into the same lines, `swf` and `batch` the log of a batch system, and `reading` chooses
-between them; `generate`, `contended` and `week` make lines from a seed; `inputs` makes the core's messages of them. `model`
+turns the trace of a real cluster into the same lines, `swf` and `batch` the log of a batch system, `recorded` a recording of
+the scheduler, and `reading` chooses between them; `generate`, `contended` and `week` make lines from a seed; `inputs` makes the core's messages of them. `model`
 is the resource manager, `jobs` holds jobs back in a strict order, by the keys of `joborders`; `simulation` connects it to a
 scheduler, `runner` is the clock, `devices` the book of the nodes' devices, such as GPUs. `measure`, `pods`, `times` and
 `series` are the observations, `report` the result; `row_files` and `swf_log` write observations as files, `script` the trace

@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from licorne.recording.folder import RecordingError, is_recording
 from licorne.sim.batch import JobsAs, batch_workload
 from licorne.sim.openb import LOAD, is_openb, read_openb
+from licorne.sim.recorded import recorded_workload
 from licorne.sim.swf import is_swf, read_swf
 from licorne.sim.workload import ASKS_MAX, Progress, Workload, WorkloadError, parse_workload, read_workload
 
@@ -38,7 +40,7 @@ def load_workload(
     asks_max: int = ASKS_MAX,
     progress: Progress | None = None,
 ) -> Workload:
-    """Read a workload file (`-`: standard input), the openb trace (its folder or one of its pod lists), a batch log, or lines.
+    """Read a workload file (`-`: standard input), the openb trace, a batch log, the folder of a recording, or lines.
 
     `read_as` and `load` are for openb: by default `load`, with a load of 0.9. `batch` is for logs in the Standard Workload
     Format (.swf, .swf.gz). A workload with more than `asks_max` asks is refused. A `Workload` is returned as it is.
@@ -59,7 +61,7 @@ def load_workload(
             return batch_workload(log, jobs_as=how.jobs_as, order=how.order, backfill=how.backfill, asks_max=asks_max)
         if batch is not None:
             raise WorkloadError(f"{path} is no batch log (.swf or .swf.gz): forms and orders of jobs are for those")
-        if is_openb(path):
+        if is_openb(path) and not is_recording(path):
             return read_openb(path, how=read_as or "load", load=LOAD if load is None else load)
     if read_as is not None or load is not None:
         name = source if isinstance(source, Path | str) else "this"
@@ -67,5 +69,14 @@ def load_workload(
     if isinstance(source, Workload):
         return source
     if isinstance(source, Path | str):
+        if is_recording(path):
+            return _recorded(path, asks_max, progress)
         return read_workload(path, progress=progress, asks_max=asks_max)
     return parse_workload(map(msgspec.json.encode, source), progress=progress, asks_max=asks_max)
+
+
+def _recorded(folder: Path, asks_max: int, progress: Progress | None) -> Workload:
+    try:
+        return recorded_workload(folder, asks_max=asks_max, progress=progress)
+    except RecordingError as error:
+        raise WorkloadError(str(error)) from None

@@ -1,0 +1,149 @@
+"""A recording as a workload: under the configuration that was recorded, the same is decided once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from licorne import SchedulerAPI, simulate
+from licorne.recording import Recorder
+from licorne.si import messages, v19
+from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN
+from licorne.sim import WorkloadError, load_workload
+from licorne.sim.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, Release, Reload
+from licorne.sim.workload import Workload
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SECOND_NS = 10**9
+
+
+def recorded(workload: Workload | Path, folder: Path) -> str:
+    """Record the simulation of a workload into a folder; return the digest of its decisions."""
+    with Recorder(folder) as recorder:
+        return simulate(workload, input_log=recorder).digest
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpu-holiday/workload",
+        "lowered-quota/workload",
+        "big-gang/workload",
+        "big-gang/in-pieces",
+        "big-gang/no-limits",
+        "demo/week",
+    ],
+)
+def test_what_was_recorded_of_a_simulation_is_decided_once_more(name: str, tmp_path: Path) -> None:
+    """Among them: preemption, pods that are created again, quotas that are lowered, gangs with placeholders."""
+    digest = recorded(EXAMPLES / f"{name}.jsonl", tmp_path)
+    again = simulate(tmp_path)
+    assert again.digest == digest
+    assert again.placed > 10
+
+
+def test_another_configuration_decides_otherwise(tmp_path: Path) -> None:
+    digest = recorded(EXAMPLES / "gpu-holiday" / "workload.jsonl", tmp_path)
+    other = (EXAMPLES / "gpu-holiday" / "no-preemption.yaml").read_text(encoding="utf-8")
+    result = simulate(tmp_path, config=other)
+    assert result.digest != digest
+    assert result.evictions == []
+
+
+class Told:
+    """A resource manager that is told by hand, and recorded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.recorder = Recorder(folder)
+        self.api = SchedulerAPI(on_output=lambda *_: None)
+        self.api.input_log = self.recorder
+        config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+        self.api.register_resource_manager(
+            v19.RegisterResourceManagerRequest(rm_id="rm", config=config), now_ns=100 * SECOND_NS
+        )
+        self.config = config
+
+    def tell(self, second: int, *inputs: messages.Input) -> None:
+        self.api.submit("rm", inputs, now_ns=(100 + second) * SECOND_NS)
+        self.api.schedule(now_ns=(100 + second) * SECOND_NS)
+
+
+def ask(key: str, **more: object) -> messages.Allocation:
+    return messages.Allocation(key=key, application_id="a", resource={"vcore": 1000}, **more)  # type: ignore[arg-type]
+
+
+def release(key: str) -> messages.Release:
+    return messages.Release(application_id="a", key=key)
+
+
+def node(action: messages.NodeAction, **more: object) -> messages.NodeUpdate:
+    return messages.NodeUpdate(node_id="n", action=action, **more)  # type: ignore[arg-type]
+
+
+def test_each_kind_of_input_is_a_line_and_what_was_decided_is_not(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    action = messages.NodeAction
+    told.tell(0, node(action.CREATE, capacity={"vcore": 2005}, attributes={"zone": "a"}))
+    told.tell(1, messages.AddApplication(application_id="a", queue="root.q", user="u", groups=("g",)))
+    told.tell(2, ask("first", priority=5), ask("second"), ask("waits"))
+    told.tell(12, release("first"))
+    told.tell(13, messages.Allocation(key="f", node_id="n", tags={TAG_FOREIGN: FOREIGN_STATIC}, resource={"vcore": 5}))
+    told.tell(14, node(action.DRAIN_NODE))
+    told.tell(15, ask("never"))
+    told.tell(16, release("never"), node(action.DRAIN_TO_SCHEDULABLE))
+    told.api.update_configuration(
+        v19.UpdateConfigurationRequest(rm_id="rm", config=told.config + "\n"), now_ns=117 * SECOND_NS
+    )
+    told.tell(20, messages.RemoveApplication(application_id="a"))
+    told.tell(21, node(action.DECOMISSION))
+    told.recorder.close()
+    workload = load_workload(tmp_path)
+    asks = {line.key: line for line in workload.lines if isinstance(line, Ask)}
+    assert {key: (line.at, line.duration_s) for key, line in asks.items()} == {
+        "first": (2, 10.0),
+        "second": (2, 18.0),
+        "waits": (2, 8.0),  # from the moment at which the first one ended
+        "never": (15, None),
+    }
+    assert asks["first"].prio == 5
+    kinds = [(type(line), line.at) for line in workload.lines if not isinstance(line, Ask)]
+    assert kinds == [
+        (Node, 0),
+        (App, 1),
+        (Foreign, 13),
+        (NodeDrain, 14),
+        (Release, 16),
+        (NodeUndrain, 16),
+        (Reload, 17),
+        (NodeRemove, 21),
+    ]
+
+
+def test_what_a_workload_cannot_say_is_counted_in_its_notes(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    told.tell(0, node(messages.NodeAction.CREATE, capacity={"vcore": 2000}))
+    told.tell(1, messages.AddApplication(application_id="a", queue="root.q", user="u"))
+    told.tell(2, ask("one", priority_class="high"))
+    told.tell(3, messages.DisruptionBudgetUpdate(name="b", allowed=0))
+    told.tell(4, messages.AddApplication(application_id="b", partition="gpu"))
+    told.api.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="other"), now_ns=105 * SECOND_NS)
+    told.api.submit("other", [node(messages.NodeAction.CREATE, capacity={"vcore": 1})], now_ns=106 * SECOND_NS)
+    told.recorder.close()
+    assert load_workload(tmp_path).notes == [
+        "priority classes are left out; priorities are numbers (1)",
+        "disruption budgets are left out (1)",
+        "inputs for other partitions than default are left out (1)",
+        "inputs of other resource managers than the first are left out (1)",
+    ]
+
+
+def test_a_recording_without_an_ask_or_with_too_many_is_refused(tmp_path: Path) -> None:
+    Told(tmp_path / "empty").recorder.close()
+    with pytest.raises(WorkloadError, match="has no ask"):
+        load_workload(tmp_path / "empty")
+    recorded(EXAMPLES / "gpu-holiday" / "workload.jsonl", tmp_path / "holiday")
+    with pytest.raises(WorkloadError, match="64 asks are more than 60; --max-asks allows more"):
+        load_workload(tmp_path / "holiday", asks_max=60)
+    with pytest.raises(WorkloadError, match="says itself when pods arrive"):
+        load_workload(tmp_path / "holiday", load=0.5)
