@@ -125,7 +125,9 @@ def test_a_taint_of_an_unknown_effect_keeps_nothing_off() -> None:
     assert places.run() == {"good": "n"}
 
 
-@pytest.mark.parametrize("allocatable", [{"cpu": "x"}, {"cpu": "-4"}, {"cpu": "1e999"}, {"cpu": None}, {"cpu": True}])
+@pytest.mark.parametrize(
+    "allocatable", [{"cpu": "x"}, {"cpu": "-4"}, {"cpu": "1e999"}, {"cpu": "5P"}, {"cpu": None}, {"cpu": True}]
+)
 def test_a_node_whose_size_cannot_be_read_takes_no_pod_that_needs_it(allocatable: dict[str, Any]) -> None:
     places = Places()
     places.node("n", allocatable=allocatable)

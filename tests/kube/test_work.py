@@ -278,7 +278,9 @@ def test_a_node() -> None:
     given = {
         "metadata": {"name": "n1", "labels": {"zone": "a"}},
         "spec": {"unschedulable": True, "taints": [{"key": "gpu", "effect": "NoSchedule"}]},
-        "status": {"allocatable": {"cpu": "3500m", "memory": "8Gi", "example.com/odd": "many"}},
+        "status": {
+            "allocatable": {"cpu": "3500m", "memory": "8Gi", "example.com/odd": "many", "example.com/all": str(1 << 62)}
+        },
     }
     info = node_info(msgspec.convert(given, Node), v19.ActionFromRM.CREATE)
     assert info.schedulable_resource == {"vcore": 3500, "memory": 8 << 30}

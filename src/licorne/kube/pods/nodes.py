@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
+from licorne.core.constants import SUM_MAX
 from licorne.kube.objects import Node
 from licorne.si import v19
 from licorne.si.constants import (
@@ -57,11 +58,15 @@ def node_info(node: Node, action: v19.ActionFromRM, marks: Iterable[str] = ()) -
 
 
 def read_allocatable(node: Node) -> dict[str, int]:
-    """Return how much pods may take of a node."""
+    """Return how much pods may take of a node; of what the scheduler cannot count, nothing.
+
+    The scheduler refuses a node with a larger amount, and would not count what its pods take of all others.
+    """
     amounts: dict[str, int] = {}
     for name, value in (node.status.allocatable or {}).items():
         try:
-            amounts |= read_amounts({name: value})
+            read = read_amounts({name: value})
         except QuantityError:
             continue
+        amounts |= {key: amount for key, amount in read.items() if amount <= SUM_MAX}
     return amounts
