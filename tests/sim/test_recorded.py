@@ -9,13 +9,14 @@ import pytest
 from licorne import SchedulerAPI, simulate
 from licorne.recording import Recorder
 from licorne.si import messages, v19
-from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN
+from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN, TAG_REQUIRED_NODE
 from licorne.sim import WorkloadError, load_workload
 from licorne.sim.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, Release, Reload
 from licorne.sim.workload import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECOND_NS = 10**9
+EVICTED = messages.Termination.PREEMPTED_BY_SCHEDULER
 
 
 def recorded(workload: Workload | Path, folder: Path) -> str:
@@ -56,7 +57,8 @@ class Told:
 
     def __init__(self, folder: Path) -> None:
         self.recorder = Recorder(folder)
-        self.api = SchedulerAPI(on_output=lambda *_: None)
+        self.evicted = False
+        self.api = SchedulerAPI(on_output=self._take)
         self.api.input_log = self.recorder
         config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
         self.api.register_resource_manager(
@@ -64,13 +66,16 @@ class Told:
         )
         self.config = config
 
+    def _take(self, _: str, outputs: list[messages.Output]) -> None:
+        self.evicted |= any(isinstance(one, messages.Released) and one.termination is EVICTED for one in outputs)
+
     def tell(self, second: int, *inputs: messages.Input) -> None:
         self.api.submit("rm", inputs, now_ns=(100 + second) * SECOND_NS)
         self.api.schedule(now_ns=(100 + second) * SECOND_NS)
 
 
-def ask(key: str, **more: object) -> messages.Allocation:
-    return messages.Allocation(key=key, application_id="a", resource={"vcore": 1000}, **more)  # type: ignore[arg-type]
+def ask(key: str, application_id: str = "a", **more: object) -> messages.Allocation:
+    return messages.Allocation(key=key, application_id=application_id, resource={"vcore": 1000}, **more)  # type: ignore[arg-type]
 
 
 def release(key: str) -> messages.Release:
@@ -120,6 +125,35 @@ def test_each_kind_of_input_is_a_line_and_what_was_decided_is_not(tmp_path: Path
     ]
 
 
+def test_an_ask_in_place_of_an_evicted_pod_is_that_pod(tmp_path: Path) -> None:
+    """Also where it has another key, and comes before the evicted pod is gone."""
+    told = Told(tmp_path)
+    told.tell(0, node(messages.NodeAction.CREATE, capacity={"vcore": 1000}))
+    spare = messages.NodeUpdate(node_id="spare", action=messages.NodeAction.CREATE_DRAIN, capacity={"vcore": 1000})
+    told.tell(0, spare)  # room in the quota of root, which is the size of the cluster
+    told.tell(0, messages.AddApplication(application_id="a", queue="root.q", user="u"))
+    told.tell(1, ask("one", allow_preempt_self=True))
+    told.tell(5, messages.AddApplication(application_id="b", queue="root.q", user="u"))
+    told.tell(5, ask("daemon", "b", priority=9, tags={TAG_REQUIRED_NODE: "n"}, allow_preempt_other=True))
+    second = 5
+    while not told.evicted:
+        second += 1
+        assert second < 60
+        told.tell(second)
+    told.tell(second + 1, ask("two", allow_preempt_self=True))
+    told.tell(second + 2, messages.Release(application_id="a", key="one", termination=EVICTED))
+    told.tell(second + 12, messages.Release(application_id="b", key="daemon"))
+    told.tell(second + 52, release("two"))
+    told.recorder.close()
+    workload = load_workload(tmp_path)
+    asks = {line.key: (line.at, line.duration_s) for line in workload.lines if isinstance(line, Ask)}
+    assert asks == {"one": (1, 40.0), "daemon": (5, 10.0)}
+    assert (workload.resubmit, workload.grace_s) == (True, 2.0)
+    assert workload.notes == [
+        "pods were evicted and asked for again; each counts as one pod, which is created again where it is evicted (1)"
+    ]
+
+
 def test_what_a_workload_cannot_say_is_counted_in_its_notes(tmp_path: Path) -> None:
     told = Told(tmp_path)
     told.tell(0, node(messages.NodeAction.CREATE, capacity={"vcore": 2000}))
@@ -143,7 +177,7 @@ def test_a_recording_without_an_ask_or_with_too_many_is_refused(tmp_path: Path) 
     with pytest.raises(WorkloadError, match="has no ask"):
         load_workload(tmp_path / "empty")
     recorded(EXAMPLES / "gpu-holiday" / "workload.jsonl", tmp_path / "holiday")
-    with pytest.raises(WorkloadError, match="64 asks are more than 60; --max-asks allows more"):
-        load_workload(tmp_path / "holiday", asks_max=60)
+    with pytest.raises(WorkloadError, match="48 asks are more than 40; --max-asks allows more"):
+        load_workload(tmp_path / "holiday", asks_max=40)
     with pytest.raises(WorkloadError, match="says itself when pods arrive"):
         load_workload(tmp_path / "holiday", load=0.5)

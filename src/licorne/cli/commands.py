@@ -42,6 +42,13 @@ _add(
 )
 _add(
     app,
+    "compare",
+    "compare:compare",
+    "Run a workload under two queue configurations, and say what changes for whom.",
+    epilogue("the workload cannot be used", Status.FILE, Status.CONFIGURATION),
+)
+_add(
+    app,
     "serve",
     "serve:serve",
     "Run a scheduler for resource managers, by gRPC.",

@@ -18,11 +18,12 @@ from licorne.config.simulation import JobOrder
 from licorne.recording import Bounds, Recorder, RecordingError
 from licorne.recording.folder import is_recording
 from licorne.sim.batch import JobsAs
-from licorne.sim.lines import DevicePolicy, Line, Reload, to_ns
+from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.openb import is_openb
 from licorne.sim.pods import PodRecord
 from licorne.sim.reading import BatchAs, ReadAs, load_workload
+from licorne.sim.recorded import without_reloads
 from licorne.sim.report import Result
 from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
@@ -133,7 +134,7 @@ def simulate(
         raise CommandError("--order is for the queues that a log has without --config: write simulation.order there")
     workload = _read(input, as_, load, _batch(input, jobs, order, backfill=backfill), max_asks)
     if config is not None and is_recording(input):
-        _without_reloads(workload)
+        workload = without_reloads(workload)
     if series is not None:
         _check_beginning(workload, every or INTERVAL_S)
     if grace is not None:
@@ -145,7 +146,7 @@ def simulate(
             raise CommandError(f"{input}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
-    with _refusals(), progress_bar("simulating") as progress, writing as observers, _recorder(record) as recorder:
+    with refusals(), progress_bar("simulating") as progress, writing as observers, _recorder(record) as recorder:
         result = run(
             workload,
             config=text,
@@ -160,16 +161,6 @@ def simulate(
         )
     _show(result, json)
     return Status.STRICT if strict and result.never_placed else Status.DONE
-
-
-def _without_reloads(workload: Workload) -> None:
-    """Leave the configurations out that took effect while the workload was recorded: another one is to be tried."""
-    kept: list[Line] = [line for line in workload.lines if not isinstance(line, Reload)]
-    if len(kept) < len(workload.lines):
-        workload.notes.append(
-            f"changes of the configuration are left out, as --config is given ({len(workload.lines) - len(kept)})"
-        )
-    workload.lines = kept
 
 
 @contextmanager
@@ -244,7 +235,7 @@ def _file_observers(
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Tell what a scheduler or the simulator refuses as an error of the command."""
     try:
         yield
@@ -263,6 +254,11 @@ def _batch(path: Path, jobs: JobsAs | None, order: JobOrder | None, *, backfill:
     if jobs is not None or order is not None:
         raise CommandError(f"{path} is no batch log (.swf or .swf.gz): --jobs and --order are for those")
     return None
+
+
+def read_input(path: Path, max_asks: int) -> Workload:
+    """Read what is to be simulated, with the defaults of all options. Raises CommandError."""
+    return _read(path, None, None, None, max_asks)
 
 
 def _read(path: Path, how: ReadAs | None, load: float | None, batch: BatchAs | None, max_asks: int) -> Workload:

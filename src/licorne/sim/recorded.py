@@ -4,17 +4,20 @@ Nodes, applications and asks come when they came. A pod runs as long as it ran: 
 ended it, or its application. What was decided is left out, and so is what follows from it: answers to evictions, and answers of
 predicates. So the same arrivals can be simulated under another configuration, in which pods start at other times.
 
-What a recording does not show is assumed and said in the workload's notes. A pod that was evicted has no known end; it
-counts as long as it ran, and since its resource manager asked for another one in its place, it is not created again.
+What a recording does not show is assumed and said in the workload's notes. An ask that its application makes after one of its
+pods was evicted, with the same amounts and priority, is that pod once more: without the eviction it would not have come. The pod
+runs as long as it did then. A pod that nobody asked for again runs as long as it ran, as its end is not known.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
+
+import msgspec
 
 from licorne.core.base.setting_table import unknown_settings
 from licorne.recording import Replay, Run, choose_run
@@ -31,7 +34,8 @@ NOT_TAKEN: Final = {
     "partition": "inputs for other partitions than default are left out",
     "manager": "inputs of other resource managers than the first are left out",
     "budget": "disruption budgets are left out",
-    "evicted": "pods were evicted; each runs as long as it ran, and is not created again",
+    "again": "pods were evicted and asked for again; each counts as one pod, which is created again where it is evicted",
+    "evicted": "pods were evicted and not asked for again; each runs as long as it ran",
     "class": "priority classes are left out; priorities are numbers",
 }
 """Why something of a recording is not in the workload; each is a note with the number of cases."""
@@ -55,7 +59,7 @@ def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progr
         raise WorkloadError(f"{folder}: the recording has no ask, so there is nothing to simulate")
     if made.asks > asks_max:
         raise WorkloadError(f"{folder}: {made.asks:,} asks are more than {asks_max:,}; --max-asks allows more")
-    notes = [f"{NOT_TAKEN[why]} ({count:,})" for why, count in made.left_out.items()]
+    notes = [f"{NOT_TAKEN[why]} ({count:,})" for why, count in made.left_out.items() if count]
     if outcome.remark:
         notes.append(outcome.remark)
     return Workload(
@@ -66,8 +70,17 @@ def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progr
         lines=made.lines,
         notes=notes,
         grace_s=median(made.graces_s) if made.graces_s else GRACE_S,
-        resubmit=False,
+        resubmit=made.left_out["again"] > 0,
     )
+
+
+def without_reloads(workload: Workload) -> Workload:
+    """Return a workload without the configurations that took effect while it was recorded: another one is to be tried."""
+    kept = [line for line in workload.lines if not isinstance(line, lines.Reload)]
+    if len(kept) == len(workload.lines):
+        return workload
+    note = f"changes of the configuration are left out, as another one is tried ({len(workload.lines) - len(kept)})"
+    return msgspec.structs.replace(workload, lines=kept, notes=[*workload.notes, note])
 
 
 class _Lines:
@@ -86,6 +99,8 @@ class _Lines:
         self._rm_id = self._present = ""
         self._started_ns: dict[Pod, int] = {}
         self._evicted_ns: dict[Pod, int] = {}
+        self._lost: defaultdict[tuple[object, ...], deque[lines.Ask]] = defaultdict(deque)
+        """Pods that were evicted, and that nobody has asked for again, by what they are like."""
         self._of_uuid: dict[str, Pod] = {}
         self._of_application: dict[str, dict[str, None]] = {}
 
@@ -138,7 +153,15 @@ class _Lines:
                 if one.uuid:
                     self._of_uuid[one.uuid] = pod
             elif isinstance(one, messages.Released) and one.termination not in _ANSWERS and not one.ask:
-                self._evicted_ns[self._of_uuid.get(one.uuid, (one.application_id, one.key))] = self.replay.now_ns
+                self._evicted(self._of_uuid.get(one.uuid, (one.application_id, one.key)))
+
+    def _evicted(self, pod: Pod) -> None:
+        line = self.pods.get(pod)
+        if line is not None:
+            self._evicted_ns[pod] = self.replay.now_ns
+            if not line.ph:
+                self._lost[_kind(line)].append(line)
+                self.left_out["evicted"] += 1
 
     # -- lines -----------------------------------------------------------------------------------------------
 
@@ -165,10 +188,16 @@ class _Lines:
             timeout_ms=one.timeout_ms,
             originator=one.originator,
         )
-        self.lines.append(line)
         if one.key in self._of_application.get(one.application_id, {}):
-            return  # a change of its resources
-        self.asks += one.max_allocations
+            self.lines.append(line)  # a change of its resources
+            return
+        if not one.node_id and (lost := self._lost.get(_kind(line))):
+            line = lost.popleft()
+            self.left_out["again"] += 1
+            self.left_out["evicted"] -= 1
+        else:
+            self.lines.append(line)
+            self.asks += one.max_allocations
         self.pods[pod] = line
         self._of_application.setdefault(one.application_id, {})[one.key] = None
         if one.node_id:
@@ -191,13 +220,15 @@ class _Lines:
         started_ns = self._started_ns.pop(pod, None)
         evicted_ns = self._evicted_ns.pop(pod, None)
         if started_ns is None:
-            self.lines.append(lines.Release(at=self._at, app=pod[0], key=pod[1]))
+            if line.key == pod[1]:  # otherwise it is an evicted pod that was asked for again, in vain
+                self.lines.append(lines.Release(at=self._at, app=pod[0], key=pod[1]))
             return
         if evicted_ns is not None:
             if line.ph:
                 return  # its place goes to the pod for which it was held, or its time was over: the scheduler's affair
-            self.left_out["evicted"] += 1
             self.graces_s.append((self.replay.now_ns - evicted_ns) / NANOSECONDS)
+            if not any(each is line for each in self._lost[_kind(line)]):
+                return  # it was asked for again meanwhile
         line.duration_s = (self.replay.now_ns - started_ns) / NANOSECONDS
 
     def _application(self, one: messages.AddApplication) -> None:
@@ -239,7 +270,11 @@ class _Lines:
                 pass  # the scheduler ignores it, too
 
 
+def _kind(line: lines.Ask) -> tuple[object, ...]:
+    return (line.app, tuple(sorted(line.res.items())), line.prio, line.group)
+
+
 _ANSWERS: Final = (Termination.UNKNOWN, Termination.STOPPED_BY_RM)
 """Terminations with which the scheduler answers the resource manager, rather than ends something by itself."""
 
-__all__ = ["recorded_workload"]
+__all__ = ["recorded_workload", "without_reloads"]

@@ -1,0 +1,78 @@
+"""`licorne compare`: what another queue configuration would have made of a workload, a trace or a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+
+from licorne.cli.common import CommandError, pairs, print_json
+from licorne.cli.configurations import read_configuration
+from licorne.cli.progress import progress_bar
+from licorne.cli.simulate import read_input, refusals
+from licorne.cli.statuses import Status
+from licorne.recording.folder import is_recording
+from licorne.sim.comparison import compare as compared
+from licorne.sim.recorded import without_reloads
+from licorne.sim.report import Result
+from licorne.sim.runner import simulate
+from licorne.sim.workload import ASKS_MAX, Workload
+
+Flag = Annotated[bool, Parameter(negative="")]
+OWN = Path("own")
+"""In place of a file: the configuration of the workload or recording itself."""
+
+
+def compare(
+    old: Path,
+    new: Path,
+    input: Path,
+    /,
+    *,
+    setting: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
+    json: Flag = False,
+) -> int:
+    """Run a workload under two queue configurations, and say who waits longer, is evicted, is refused or is never placed.
+
+    Parameters
+    ----------
+    old
+        Queue configuration (queues.yaml, or a ConfigMap); own: that of the workload or recording, as it was in force.
+    new
+        The configuration that is compared with it, likewise.
+    input
+        A workload, a trace or the folder of a recording, as for `licorne simulate`.
+    setting
+        A setting of the scheduler in both runs, like reservation.delay=5s; may be given several times.
+    max_asks
+        A workload with more asks is refused; one that repeats counts as often as it does.
+    json
+        Print the comparison as a JSON object.
+    """
+    if old == new == OWN:
+        raise CommandError("own and own are the same configuration: name a file for at least one of the two")
+    settings = pairs("--setting", setting)
+    texts = [None if path == OWN else read_configuration(path, simulated=True)[0].text for path in (old, new)]
+    workload = read_input(input, max_asks)
+    results = [
+        _run(label, workload if text is None or not is_recording(input) else without_reloads(workload), text, settings)
+        for label, text in zip(("old", "new"), texts, strict=True)
+    ]
+    answer = compared(*results)
+    if json:
+        print_json(answer)
+    else:
+        from licorne.cli.compare_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
+
+        show(answer)
+    return Status.DONE
+
+
+def _run(label: str, workload: Workload, text: str | None, settings: dict[str, str]) -> Result:
+    with refusals(), progress_bar(f"simulating, {label}") as progress:
+        return simulate(workload, config=text, settings=settings, pods=False, progress=progress)
+
+
+__all__ = ["compare"]

@@ -1,0 +1,87 @@
+"""Printing a comparison of two configurations for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from licorne.cli.sheets import Sheet, duration, output, widened
+from licorne.sim.comparison import Comparison, QueueChange, QueueFigures
+from licorne.sim.refusals import RejectedQueue
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SHOWN = 40
+"""Rows of a table, at most; `--json` has all."""
+
+
+def show(answer: Comparison, console: Console | None = None) -> None:
+    """Print a comparison on `console`, by default standard output."""
+    console = output() if console is None else widened(console)
+    console.print(Text(answer.workload, style="bold"))
+    if answer.same:
+        console.print("every decision is the same under both configurations")
+    console.print()
+    for sheet in (_totals(answer), _queues(answer)):
+        sheet.print(console)
+    for title, rows in (
+        ("refused only by the new configuration", answer.rejected),
+        ("refused only by the old configuration", answer.admitted),
+    ):
+        if rows:
+            _refused(title, rows).print(console)
+    for note in answer.notes:
+        console.print(Text(f"note: {note}"), soft_wrap=True)
+
+
+def _totals(answer: Comparison) -> Sheet:
+    sheet = Sheet("altogether", ("<", "old", "new"))
+    old, new = answer.old, answer.new
+    for name, before, after in (
+        ("asks placed", old.placed, new.placed),
+        ("asks never placed", old.never_placed, new.never_placed),
+        ("applications rejected", old.applications_rejected, new.applications_rejected),
+        ("pods preempted", old.preempted, new.preempted),
+    ):
+        sheet.add(name, f"{before:,}", f"{after:,}")
+    return sheet
+
+
+def _queues(answer: Comparison) -> Sheet:
+    sheet = Sheet(
+        "by queue, those that wait longer first: old and new",
+        ("<queue", "mean wait", "new", "95 %", "new", "never placed", "new", "evicted", "new"),
+    )
+    for change in [*answer.queues[:SHOWN], answer.everything]:
+        sheet.add(change.queue, *_cells(change))
+    sheet.more(len(answer.queues) - SHOWN, "queues")
+    return sheet
+
+
+def _cells(change: QueueChange) -> Iterable[str]:
+    pairs = zip(_figures(change.old), _figures(change.new), strict=True)
+    return (cell for pair in pairs for cell in pair)
+
+
+def _figures(found: QueueFigures | None) -> tuple[str, str, str, str]:
+    if found is None:
+        return ("-", "-", "-", "-")
+    return (_time(found.mean_wait_s), _time(found.p95_wait_s), f"{found.never_placed:,}", f"{found.evicted:,}")
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else duration(seconds)
+
+
+def _refused(title: str, rows: list[RejectedQueue]) -> Sheet:
+    sheet = Sheet(title, ("<asked for", "applications", "<one of them"))
+    for row in rows[:SHOWN]:
+        sheet.add(row.queue, f"{row.applications:,}", row.example)
+    sheet.more(len(rows) - SHOWN, "queues")
+    return sheet
+
+
+__all__ = ["show"]

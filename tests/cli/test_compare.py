@@ -1,0 +1,81 @@
+"""`licorne compare`: two configurations on one workload or recording."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from licorne.cli.statuses import Status
+
+Command = Callable[..., Any]
+HOLIDAY = Path(__file__).resolve().parents[2] / "examples" / "gpu-holiday"
+WORKLOAD = HOLIDAY / "workload.jsonl"
+NO_PREEMPTION = HOLIDAY / "no-preemption.yaml"
+
+
+def compared(licorne: Command, *arguments: object) -> dict[str, Any]:
+    done = licorne("compare", *arguments, "--json")
+    assert done.status == Status.DONE, done.err
+    answer: dict[str, Any] = json.loads(done.out)
+    return answer
+
+
+def test_a_workload_and_its_recording_compare_alike(licorne: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "recording"
+    assert licorne("simulate", WORKLOAD, "--record", folder).status == Status.DONE
+    answers = [compared(licorne, "own", NO_PREEMPTION, source) for source in (WORKLOAD, folder)]
+    for answer in answers:
+        answer.pop("workload")
+        answer.pop("notes")
+        answer["old"].pop("configuration")
+    assert answers[0] == answers[1]
+    answer = answers[0]
+    assert not answer["same"]
+    assert (answer["old"]["preempted"], answer["new"]["preempted"]) == (16, 0)
+    language, vision = answer["queues"]
+    assert (language["queue"], language["old"]["mean_wait_s"], language["new"]["mean_wait_s"]) == (
+        "root.language", 105.0, 55800.0
+    )  # fmt: skip
+    assert (vision["queue"], vision["old"]["evicted"], vision["new"]["evicted"]) == ("root.vision", 16, 0)
+
+
+def test_what_only_one_configuration_refuses_is_told(licorne: Command, tmp_path: Path) -> None:
+    smaller = tmp_path / "queues.yaml"
+    smaller.write_text(
+        "partitions: [{name: default, queues: [{name: root, queues: [{name: vision, submitacl: '*'}]}]}]",
+        encoding="utf-8",
+    )
+    answer = compared(licorne, "own", smaller, WORKLOAD)
+    assert [(row["queue"], row["applications"]) for row in answer["rejected"]] == [("root.language", 1)]
+    assert answer["admitted"] == []
+    answer = compared(licorne, smaller, "own", WORKLOAD)
+    assert [row["queue"] for row in answer["admitted"]] == ["root.language"]
+    told = licorne("compare", "own", smaller, WORKLOAD)
+    assert "refused only by the new configuration" in told.out
+
+
+def test_the_same_decisions_are_said_to_be_the_same(licorne: Command) -> None:
+    answer = compared(licorne, NO_PREEMPTION, NO_PREEMPTION, WORKLOAD)
+    assert answer["same"]
+    assert "every decision is the same" in licorne("compare", NO_PREEMPTION, NO_PREEMPTION, WORKLOAD).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "expected"),
+    [
+        (("own", "own", WORKLOAD), Status.NO, "own and own are the same configuration"),
+        (("own", "missing.yaml", WORKLOAD), Status.FILE, "missing.yaml"),
+        (("own", NO_PREEMPTION, "missing.jsonl"), Status.FILE, "missing.jsonl: no such file"),
+        (("own", WORKLOAD, WORKLOAD), Status.CONFIGURATION, "workload.jsonl"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(
+    licorne: Command, arguments: tuple[object, ...], status: Status, expected: str
+) -> None:
+    told = licorne("compare", *arguments)
+    assert told.status == status
+    assert expected in told.err
