@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from licorne.sim import rlscheduler
-from licorne.sim.reproduction import Cell, DataFile, Reproduced
+from licorne.sim.papers import rlscheduler
+from licorne.sim.papers.reproduction import Cell, DataFile, Reproduced
 
 Command = Callable[..., Any]
 

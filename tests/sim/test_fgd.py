@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from licorne.sim.devices import Demand
-from licorne.sim.fgd import (
+from licorne.sim.papers.fgd import (
     DATA_SOURCE,
     Orders,
     own_orders,
@@ -20,9 +20,9 @@ from licorne.sim.fgd import (
     reproduce,
     run_once,
 )
-from licorne.sim.fragmentation import Shape, typical_shapes
-from licorne.sim.node_orders import POLICIES
-from licorne.sim.placements import Curve, Experiment, GpuNode, GpuPod
+from licorne.sim.papers.fragmentation import Shape, typical_shapes
+from licorne.sim.papers.node_orders import POLICIES
+from licorne.sim.papers.placements import Curve, Experiment, GpuNode, GpuPod
 from licorne.sim.workload import WorkloadError
 
 PODS = [

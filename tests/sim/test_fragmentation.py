@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.sim.devices import Demand
-from licorne.sim.fgd import read_pod_list
-from licorne.sim.fragmentation import Fragmentation, Shape, Typical, typical_shapes
+from licorne.sim.papers.fgd import read_pod_list
+from licorne.sim.papers.fragmentation import Fragmentation, Shape, Typical, typical_shapes
 
 shapes = st.builds(
     Shape,

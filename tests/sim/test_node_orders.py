@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.sim.devices import Demand
-from licorne.sim.fgd import read_pod_list
-from licorne.sim.fragmentation import Fragmentation, Shape, typical_shapes
-from licorne.sim.node_orders import (
+from licorne.sim.papers.fgd import read_pod_list
+from licorne.sim.papers.fragmentation import Fragmentation, Shape, typical_shapes
+from licorne.sim.papers.node_orders import (
     POLICIES,
     Chosen,
     LeastFragmentation,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.sim.lines import App, Ask, Node, to_ns
-from licorne.sim.openb import (
+from licorne.sim.traces.openb import (
     CONSTRAINTS_TAG,
     DEFAULT_PODS,
     GPU,

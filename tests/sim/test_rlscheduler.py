@@ -10,8 +10,8 @@ import pytest
 
 import seeds
 from licorne.config.simulation import JOB_ORDERS
-from licorne.sim.rlscheduler import FIRST_STRETCH, LISTS, ORDERS, PUBLISHED, read_log, reproduce, run_stretch
-from licorne.sim.swf import SwfJob, SwfLog, write_swf
+from licorne.sim.papers.rlscheduler import FIRST_STRETCH, LISTS, ORDERS, PUBLISHED, read_log, reproduce, run_stretch
+from licorne.sim.traces.swf import SwfJob, SwfLog, write_swf
 from licorne.sim.workload import WorkloadError
 from sim.naive_batch import BatchJob, starts
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.batch import JobsAs, batch_workload
 from licorne.sim.lines import App, Ask, Node
 from licorne.sim.reading import BatchAs, load_workload
 from licorne.sim.runner import simulate
-from licorne.sim.swf import SwfJob, SwfLog, is_swf, parse_swf, read_swf, write_swf
+from licorne.sim.traces.batch import JobsAs, batch_workload
+from licorne.sim.traces.swf import SwfJob, SwfLog, is_swf, parse_swf, read_swf, write_swf
 from licorne.sim.workload import WorkloadError
 
 HEAD = "; Version: 2.2\n; MaxNodes: 4\n; MaxProcs: 8 (of 10)\n;\n; free text\n"

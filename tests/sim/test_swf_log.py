@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.batch import JobsAs, batch_workload
 from licorne.sim.runner import simulate
-from licorne.sim.swf import SwfJob, SwfLog, read_swf, write_swf
-from licorne.sim.swf_log import SwfOutcome, swf_file
+from licorne.sim.traces.batch import JobsAs, batch_workload
+from licorne.sim.traces.swf import SwfJob, SwfLog, read_swf, write_swf
+from licorne.sim.traces.swf_log import SwfOutcome, swf_file
 from licorne.sim.workload import Workload, parse_workload
 
 jobs = st.builds(

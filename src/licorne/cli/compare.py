@@ -14,9 +14,9 @@ from licorne.cli.simulate import read_input, refusals
 from licorne.cli.statuses import Status
 from licorne.recording.folder import is_recording
 from licorne.sim.comparison import compare as compared
-from licorne.sim.recorded import without_reloads
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
+from licorne.sim.traces.recorded import without_reloads
 from licorne.sim.workload import ASKS_MAX, Workload
 
 Flag = Annotated[bool, Parameter(negative="")]

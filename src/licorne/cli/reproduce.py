@@ -1,6 +1,6 @@
 """`licorne reproduce`: makes the table of a paper again, and says for each cell whether it agrees.
 
-A reproduction is a row of `REPRODUCTIONS`; what it must take and return is in `licorne.sim.reproduction`.
+A reproduction is a row of `REPRODUCTIONS`; what it must take and return is in `licorne.sim.papers.reproduction`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from cyclopts import Parameter
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
-from licorne.sim.reproduction import Reproduced, Reproduction
+from licorne.sim.papers.reproduction import Reproduced, Reproduction
 from licorne.sim.workload import WorkloadError
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 REPRODUCTIONS = {
-    "rlscheduler": "licorne.sim.rlscheduler",
-    "fgd": "licorne.sim.fgd",
+    "rlscheduler": "licorne.sim.papers.rlscheduler",
+    "fgd": "licorne.sim.papers.fgd",
 }
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 

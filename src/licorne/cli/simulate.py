@@ -17,19 +17,19 @@ from licorne.cli.statuses import Status
 from licorne.config.simulation import JobOrder
 from licorne.recording import Bounds, Recorder, RecordingError
 from licorne.recording.folder import is_recording
-from licorne.sim.batch import JobsAs
 from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
-from licorne.sim.openb import is_openb
 from licorne.sim.pods import PodRecord
 from licorne.sim.reading import BatchAs, ReadAs, load_workload
-from licorne.sim.recorded import without_reloads
 from licorne.sim.report import Result
 from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
 from licorne.sim.series import Series, SeriesRow
-from licorne.sim.swf import is_swf
-from licorne.sim.swf_log import SwfOutcome, swf_file
+from licorne.sim.traces.batch import JobsAs
+from licorne.sim.traces.openb import is_openb
+from licorne.sim.traces.recorded import without_reloads
+from licorne.sim.traces.swf import is_swf
+from licorne.sim.traces.swf_log import SwfOutcome, swf_file
 from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]

@@ -8,16 +8,13 @@
     Observer                base of objects that hear what happens during a simulation
     Series, SeriesRow       an observer that samples the usage of queues at equal intervals
 
-Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `openb`
-turns the trace of a real cluster into the same lines, `swf` and `batch` the log of a batch system, `recorded` a recording of
-the scheduler, and `reading` chooses between them; `generate`, `contended` and `week` make lines from a seed; `inputs` makes the core's messages of them. `model`
-is the resource manager, `jobs` holds jobs back in a strict order, by the keys of `joborders`; `simulation` connects it to a
-scheduler, `runner` is the clock, `devices` the book of the nodes' devices, such as GPUs. `measure`, `pods`, `times` and
-`series` are the observations, `report` the result; `row_files` and `swf_log` write observations as files, `script` the trace
-that is compared with recordings. The package `licorne.measure` times the core alone.
-
-Published tables: `reproduction` says what a function returns that makes one again. `rlscheduler` is one, and `fgd` another, whose
-runs `placements` makes, with the policies in `node_orders` and the measure in `fragmentation`.
+Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `traces` turns
+what others have recorded into the same lines, and `reading` chooses between them; `generate`, `contended` and `week` make lines
+from a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
+order, by the keys of `joborders`; `simulation` connects it to a scheduler, `runner` is the clock, `devices` the book of the
+nodes' devices, such as GPUs. `measure`, `pods`, `times` and `series` are the observations, `report` the result, `comparison` two
+of them side by side; `row_files` writes observations as files, `script` the trace that is compared with recordings. `papers`
+makes published tables again. The package `licorne.measure` times the core alone.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

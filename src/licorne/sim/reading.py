@@ -9,14 +9,14 @@ from typing import Any, Literal
 import msgspec
 
 from licorne.recording.folder import RecordingError, is_recording
-from licorne.sim.batch import JobsAs, batch_workload
-from licorne.sim.openb import LOAD, is_openb, read_openb
-from licorne.sim.recorded import recorded_workload
-from licorne.sim.swf import is_swf, read_swf
+from licorne.sim.traces.batch import JobsAs, batch_workload
+from licorne.sim.traces.openb import LOAD, is_openb, read_openb
+from licorne.sim.traces.recorded import recorded_workload
+from licorne.sim.traces.swf import is_swf, read_swf
 from licorne.sim.workload import ASKS_MAX, Progress, Workload, WorkloadError, parse_workload, read_workload
 
 ReadAs = Literal["load", "recorded", "fill"]
-"""How the openb trace is read (`licorne.sim.openb`)."""
+"""How the openb trace is read (`licorne.sim.traces.openb`)."""
 
 
 class BatchAs(msgspec.Struct, frozen=True):

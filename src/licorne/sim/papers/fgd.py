@@ -1,6 +1,6 @@
 """The figures of FGD and five other policies on the openb trace (Weng et al., USENIX ATC 2023).
 
-The rules are those of docs/spec/experiments.md, part B; the runs are made by `licorne.sim.placements`. A run is a list of pods,
+The rules are those of docs/spec/experiments.md, part B; the runs are made by `licorne.sim.papers.placements`. A run is a list of pods,
 a policy, and two orders: of the nodes, and of the arrival of the pods.
 
 * Where the folder has the orders of a published run, its values must come out to 0.011: they were rounded twice.
@@ -20,11 +20,11 @@ import msgspec
 
 from licorne.sim.collector import quiet_collector
 from licorne.sim.devices import WHOLE, Demand
-from licorne.sim.fragmentation import Shape, Typical, typical_shapes
-from licorne.sim.node_orders import POLICIES
-from licorne.sim.openb import NODES, gpu_milli, rows
-from licorne.sim.placements import Curve, Experiment, GpuNode, GpuPod, Shares
-from licorne.sim.reproduction import Cell, DataFile, Reproduced, data_file, digest_of
+from licorne.sim.papers.fragmentation import Shape, Typical, typical_shapes
+from licorne.sim.papers.node_orders import POLICIES
+from licorne.sim.papers.placements import Curve, Experiment, GpuNode, GpuPod, Shares
+from licorne.sim.papers.reproduction import Cell, DataFile, Reproduced, data_file, digest_of
+from licorne.sim.traces.openb import NODES, gpu_milli, rows
 from licorne.sim.workload import Progress, WorkloadError
 
 PERCENTS = (50, 80, 90, 100, 110, 120, 130)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from licorne.sim.batch import CORE
 from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.pods import COMPLETED
 from licorne.sim.row_files import finished_file, opened_part
-from licorne.sim.swf import SwfJob, SwfLog, write_swf
+from licorne.sim.traces.batch import CORE
+from licorne.sim.traces.swf import SwfJob, SwfLog, write_swf
 
 if TYPE_CHECKING:
     from licorne.sim.pods import PodRecord

@@ -1,4 +1,4 @@
-"""Batch logs as workloads: a log in the Standard Workload Format (`licorne.sim.swf`) as nodes, applications and asks.
+"""Batch logs as workloads: a log in the Standard Workload Format (`licorne.sim.traces.swf`) as nodes, applications and asks.
 
 A job becomes an application, in one of three forms:
 
@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Literal
 
 from licorne.sim.lines import App, Ask, Line, Node, TaskGroup
-from licorne.sim.swf import SwfJob, SwfLog
+from licorne.sim.traces.swf import SwfJob, SwfLog
 from licorne.sim.workload import ASKS_MAX, Mode, Workload, WorkloadError
 
 JobsAs = Literal["gang", "asks", "one"]

@@ -2,7 +2,7 @@
 
 The scheduler decides, by its ordinary interface. It has one queue, and one ask at a time; it finds the nodes that have room
 for it and an accepted model, and asks the resource manager's predicate about one after the other. The predicate is a policy
-(`licorne.sim.node_orders`): it allows the node that the policy finds best, and no other. An ask that is allowed nowhere has
+(`licorne.sim.papers.node_orders`): it allows the node that the policy finds best, and no other. An ask that is allowed nowhere has
 failed, and is withdrawn. Which devices the pod takes is the policy's choice, too.
 
 Source: docs/spec/experiments.md, B.3, B.4 and B.8.
@@ -23,9 +23,9 @@ from licorne.si import messages, v19
 from licorne.sim import lines
 from licorne.sim.devices import WHOLE
 from licorne.sim.escaping import decision_lines
-from licorne.sim.fragmentation import Fragmentation, Shape, Typical
 from licorne.sim.inputs import convert
-from licorne.sim.node_orders import Chosen, Machine, NodeOrder, node_order
+from licorne.sim.papers.fragmentation import Fragmentation, Shape, Typical
+from licorne.sim.papers.node_orders import Chosen, Machine, NodeOrder, node_order
 
 RM_ID = "experiment"
 APPLICATION = "pods"

@@ -4,7 +4,7 @@ A log has a header of comments (`; MaxProcs: 256`), and a line of 18 numbers for
 known. This module decides which text is such a log, and which lines of it are jobs that can be simulated. A line that is cut
 off, or has anything but numbers, refuses the log with file and line. A job that says too little (no submission, no run time,
 no processors), or has a negative number other than -1 there, is left out, and counted with the reason: logs of real machines
-have such jobs, of users who cancelled them before they started. `licorne.sim.batch` makes a workload of a log.
+have such jobs, of users who cancelled them before they started. `licorne.sim.traces.batch` makes a workload of a log.
 """
 
 from __future__ import annotations

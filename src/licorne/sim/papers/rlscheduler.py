@@ -14,11 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from licorne.sim.batch import QUEUE, job_lines, machine, queues
 from licorne.sim.lines import Line
-from licorne.sim.reproduction import Cell, Reproduced, data_file, digest_of
+from licorne.sim.papers.reproduction import Cell, Reproduced, data_file, digest_of
 from licorne.sim.runner import simulate
-from licorne.sim.swf import PARTS, SwfJob, SwfLog, read_swf
+from licorne.sim.traces.batch import QUEUE, job_lines, machine, queues
+from licorne.sim.traces.swf import PARTS, SwfJob, SwfLog, read_swf
 from licorne.sim.workload import Mode, Progress, Workload, WorkloadError
 
 JOBS = 1024

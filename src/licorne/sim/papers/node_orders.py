@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from licorne.sim.devices import WHOLE, Demand, least_left, untouched
-from licorne.sim.fragmentation import Fragmentation, Shape
+from licorne.sim.papers.fragmentation import Fragmentation, Shape
 
 CPU_SCALE = 128_000
 """Thousandths of CPU by which policies scale amounts, whatever a node has."""
