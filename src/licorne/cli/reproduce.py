@@ -25,6 +25,9 @@ REPRODUCTIONS = {
 }
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 
+SHOWN = 120
+"""Cells that are printed, at most; `--json` and `--cite` have all."""
+
 
 def reproduce(
     name: str,
@@ -123,9 +126,12 @@ def _show(found: Reproduced) -> None:
         ("<row", "<column", "expected", "got", "tolerance", "agrees"),
         drop=("tolerance",),
     )
-    for cell in found.cells:
+    # All of a small table in its order; of a large one those that disagree first.
+    cells = found.cells if len(found.cells) <= SHOWN else sorted(found.cells, key=lambda cell: cell.agrees)
+    for cell in cells[:SHOWN]:
         numbers = (_number(value, cell.decimals) for value in (cell.expected, cell.got, cell.tolerance))
         sheet.add(cell.row, cell.column, *numbers, "yes" if cell.agrees else "NO")
+    sheet.more(len(cells) - SHOWN, "cells")
     sheet.print(console)
     say: Callable[[str], None] = lambda text: console.print(text, markup=False, soft_wrap=True)  # noqa: E731  # said once
     for note in found.notes:
