@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from licorne.cli.common import CommandError, pairs, print_json
+from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.simulate import read_input, refusals
@@ -30,7 +30,7 @@ def compare(
     input: Path,
     /,
     *,
-    setting: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
     json: Flag = False,
 ) -> int:

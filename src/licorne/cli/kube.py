@@ -12,22 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne.cli.common import CommandError, print_json, read_text
 
 require("kube")
 
+from licorne.cli.statuses import Status
 from licorne.config.manifest import OVERLAID, queue_source
 from licorne.config.problems import ConfigError
+from licorne.core.base import setting_kinds as kinds
 from licorne.core.base.setting_table import unknown_settings
 from licorne.daemon.log import Format, Levels, Log
 from licorne.daemon.process_log import process_log
 from licorne.daemon.recording import recording
 from licorne.daemon.secrets import SecurityError, pem_in, tokens_in
 from licorne.daemon.security import Security
-from licorne.daemon.setting_table import MIB, REST_ADDRESS
+from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
 from licorne.daemon.shown_settings import Shown, table
 from licorne.kube.api import Access, ApiError, Client, KubeconfigError, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
@@ -35,7 +37,7 @@ from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
-from licorne.recording import Bounds, Recorder, RecordingError
+from licorne.recording import Recorder, RecordingError
 from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
 
@@ -79,6 +81,17 @@ class RestOptions:
         return Web(addresses=self.rest or (REST_ADDRESS,), access=tokens) if self.rest != () else None
 
 
+class Seconds(str):
+    """A duration as it stands on the command line; help shows the name of the class."""
+
+    __slots__ = ()
+
+
+Seconds.__name__ = "SECONDS"
+RECORD_MIB, RECORD_AGE = (each.default for each in SETTINGS if each.key in ("licorne.record-mib", "licorne.record-age"))
+"""As those of `licorne serve`."""
+
+
 @Parameter(name="*")
 @dataclass(kw_only=True, frozen=True)
 class RecordOptions:
@@ -88,12 +101,25 @@ class RecordOptions:
         Path | None,
         Parameter(help="Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
     ] = None
-    record_mib: Annotated[int, Parameter(help="MiB that the recording may take on the disk.")] = (
-        Bounds().bytes_max // MIB
-    )
+    record_mib: Annotated[
+        int | None,
+        Parameter(
+            help=f"MiB that the recording may take on the disk. [default: {RECORD_MIB}]",
+            validator=validators.Number(gte=1),
+        ),
+    ] = None
     record_age: Annotated[
-        float, Parameter(help="How many seconds what was recorded before the last start is kept.")
-    ] = Bounds().age_max_s
+        Seconds | None,
+        Parameter(help=f"How long what was recorded before the last start is kept. [default: {RECORD_AGE}]"),
+    ] = None
+
+    def bounds(self) -> tuple[int, float]:
+        """Return the size in MiB and the age in seconds. Raises CommandError."""
+        age = self.record_age or RECORD_AGE
+        age_s = kinds.SECONDS.read(age)
+        if age_s is None:
+            raise CommandError(f"--record-age {age}: {kinds.SECONDS.rule}", Status.USAGE)
+        return self.record_mib or int(RECORD_MIB), float(age_s)
 
 
 def kube(
@@ -140,6 +166,7 @@ def kube(
     """
     rest_options = rest_options or RestOptions()
     record_options = record_options or RecordOptions()
+    bounds = record_options.bounds()
     given: dict[str, Any] = {
         "kubeconfig": kubeconfig,
         "context": context,
@@ -160,10 +187,11 @@ def kube(
         if print_config:
             return asyncio.run(_show(access, settings, list(options.values()), as_json=json))
         levels = Levels()
-        with process_log(sys.stderr, form=log_format or "text", levels=levels) as log:
-            bounds = record_options.record_mib, record_options.record_age
-            with recording(record_options.record, *bounds, log) as recorder:
-                return asyncio.run(_run(access, settings, rest_options, recorder, log, levels))
+        with (
+            process_log(sys.stderr, form=log_format or "text", levels=levels) as log,
+            recording(record_options.record, *bounds, log) as recorder,
+        ):
+            return asyncio.run(_run(access, settings, rest_options, recorder, log, levels))
     except (KubeconfigError, ConfigurationError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
@@ -172,6 +200,7 @@ def _options(given: Mapping[str, Any], environment: Mapping[str, str]) -> Iterat
     """Yield the options of the command line as they are printed, with the variables and defaults that take their place."""
     variables = {"kubeconfig": "KUBECONFIG", "namespace": "NAMESPACE"}
     defaults = {"namespace": "default", "scheduler_name": "yunikorn", "rest": REST_ADDRESS, "log_format": "text"}
+    defaults |= {"record_mib": RECORD_MIB, "record_age": RECORD_AGE}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         variable = variables.get(name, "")

@@ -12,6 +12,15 @@ from licorne.cli.statuses import Status
 SECOND_NS = 10**9
 
 
+class Moment(str):
+    """A time as it stands on the command line; help shows the name of the class."""
+
+    __slots__ = ()
+
+
+Moment.__name__ = "TIME"
+
+
 def moment_ns(text: str) -> int:
     """Return a time as nanoseconds since 1970: ISO 8601, in UTC unless it says otherwise, or a number of seconds.
 
@@ -38,4 +47,4 @@ def written(time_ns: int) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S}.{time_ns % SECOND_NS // 1_000_000:03d}Z"
 
 
-__all__ = ["moment_ns", "written"]
+__all__ = ["Moment", "moment_ns", "written"]

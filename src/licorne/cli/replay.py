@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.progress import progress_bar
-from licorne.cli.recordings import moment_ns, written
+from licorne.cli.recordings import Moment, moment_ns, written
 from licorne.cli.statuses import Status
 from licorne.recording import DivergedError, Outcome, RecordingError, Replay, Run, choose_run, list_runs
 
@@ -31,7 +31,7 @@ def replay(
     /,
     *,
     run: int | None = None,
-    at: str = "",
+    at: Moment | None = None,
     dump: Path | None = None,
     runs: Flag = False,
     json: Flag = False,

@@ -150,6 +150,7 @@ def _name(setting: Setting) -> str:
 
 _WORDS = {
     "path": "FILE",
+    "folder": "FOLDER",
     "number": "NUMBER",
     "seconds": "SECONDS",
     "list": "ADDRESS",

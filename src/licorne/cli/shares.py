@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
 from licorne.cli.common import CommandError, print_json
+from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
 from licorne.cli.statuses import Status
 
@@ -19,7 +20,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 def shares(
     *,
     source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
-    at: str = "",
+    at: Moment | None = None,
     partition: str = "",
     token_file: Path | None = None,
     tls_ca: Path | None = None,
@@ -48,7 +49,7 @@ def shares(
         Print the answer as a JSON object.
     """
     try:
-        answer = shares_of(read_state(source, token_file, tls_ca, at=at), partition)
+        answer = shares_of(read_state(source, token_file, tls_ca, at=at or ""), partition)
     except UnknownNameError as error:
         raise CommandError(str(error)) from None
     if json:

@@ -12,6 +12,7 @@ from licorne.answers import Home, UnknownNameError, why
 from licorne.answers.copies import CopyError
 from licorne.answers.why import AskAnswer
 from licorne.cli.common import CommandError, print_json
+from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
 from licorne.cli.statuses import Status
 
@@ -24,7 +25,7 @@ def why_command(
     *,
     source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
     config: Path | None = None,
-    at: str = "",
+    at: Moment | None = None,
     partition: str = "",
     token_file: Path | None = None,
     tls_ca: Path | None = None,
@@ -62,7 +63,7 @@ def why_command(
     json
         Print the answer as a JSON object.
     """
-    restored = read_state(source, token_file, tls_ca, config, at)
+    restored = read_state(source, token_file, tls_ca, config, at or "")
     until = time.monotonic() + limit
     try:
         answer = why(Home(restored), name, partition=partition, prove=prove, more=lambda: time.monotonic() < until)

@@ -30,6 +30,8 @@ DISABLE_RESERVATION = "DISABLE_RESERVATION"
 
 _FILE = ValueType("path", kinds.PATH.rule, lambda text: Path(text) if text else None)
 
+_FOLDER = ValueType("folder", kinds.PATH.rule, str)
+
 
 def _own(name: str, kind: ValueType, what: str, default: object = "", applies: Applies = "at restart") -> Setting:
     return Setting(key=OWN + name, kind=kind, what=what, default=str(default), applies=applies, option=name)
@@ -84,9 +86,7 @@ SETTINGS: tuple[Setting, ...] = (
     _own("rest-read-token-file", kinds.PATH, "File with tokens, one a line, with which all may be read by REST."),
     _own("insecure", kinds.FLAG, "Listen beyond loopback without protection.", "false"),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
-    _own(
-        "record", kinds.PATH, "Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."
-    ),
+    _own("record", _FOLDER, "Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
     _own("record-mib", kinds.COUNT, "MiB that the recording may take on the disk.", Bounds().bytes_max // MIB),
     _own(
         "record-age",
