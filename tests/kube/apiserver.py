@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,7 +19,21 @@ from licorne.kube.objects.pods import Condition
 
 T = TypeVar("T", bound=KubernetesObject)
 BOOKMARK_S = 60.0
-Event = tuple[int, str, KubernetesObject | None, KubernetesObject | None]
+STALE_CHANGES = 20
+"""A cache that answers from an older state lacks so many changes at most."""
+STALE_S = 10.0
+"""A watch of a cache that is behind tells of each change so much later at most."""
+
+
+class Event(NamedTuple):
+    """A change of an object."""
+
+    version: int
+    plural: str
+    old: KubernetesObject | None
+    new: KubernetesObject | None
+    at: float
+    """When it happened, as the loop has it."""
 
 
 class Trouble(msgspec.Struct):
@@ -39,6 +53,12 @@ class Trouble(msgspec.Struct):
     """How long a call, or a batch of a watch, takes on average."""
     forgets: float = 0.0
     """Changes after which the server forgets the history, so that watches of before expire."""
+    stale: float = 0.0
+    """Reads that a cache answers which is behind the store, as that of one among several API servers may be.
+
+    Lists and streamed lists lack the last changes, unless the newest state was asked for. Watches tell of each change
+    seconds late, own writes that were answered long before included.
+    """
     no_streams: bool = False
     """Whether the server does not know streamed lists."""
 
@@ -60,10 +80,8 @@ class Server:
         self.forgotten = 0
         """Versions up to this one are no longer known."""
         self.on_bind: Callable[[Pod, str], None] = lambda _pod, _node: None
-        self.on_write: Callable[[str], None] = lambda _what: None
-        """Called when a request that writes is sent, before it arrives."""
         self.read_at: dict[str, float] = {}
-        """When the first object of a list was last read, by the plural of its kind."""
+        """Of when the state is that was last listed, by the plural of its kind."""
         self.writes: dict[str, int] = {}
         self.events: list[dict[str, Any]] = []
         self._news = asyncio.Event()
@@ -94,12 +112,29 @@ class Server:
         return [pod for pod in self.objects.get("pods", {}).values() if isinstance(pod, Pod)]
 
     def _record(self, plural: str, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        self.history.append((self.version, plural, old, new))
+        self.history.append(Event(self.version, plural, old, new, _now()))
         if self.dice.random() < self.trouble.forgets:
             self.forgotten = self.version
             self.history.clear()
         news, self._news = self._news, asyncio.Event()
         news.set()
+
+    def listed(self, plural: str, *, cached: bool) -> tuple[list[KubernetesObject], int]:
+        """Return the objects of a kind and their version; `cached`: as a cache has them, which may be behind."""
+        objects = dict(self.objects.get(plural, {}))
+        missed: list[Event] = []
+        if cached and self.history and self.dice.random() < self.trouble.stale:
+            missed = self.history[-self.dice.randrange(1, STALE_CHANGES + 1) :]
+        for event in reversed(missed):
+            either = event.old or event.new
+            if event.plural == plural and either is not None:
+                key = either.metadata.namespace, either.metadata.name
+                if event.old is None:
+                    del objects[key]
+                else:
+                    objects[key] = event.old
+        self.read_at[plural] = missed[0].at if missed else _now()
+        return list(objects.values()), missed[0].version - 1 if missed else self.version
 
     # -- calls --------------------------------------------------------------------------------------------------
 
@@ -138,24 +173,31 @@ class FakeClient:
 
     def __init__(self, server: Server) -> None:
         self.server = server
+        self.on_write: Callable[[str], None] = lambda _what: None
+        """Called when a request that writes is sent, before it arrives."""
 
     # -- reading
 
     async def list_page(
         self, kind: Kind[T], *, limit: int = 1000, next_page: str = "", newest: bool = False
     ) -> Page[T]:
-        """Return a page of a list; a later page has the objects of the version of the first."""
+        """Return a page of a list; a later page has the objects of the version of the first.
+
+        Unless the newest state is asked for, a cache may answer, with the whole list at once.
+        """
         server = self.server
         await server.trouble_before()
-        objects = sorted(self._selected(kind), key=lambda one: (one.metadata.namespace, one.metadata.name))
-        start, version = 0, server.version
+        start, end = 0, min(limit, 7)  # several pages even of short lists
         if not next_page:
-            server.read_at[kind.plural] = asyncio.get_running_loop().time()
+            found, version = server.listed(kind.plural, cached=not newest)
+            end = end if newest else len(found)
         else:
             start, version = (int(part) for part in next_page.split("-"))
+            end += start
             if version != server.version:
                 raise ExpiredError(410, "Expired", "the continue token is too old")
-        end = start + min(limit, 7)  # several pages even of short lists
+            found = list(server.objects.get(kind.plural, {}).values())
+        objects = sorted(_selected(kind, found), key=lambda one: (one.metadata.namespace, one.metadata.name))
         await server.trouble_after()
         following = f"{end}-{version}" if end < len(objects) else ""
         return Page(objects[start:end], str(version), following, [])
@@ -163,17 +205,17 @@ class FakeClient:
     async def watch(
         self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = 300.0
     ) -> AsyncGenerator[list[WatchEvent[T]]]:
-        """Yield changes."""
+        """Yield changes. With `initial`, version "0" is what a cache has, and "" the newest state."""
         server = self.server
         await server.trouble_before()
         ends = asyncio.get_running_loop().time() + timeout_s
+        late_s = server.dice.uniform(0.0, STALE_S) if server.dice.random() < server.trouble.stale else 0.0
         at = int(version or 0)
         if initial:
             if server.trouble.no_streams:
                 raise ApiError(422, "Invalid", "sendInitialEvents is forbidden for watch")
-            objects = self._selected(kind)
-            at = server.version
-            server.read_at[kind.plural] = asyncio.get_running_loop().time()
+            found, at = server.listed(kind.plural, cached=version == "0")
+            objects = _selected(kind, found)
             server.dice.shuffle(objects)
             cut = server.dice.randrange(len(objects) + 1)
             yield [WatchEvent("ADDED", one, one.metadata.resource_version) for one in objects[:cut]]
@@ -182,17 +224,20 @@ class FakeClient:
                 *(WatchEvent("ADDED", one, one.metadata.resource_version) for one in objects[cut:]),
                 WatchEvent("BOOKMARK", None, str(at), end_of_list=True),
             ]
-        while asyncio.get_running_loop().time() < ends:
+        while (now := asyncio.get_running_loop().time()) < ends:
             if at < server.forgotten:
                 raise ExpiredError(410, "Expired", "too old resource version")
-            batch = [event for event in server.history if event[0] > at]
+            batch = [event for event in server.history if event.version > at]
             if not batch:
                 await server.news(BOOKMARK_S)
                 if server.version == at:
                     yield [WatchEvent("BOOKMARK", None, str(at))]
                 continue
-            batch = batch[: server.dice.randrange(1, 20)]
-            at = batch[-1][0]
+            if batch[0].at + late_s > now:
+                await asyncio.sleep(max(batch[0].at + late_s - now, 0.001))
+                continue
+            batch = [event for event in batch if event.at + late_s <= now][: server.dice.randrange(1, 20)]
+            at = batch[-1].version
             told = [told for event in batch if (told := self._told(kind, event)) is not None]
             await self._maybe_cut()
             if told:
@@ -212,13 +257,9 @@ class FakeClient:
         assert isinstance(found, kind.type)
         return found
 
-    def _selected(self, kind: Kind[T]) -> list[T]:
-        found = self.server.objects.get(kind.plural, {}).values()
-        return [one for one in found if isinstance(one, kind.type) and _is_selected(kind, one)]
-
     @staticmethod
     def _told(kind: Kind[T], event: Event) -> WatchEvent[T] | None:
-        version, plural, old, new = event
+        version, plural, old, new, _ = event
         if plural != kind.plural:
             return None
         was = old is not None and _is_selected(kind, old)
@@ -234,7 +275,7 @@ class FakeClient:
     # -- writing
 
     def _count(self, what: str) -> None:
-        self.server.on_write(what)
+        self.on_write(what)
         self.server.writes[what] = self.server.writes.get(what, 0) + 1
 
     def _pod(self, namespace: str, name: str) -> Pod:
@@ -328,6 +369,18 @@ class FakeClient:
             raise ApiError(404, "NotFound", "there is none")
         found[0].update(body)
         await self.server.trouble_after()
+
+
+def _now() -> float:
+    """Return the time of the loop; what is stored before it runs was there from the beginning."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return 0.0
+
+
+def _selected(kind: Kind[T], objects: list[KubernetesObject]) -> list[T]:
+    return [one for one in objects if isinstance(one, kind.type) and _is_selected(kind, one)]
 
 
 def _is_selected(kind: Kind[Any], one: KubernetesObject) -> bool:

@@ -54,11 +54,41 @@ def _read_whatever_happened(_sound: Any) -> Any:
     return was_read
 
 
+def _counted_when_seen(_sound: Any) -> Any:
+    def bound(self: Manager, uid: str) -> None:
+        self._take_back(uid)
+
+    return bound
+
+
+class _Cached:
+    """A source that is content with what a cache of the API server has."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def list_page(self, kind: Any, *, newest: bool, **more: Any) -> Any:
+        return self._source.list_page(kind, **more)
+
+    def watch(self, kind: Any, version: str = "", **more: Any) -> Any:
+        return self._source.watch(kind, version or "0", **more)
+
+
+def _read_from_caches(sound: Any) -> Any:
+    async def run(self: Any) -> None:
+        self._source = _Cached(self._source)
+        await sound(self)
+
+    return run
+
+
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a binding whose answer was lost gives its place back": (Binder, "_bind", _given_back_without_looking),
     "pods that are gone keep their places": (Manager, "pod_gone", _nothing),
     "a list read anew removes nothing": (Reflector, "_publish", _published_without_comparing),
     "a pod that could not be bound is forgotten": (Manager, "ask_again", _nothing),
+    "a place is counted when the API server shows the binding": (Manager, "bound", _counted_when_seen),
+    "lists are read from a cache that may be behind": (Reflector, "run", _read_from_caches),
     "a pause goes unnoticed": (PauseGuard, "check", lambda _sound: lambda _self: True),
     "a pause while the cluster is read again goes unnoticed": (PauseGuard, "was_read", _read_whatever_happened),
     "a decision of before a pause is forgotten": (Manager, "outdated", _nothing),

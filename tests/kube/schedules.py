@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import random
 import tempfile
 from datetime import UTC, datetime
@@ -56,7 +57,6 @@ class World:
         self.dice = random.Random(seed)
         self.server = Server(random.Random(seed + 1))
         self.server.on_bind = self.check_binding
-        self.server.on_write = self.check_writing
         self.bound: dict[str, str] = {}
         self.made = 0
         self.sizes: dict[str, dict[str, int]] = {}
@@ -96,13 +96,25 @@ class World:
         assert pod.metadata.uid not in self.bound, f"{pod.metadata.name} is bound twice"
         self.bound[pod.metadata.uid] = node
 
-    def check_writing(self, what: str) -> None:
-        """Check that pods and nodes have been read since the last pause, before anything is sent."""
+    def check_writing(self, runner: Runner, what: str) -> None:
+        """Check what a process of licorne knows when it sends something.
+
+        Pods and nodes have been read since the last pause. What it has bound counts on its node, however old the state
+        is that the API server shows: no decision rests on a view older than an own write.
+        """
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         for plural in ("pods", "nodes"):
             read_at = self.server.read_at[plural]
             assert read_at >= loop.resumed_at, f"{what} after a pause until {loop.resumed_at}, {plural} of {read_at}"
+        manager = runner.manager
+        assert manager is not None
+        nodes = runner.api.cluster.partition(manager.rm_id).nodes
+        for pod in self.server.pods():
+            node = self.bound.get(pod.metadata.uid)
+            if node in nodes and node in manager.nodes and not is_over(pod):
+                known = any(one.key == pod.metadata.uid for one in nodes[node].allocations)
+                assert known, f"{what}, and {pod.metadata.name} was bound to {node} and does not count there"
 
     def now_s(self) -> float:
         """Return the time in seconds since 1970."""
@@ -232,6 +244,7 @@ def random_trouble(dice: random.Random) -> Trouble:
         cut=bad * dice.random(),
         late_s=dice.choice((0.0, 0.01, 0.5)),
         forgets=bad * dice.random() / 4,
+        stale=dice.choice((0.0, 0.1, 0.5)),
         no_streams=dice.random() < 0.3,
     )
 
@@ -256,6 +269,7 @@ def start(
         wall=world.now_s,
         dice=random.Random(1),
     )
+    client.on_write = functools.partial(world.check_writing, runner)
     return runner, asyncio.create_task(runner.run())
 
 

@@ -40,12 +40,17 @@ def test_thousands_more(new_seed: int) -> None:
         schedules.play(seed)
 
 
-def test_nothing_is_decided_on_a_view_older_than_an_own_binding() -> None:
-    """Watches that are late do not let a place be given twice: it is taken from the decision on."""
+@pytest.mark.parametrize(
+    "trouble",
+    [Trouble(late_s=20.0), Trouble(stale=1.0), Trouble(stale=1.0, forgets=0.1), Trouble(stale=1.0, cut=0.3)],
+    ids=["late watches", "caches behind", "and lists read anew", "and watches that break off"],
+)
+def test_nothing_is_decided_on_a_view_older_than_an_own_binding(trouble: Trouble) -> None:
+    """Old news do not let a place be given twice: it is taken from the decision on (`World.check_writing`)."""
 
     async def play() -> int:
         world = schedules.World(1)
-        world.server.trouble = Trouble(late_s=20.0)
+        world.server.trouble = trouble
         _, task = schedules.start(world)
         for _ in range(60):
             world.add_pod()
