@@ -156,9 +156,9 @@ class World:
         }
         return self.server.put("pods", msgspec.convert(body, Pod))
 
-    def add_gang(self) -> None:
-        """Create the first pod of a gang, with placeholders, and its members."""
-        members = self.dice.randrange(1, 4)
+    def add_gang(self, members: int = 0) -> None:
+        """Create the pods of a gang with placeholders; 0: of a drawn number."""
+        members = members or self.dice.randrange(1, 4)
         groups = f'[{{"name":"g","minMember":{members},"minResource":{{"cpu":"500m","memory":"256Mi"}}}}]'
         parameters = "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Soft"
         application = {"applicationId": f"gang{self.made}", "queue": "root.b"}
