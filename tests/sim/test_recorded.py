@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from licorne import SchedulerAPI, simulate
+from licorne.core import compiled
 from licorne.recording import Recorder
 from licorne.si import messages, v19
 from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN, TAG_REQUIRED_NODE
@@ -33,7 +34,7 @@ def recorded(workload: Workload | Path, folder: Path) -> str:
         "big-gang/workload",
         "big-gang/in-pieces",
         "big-gang/no-limits",
-        "demo/week",
+        pytest.param("demo/week", marks=pytest.mark.skipif(not compiled, reason="it takes long on plain Python")),
     ],
 )
 def test_what_was_recorded_of_a_simulation_is_decided_once_more(name: str, tmp_path: Path) -> None:
