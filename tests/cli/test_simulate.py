@@ -374,7 +374,14 @@ def test_a_batch_log_is_simulated_and_written(
             "--order is for the queues that a log has without --config",
         ),
         ("a.swf", ("--swf", "out.txt"), "out.txt: the name of a log ends in .swf or .swf.gz"),
-        ("small.jsonl", ("--order", "sjf"), "is no batch log (.swf or .swf.gz): --jobs and --order are for those"),
+        ("small.jsonl", ("--order", "sjf"), "and no table of jobs without --columns: --jobs and --order are for those"),
+        ("small.jsonl", ("--columns", "heilos"), "heilos: no such file; a mapping is a YAML file, or one of those"),
+        (
+            "small.jsonl",
+            ("--columns", "helios"),
+            "small.jsonl:1: not a row of CSV",
+        ),
+        ("small.jsonl", ("--columns", ""), "--columns needs philly, helios or the name of a file"),
         ("cut.swf", (), "cut.swf:2: has 9 numbers, where a job has 18; is the line cut off?"),
     ],
 )

@@ -58,6 +58,7 @@ def simulate(
     as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
     device_policy: DevicePolicy | None = None,
+    columns: str | None = None,
     jobs: JobsAs | None = None,
     order: JobOrder | None = None,
     backfill: Flag = False,
@@ -75,7 +76,7 @@ def simulate(
     input
         A workload in JSON lines (a name that ends in .gz: compressed), the folder of the openb trace, one of the
         trace's pod lists (CSV) with the node list beside it, a batch log in the Standard Workload Format (.swf, .swf.gz),
-        or the folder of a recording (--record of serve, kube or simulate).
+        a table of GPU jobs in CSV (--columns), or the folder of a recording (--record of serve, kube or simulate).
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
@@ -105,13 +106,18 @@ def simulate(
     device_policy
         Which device of a node a share is placed on, where the workload has devices: the one with the least left that
         suffices, the one with the most left, or the first that suffices; without it, what the workload says.
+    columns
+        The input is a table of GPU jobs in CSV, and this says which of its columns means what: philly, helios, or a YAML
+        file with such a mapping.
     jobs
-        Batch log only. What a job of several processors becomes: gang, pods that start together, which is what happens
-        without this option; asks, one for each processor; one, a single ask, on a machine that is one node.
+        Batch log or --columns only. What a job of several processors, or GPUs, becomes: gang, pods that start together,
+        which is what happens without this option; asks, one for each; one, a single ask, on a machine that is one node.
     order
-        Batch log only. Start jobs in a strict order, in which the first one blocks; without it, as the scheduler does.
+        Batch log or --columns only. Start jobs in a strict order, in which the first one blocks; without it, as the
+        scheduler does.
     backfill
-        Batch log only. With --order: start a later job if by its requested time it ends before the first can start.
+        Batch log or --columns only. With --order: start a later job if by its requested time it ends before the first can
+        start.
     setting
         A setting of the scheduler, like reservation.delay=5s; may be given several times.
     grace
@@ -132,7 +138,7 @@ def simulate(
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     if order is not None and config is not None:
         raise CommandError("--order is for the queues that a log has without --config: write simulation.order there")
-    workload = _read(input, as_, load, _batch(input, jobs, order, backfill=backfill), max_asks)
+    workload = _read(input, as_, load, _batch(input, columns, jobs, order, backfill=backfill), max_asks)
     if config is not None and is_recording(input):
         workload = without_reloads(workload)
     if series is not None:
@@ -245,14 +251,20 @@ def refusals() -> Iterator[None]:
         raise CommandError(str(error)) from None
 
 
-def _batch(path: Path, jobs: JobsAs | None, order: JobOrder | None, *, backfill: bool) -> BatchAs | None:
-    """Return how a batch log is read; None for any other input, which the options are not for."""
+def _batch(
+    path: Path, columns: str | None, jobs: JobsAs | None, order: JobOrder | None, *, backfill: bool
+) -> BatchAs | None:
+    """Return how a batch log or a table of GPU jobs is read; None for any other input, which the options are not for."""
     if backfill and order is None:
         raise CommandError("--backfill is for jobs in a strict order: give --order too")
-    if is_swf(path):
-        return BatchAs(jobs or "gang", order or "", backfill)
+    if columns == "":
+        raise CommandError("--columns needs philly, helios or the name of a file")
+    if is_swf(path) or columns is not None:
+        return BatchAs(jobs or "gang", order or "", backfill, columns or "")
     if jobs is not None or order is not None:
-        raise CommandError(f"{path} is no batch log (.swf or .swf.gz): --jobs and --order are for those")
+        raise CommandError(
+            f"{path} is no batch log (.swf, .swf.gz), and no table of jobs without --columns: --jobs and --order are for those"
+        )
     return None
 
 

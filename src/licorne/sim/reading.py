@@ -10,6 +10,8 @@ import msgspec
 
 from licorne.recording.folder import RecordingError, is_recording
 from licorne.sim.traces.batch import JobsAs, batch_workload
+from licorne.sim.traces.columns import read_mapping
+from licorne.sim.traces.gpu_csv import gpu_workload, read_gpu_csv
 from licorne.sim.traces.openb import LOAD, is_openb, read_openb
 from licorne.sim.traces.recorded import recorded_workload
 from licorne.sim.traces.swf import is_swf, read_swf
@@ -20,11 +22,15 @@ ReadAs = Literal["load", "recorded", "fill"]
 
 
 class BatchAs(msgspec.Struct, frozen=True):
-    """How a batch log is read: what a job becomes, and the order of jobs ("": the scheduler's) with or without backfill."""
+    """How a batch log is read: what a job becomes, and the order of jobs ("": the scheduler's) with or without backfill.
+
+    `columns`: it is a table of GPU jobs in CSV, with this mapping of its columns: a ready one (`philly`, `helios`), or a file.
+    """
 
     jobs_as: JobsAs = "gang"
     order: str = ""
     backfill: bool = False
+    columns: str = ""
 
 
 Source = Workload | Path | str | Iterable[Mapping[str, Any]]
@@ -40,10 +46,11 @@ def load_workload(
     asks_max: int = ASKS_MAX,
     progress: Progress | None = None,
 ) -> Workload:
-    """Read a workload file (`-`: standard input), the openb trace, a batch log, the folder of a recording, or lines.
+    """Read a workload file (`-`: standard input), a trace, a batch log, the folder of a recording, or lines.
 
-    `read_as` and `load` are for openb: by default `load`, with a load of 0.9. `batch` is for logs in the Standard Workload
-    Format (.swf, .swf.gz). A workload with more than `asks_max` asks is refused. A `Workload` is returned as it is.
+    Traces are openb, and tables of GPU jobs in CSV. `read_as` and `load` are for openb: by default `load`, with a load of
+    0.9. `batch` is for logs in the Standard Workload Format (.swf, .swf.gz), and for tables of GPU jobs, which need its
+    `columns`. A workload with more than `asks_max` asks is refused. A `Workload` is returned as it is.
 
     Raises:
         WorkloadError: it is not usable, or an option is not for it; the text names file, line and field.
@@ -53,6 +60,8 @@ def load_workload(
         raise WorkloadError(f"a load is for a trace that is read as load, not as {read_as}: that has no load to aim at")
     if isinstance(source, Path | str):
         path = Path(source)
+        if batch is not None and batch.columns:
+            return _gpu_jobs(path, batch, asks_max, recorded=read_as is None and load is None)
         if is_swf(path):
             if read_as is not None or load is not None:
                 raise WorkloadError(f"{path} is a batch log, which is read as recorded; that can be chosen for openb")
@@ -73,6 +82,16 @@ def load_workload(
             return _recorded(path, asks_max, progress)
         return read_workload(path, progress=progress, asks_max=asks_max)
     return parse_workload(map(msgspec.json.encode, source), progress=progress, asks_max=asks_max)
+
+
+def _gpu_jobs(path: Path, how: BatchAs, asks_max: int, *, recorded: bool) -> Workload:
+    if not recorded:
+        raise WorkloadError(f"{path} is a table of jobs, which is read as recorded; that can be chosen for openb")
+    if is_swf(path) or path.is_dir():
+        raise WorkloadError(f"{path} is no table in CSV: a mapping of columns is for those")
+    mapping = read_mapping(how.columns)
+    table = read_gpu_csv(path, mapping, jobs_max=asks_max)
+    return gpu_workload(table, mapping, jobs_as=how.jobs_as, order=how.order, backfill=how.backfill, asks_max=asks_max)
 
 
 def _recorded(folder: Path, asks_max: int, progress: Progress | None) -> Workload:

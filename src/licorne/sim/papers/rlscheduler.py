@@ -17,7 +17,7 @@ import msgspec
 from licorne.sim.lines import Line
 from licorne.sim.papers.reproduction import Cell, Reproduced, data_file, digest_of
 from licorne.sim.runner import simulate
-from licorne.sim.traces.batch import QUEUE, job_lines, machine, queues
+from licorne.sim.traces.batch import CORE, QUEUE, job_lines, machine, parallel, queues
 from licorne.sim.traces.swf import PARTS, SwfJob, SwfLog, read_swf
 from licorne.sim.workload import Mode, Progress, Workload, WorkloadError
 
@@ -146,7 +146,7 @@ def stretch_workload(log: SwfLog, jobs: Sequence[SwfJob], *, order: str, backfil
         raise WorkloadError(f"{log.file}: the jobs are not sorted by submission")
     lines: list[Line] = machine(log, "one")
     for job in jobs:
-        lines += job_lines(job, "one")
+        lines += job_lines(parallel(job), "one", {"vcore": CORE})
     return Workload(name=log.file, mode=Mode.TIMED, config=queues([QUEUE], order=order, backfill=backfill), lines=lines)
 
 

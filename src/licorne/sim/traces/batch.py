@@ -13,12 +13,14 @@ processor each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal
 
+import msgspec
+
 from licorne.sim.lines import App, Ask, Line, Node, TaskGroup
-from licorne.sim.traces.swf import SwfJob, SwfLog
+from licorne.sim.traces.swf import SwfJob, SwfLog, SwfSkip
 from licorne.sim.workload import ASKS_MAX, Mode, Workload, WorkloadError
 
 JobsAs = Literal["gang", "asks", "one"]
@@ -30,6 +32,20 @@ QUEUE = "root.jobs"
 GROUP = "job"
 
 
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A parallel job: `units` processors, or GPUs, from its submission on for `run_s` seconds; `line`: where it stands, 0: nowhere."""
+
+    name: str
+    line: int
+    queue: str
+    user: str
+    groups: tuple[str, ...] = ()
+    units: int
+    submit_s: float
+    run_s: float
+    estimate_s: float
+
+
 def batch_workload(
     log: SwfLog, *, jobs_as: JobsAs = "gang", order: str = "", backfill: bool = False, asks_max: int = ASKS_MAX
 ) -> Workload:
@@ -39,30 +55,18 @@ def batch_workload(
         WorkloadError: the log has no jobs, or stands for more asks, or more nodes, than anybody would simulate on purpose.
     """
     if not log.jobs:
-        raise WorkloadError(f"{log.file}: there are no jobs that can be simulated{_skipped(log)}")
-    asks = 0
-    for job, line in zip(log.jobs, log.lines or [0] * len(log.jobs), strict=True):
-        asks += 1 if jobs_as == "one" else job.processors
-        if asks > asks_max:
-            raise WorkloadError(
-                f"{log.file}:{line}: with it there are {asks:,} asks, and no more than {asks_max:,} are simulated; "
-                "--max-asks allows more"
-            )
-    numbered = sorted(zip(log.jobs, log.lines or [0] * len(log.jobs), strict=True), key=lambda one: one[0].submit_s)
-    lines: list[Line] = machine(log, jobs_as)
-    numbers = [0] * len(lines)
-    for job, line in numbered:
-        made = job_lines(job, jobs_as)
-        lines += made
-        numbers += [line] * len(made)
+        raise WorkloadError(f"{log.file}: there are no jobs that can be simulated{skip_words(log.skipped)}")
+    nodes = machine(log, jobs_as)
+    jobs = [parallel(job, line) for job, line in zip(log.jobs, log.lines or [0] * len(log.jobs), strict=True)]
+    lines, numbers = arrivals(log.file, jobs, jobs_as, {"vcore": CORE}, asks_max)
     return Workload(
         name=f"{log.file} ({jobs_as})",
         mode=Mode.TIMED,
         config=queues(sorted({queue_of(job) for job in log.jobs}), order=order, backfill=backfill),
-        lines=lines,
+        lines=[*nodes, *lines],
         notes=list(_notes(log, jobs_as)),
         file=log.file,
-        numbers=numbers,
+        numbers=[0] * len(nodes) + numbers,
     )
 
 
@@ -75,38 +79,83 @@ def machine(log: SwfLog, jobs_as: JobsAs) -> list[Line]:
     largest = max((job.processors for job in log.jobs), default=1)
     processors = log.number("MaxProcs") or log.number("MaxNodes") or largest
     number = 1 if jobs_as == "one" else min(log.number("MaxNodes") or processors, processors)
+    return spread(log.file, processors, number, {"vcore": CORE})
+
+
+def spread(file: str, units: int, number: int, unit: dict[str, int]) -> list[Line]:
+    """Return this number of nodes, over which the units of a machine are spread evenly; `unit` is what one amounts to.
+
+    Raises:
+        WorkloadError: the nodes are too many.
+    """
     if number > NODES_MAX:
-        raise WorkloadError(
-            f"{log.file}: the machine has {number:,} nodes, and no more than {NODES_MAX:,} are simulated"
-        )
-    each, more = divmod(processors, number)
+        raise WorkloadError(f"{file}: the machine has {number:,} nodes, and no more than {NODES_MAX:,} are simulated")
+    each, more = divmod(units, number)
     digits = len(str(number))
     return [
-        Node(id=f"node-{index:0{digits}}", res={"vcore": (each + (index <= more)) * CORE})
-        for index in range(1, number + 1)
+        Node(id=f"node-{index:0{digits}}", res=_times(each + (index <= more), unit)) for index in range(1, number + 1)
     ]
 
 
-def job_lines(job: SwfJob, jobs_as: JobsAs) -> list[Line]:
-    """Return a job as an application and its asks."""
-    name = f"job-{job.number}"
-    number = 1 if jobs_as == "one" else job.processors
-    each = {"vcore": CORE * (job.processors if jobs_as == "one" else 1)}
-    gang = jobs_as == "gang" and number > 1
-    application = App(
-        at=job.submit_s,
-        id=name,
+def parallel(job: SwfJob, line: int = 0) -> Job:
+    """Return what a job of a log is as a parallel job."""
+    return Job(
+        name=f"job-{job.number}",
+        line=line,
         queue=queue_of(job),
         user="nobody" if job.user < 0 else f"user-{job.user}",
         groups=() if job.group < 0 else (f"group-{job.group}",),
+        units=job.processors,
+        submit_s=job.submit_s,
+        run_s=job.run_s,
+        estimate_s=job.estimate_s,
+    )
+
+
+def arrivals(
+    file: str, jobs: Sequence[Job], jobs_as: JobsAs, unit: dict[str, int], asks_max: int
+) -> tuple[list[Line], list[int]]:
+    """Return jobs as applications and asks in the order of their submission, with the line of the job for each.
+
+    Raises:
+        WorkloadError: they are more than `asks_max` asks.
+    """
+    asks = 0
+    for job in jobs:
+        asks += 1 if jobs_as == "one" else job.units
+        if asks > asks_max:
+            raise WorkloadError(
+                f"{file}:{job.line}: with it there are {asks:,} asks, and no more than {asks_max:,} are simulated; "
+                "--max-asks allows more"
+            )
+    lines: list[Line] = []
+    numbers: list[int] = []
+    for job in sorted(jobs, key=lambda one: one.submit_s):
+        made = job_lines(job, jobs_as, unit)
+        lines += made
+        numbers += [job.line] * len(made)
+    return lines, numbers
+
+
+def job_lines(job: Job, jobs_as: JobsAs, unit: dict[str, int]) -> list[Line]:
+    """Return a job as an application and its asks; `unit` is what a processor, or a GPU, amounts to."""
+    number = 1 if jobs_as == "one" else job.units
+    each = _times(job.units if jobs_as == "one" else 1, unit)
+    gang = jobs_as == "gang" and number > 1
+    application = App(
+        at=job.submit_s,
+        id=job.name,
+        queue=job.queue,
+        user=job.user,
+        groups=job.groups,
         gang=(TaskGroup(name=GROUP, min=number, res=each),) if gang else (),
         atomic=gang,
     )
     asks = (
         Ask(
             at=job.submit_s,
-            key=name if number == 1 else f"{name}-{index}",
-            app=name,
+            key=job.name if number == 1 else f"{job.name}-{index}",
+            app=job.name,
             res=each,
             group=GROUP if gang else "",
             duration_s=job.run_s,
@@ -115,6 +164,10 @@ def job_lines(job: SwfJob, jobs_as: JobsAs) -> list[Line]:
         for index in range(1, number + 1)
     )
     return [application, *asks]
+
+
+def _times(number: int, unit: dict[str, int]) -> dict[str, int]:
+    return {resource: number * amount for resource, amount in unit.items()}
 
 
 def queue_of(job: SwfJob) -> str:
@@ -126,14 +179,24 @@ def queues(paths: Iterable[str], *, order: str = "", backfill: bool = False) -> 
     """Return a configuration with these queues below root, in which everybody may submit."""
     rules = f"simulation.order: {order}, simulation.backfill: {'enabled' if backfill else 'disabled'}"
     properties = f"            properties: {{{rules}}}\n" if order else ""
-    leaves = "".join(f"          - name: {path.removeprefix('root.')}\n{properties}" for path in paths)
+    leaves = "".join(f"          - name: '{path.removeprefix('root.')}'\n{properties}" for path in paths)
     head = "partitions:\n  - name: default\n    queues:\n      - name: root\n        submitacl: '*'\n        queues:\n"
     return head + leaves
 
 
+def skip_notes(file: str, skipped: Iterable[SwfSkip]) -> Iterable[str]:
+    """Yield a sentence for each reason why jobs were left out."""
+    for skip in skipped:
+        yield f"{skip.jobs:,} job(s) left out: {skip.reason} ({file}:{skip.first_line})"
+
+
+def skip_words(skipped: Iterable[SwfSkip]) -> str:
+    """Return the reasons why jobs were left out, as the end of a message that says that none is left."""
+    return "".join(f"; {skip.jobs:,} left out: {skip.reason} (line {skip.first_line})" for skip in skipped)
+
+
 def _notes(log: SwfLog, jobs_as: JobsAs) -> Iterable[str]:
-    for skip in log.skipped:
-        yield f"{skip.jobs:,} job(s) left out: {skip.reason} ({log.file}:{skip.first_line})"
+    yield from skip_notes(log.file, log.skipped)
     if any(earlier.submit_s > later.submit_s for earlier, later in pairwise(log.jobs)):
         yield "the jobs are not in the order of their submission in the log; they arrive in that order here"
     dependent = sum(job.preceding > 0 for job in log.jobs)
@@ -143,7 +206,3 @@ def _notes(log: SwfLog, jobs_as: JobsAs) -> Iterable[str]:
         yield "memory is not modelled: a log does not say how much its machine has"
     if jobs_as == "one":
         yield "the machine is one node: processors are a pool, and no job waits because they lie apart"
-
-
-def _skipped(log: SwfLog) -> str:
-    return "".join(f"; {skip.jobs:,} left out: {skip.reason} (line {skip.first_line})" for skip in log.skipped)

@@ -30,8 +30,9 @@ TIME_MAX_S = 9_000_000_000
 """Latest time in seconds, as in a workload."""
 PROCESSORS_MAX = 10_000_000
 _LABEL = re.compile(r";\s*([A-Za-z][\w ]*?)\s*:\s*(.*?)\s*$")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
-_LINE_MAX = 100_000
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+LINE_MAX = 100_000
+"""Bytes of a line; a longer one is no line of a log."""
 
 
 class SwfJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -122,7 +123,7 @@ def read_swf(path: Path, *, whole: bool = False, jobs_max: int = 2_000_000) -> S
         WorkloadError: a line is not one of a log, a job stands twice, or there are more than `jobs_max`: with file and line.
         OSError: the file cannot be read.
     """
-    with _opened(path) as stream:
+    with opened_lines(path) as stream:
         try:
             return parse_swf(stream, file=str(path), whole=whole, jobs_max=jobs_max)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -137,7 +138,7 @@ def parse_swf(
     skipped: dict[str, SwfSkip] = {}
     known: dict[int, int] = {}
     for number, raw in enumerate(stream, 1):
-        if len(raw) > _LINE_MAX:
+        if len(raw) > LINE_MAX:
             raise WorkloadError(f"{file}:{number}: a line of {len(raw):,} bytes; is this a log in SWF?")
         text = raw.decode("utf-8", "replace").strip()
         if text.startswith(";"):
@@ -196,7 +197,7 @@ def _job(text: str, place: str) -> SwfJob:
 
 def _number(name: str, word: str, place: str) -> int:
     """Return the number of a column: integral where it is one."""
-    if _DECIMAL.fullmatch(word) is None:
+    if DECIMAL.fullmatch(word) is None:
         raise WorkloadError(f"{place}: {name}: {word[:40]!r} is no number")
     value = float(word)
     if not isfinite(value):
@@ -214,7 +215,7 @@ def _text(value: float) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Iterable[bytes]]:
-    """Open a log; yield its lines, of which one that is too long comes in pieces."""
+def opened_lines(path: Path) -> Iterator[Iterable[bytes]]:
+    """Open a file (`.gz`: compressed); yield its lines, of which one that is longer than `LINE_MAX` comes in pieces."""
     with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
-        yield iter(lambda: stream.readline(_LINE_MAX + 1), b"")
+        yield iter(lambda: stream.readline(LINE_MAX + 1), b"")

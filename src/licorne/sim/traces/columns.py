@@ -1,0 +1,115 @@
+"""Mappings: which column of a table of GPU jobs means what, and the cluster that the jobs ran on; a small YAML file.
+
+    columns: {job: job_id, user: user, queue: vc, gpus: gpu_num, submitted: submit_time, duration: duration}
+    cluster: {nodes: 133, gpus: 8}
+
+`columns` names a column of the table for each field; `user` and `queue` (the virtual cluster) may be missing. `cluster` says
+how many nodes there are, of how many GPUs each; both may be missing. Mappings for published traces are part of the package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from licorne.config.nodes import YamlNode, behind, compose
+from licorne.config.problems import Notes
+from licorne.sim.traces.batch import NODES_MAX
+from licorne.sim.workload import WorkloadError
+
+FOLDER = Path(__file__).with_name("mappings")
+READY = ("helios", "philly")
+"""The mappings that are part of the package."""
+NEEDED = ("job", "gpus", "submitted", "duration")
+FIELDS = (*NEEDED, "user", "queue")
+GPUS_MAX = 1_000
+"""GPUs of a node, at most."""
+
+
+class Mapping(msgspec.Struct, frozen=True, kw_only=True):
+    """The column of each field, and the cluster: `nodes` of `gpus_each` GPUs; 0 nodes: as many as the jobs need."""
+
+    name: str
+    columns: dict[str, str]
+    nodes: int = 0
+    gpus_each: int = 8
+
+
+def read_mapping(name: str) -> Mapping:
+    """Return a mapping of the package, or that of a file.
+
+    Raises:
+        WorkloadError: it is not usable; the text names file and line.
+        OSError: the file cannot be read.
+    """
+    path = FOLDER / f"{name}.yaml" if name in READY else Path(name)
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise WorkloadError(
+            f"{name}: no such file; a mapping is a YAML file, or one of those that come with licorne: {', '.join(READY)}"
+        ) from None
+    except UnicodeDecodeError:
+        raise WorkloadError(f"{name}: not a text in UTF-8") from None
+    return parse_mapping(text, name)
+
+
+def parse_mapping(text: str, name: str) -> Mapping:
+    """Return the mapping that a text says; `name` is that of its file in messages. Raises WorkloadError as `read_mapping`."""
+    notes = Notes(name)
+    root = compose(text, notes)
+    for problem in notes.report().faults:
+        raise WorkloadError(f"{name}:{problem.line}:{problem.column}: {problem.message}")
+    if root is None:
+        raise WorkloadError(f"{name}:1:1: the file is empty, and names no column")
+    parts = _entries(root, name, "a mapping", ("columns", "cluster"))
+    if "columns" not in parts:
+        raise WorkloadError(f"{_place(name, root)}: a mapping needs `columns`, which names the columns of the table")
+    found = _entries(parts["columns"], name, "columns", FIELDS)
+    for field in NEEDED:
+        if field not in found:
+            raise WorkloadError(f"{_place(name, parts['columns'])}: columns: names no column for `{field}`")
+    columns = {field: _text(node, name, field) for field, node in found.items()}
+    cluster = _entries(parts["cluster"], name, "cluster", ("nodes", "gpus")) if "cluster" in parts else {}
+    return Mapping(
+        name=name,
+        columns=columns,
+        nodes=_number(cluster["nodes"], name, "nodes", NODES_MAX) if "nodes" in cluster else 0,
+        gpus_each=_number(cluster["gpus"], name, "gpus", GPUS_MAX) if "gpus" in cluster else 8,
+    )
+
+
+def _place(name: str, node: YamlNode) -> str:
+    return f"{name}:{node.line}:{node.column}"
+
+
+def _entries(given: YamlNode, name: str, what: str, known: tuple[str, ...]) -> dict[str, YamlNode]:
+    """Return the values of a YAML mapping by their keys, each of which is known and stands once."""
+    node = behind(given)
+    if node.kind != "mapping":
+        raise WorkloadError(f"{_place(name, given)}: {what}: must be keys with values; known are {', '.join(known)}")
+    found: dict[str, YamlNode] = {}
+    for key, value in zip(node.items[::2], node.items[1::2], strict=True):
+        if key.text not in known:
+            raise WorkloadError(
+                f"{_place(name, key)}: {what}: `{key.text[:40]}` is not known; known are {', '.join(known)}"
+            )
+        if key.text in found:
+            raise WorkloadError(f"{_place(name, key)}: {what}: `{key.text}` stands twice")
+        found[key.text] = value
+    return found
+
+
+def _text(given: YamlNode, name: str, field: str) -> str:
+    node = behind(given)
+    if node.kind != "scalar" or not node.text.strip():
+        raise WorkloadError(f"{_place(name, given)}: columns: {field}: must be the name of a column")
+    return node.text.strip()
+
+
+def _number(given: YamlNode, name: str, field: str, most: int) -> int:
+    node = behind(given)
+    if node.kind != "scalar" or not node.text.isdecimal() or len(node.text) > 9 or not 1 <= int(node.text) <= most:
+        raise WorkloadError(f"{_place(name, given)}: cluster: {field}: must be a whole number from 1 to {most:,}")
+    return int(node.text)
