@@ -8,7 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.bench import Bench, config
 from licorne.core.nodes.constraints import ConstraintError, NodeLabels, parse_constraints
+from licorne.si.messages import NodeAction
 
 KEYS = st.sampled_from(["a", "b", "zone"])
 VALUES = st.sampled_from(["", "x", "y", "-3", "0", "2", "10", "1e3"])
@@ -75,9 +77,12 @@ def naive(wanted: dict[str, Any], labels: dict[str, str], taints: list[dict[str,
     return selected and near and borne
 
 
+def attributes(labels: dict[str, str], taints: list[dict[str, str]]) -> dict[str, str]:
+    return {f"label/{key}": value for key, value in labels.items()} | {"taints": json.dumps(taints)}
+
+
 def node(labels: dict[str, str], taints: list[dict[str, str]]) -> NodeLabels:
-    attributes = {f"label/{key}": value for key, value in labels.items()}
-    return NodeLabels.from_attributes(attributes | {"taints": json.dumps(taints)})
+    return NodeLabels.from_attributes(attributes(labels, taints))
 
 
 @given(wanted=CONSTRAINTS, labels=LABELS, taints=TAINTS)
@@ -86,6 +91,19 @@ def test_both_evaluations_agree(wanted: dict[str, Any], labels: dict[str, str], 
     matches = constraints.matches(node(labels, taints))
     assert matches is naive(wanted, labels, taints)
     assert matches is (constraints.mismatch(node(labels, taints)) == "")
+
+
+@given(asked=st.lists(CONSTRAINTS, max_size=4), changes=st.lists(st.tuples(LABELS, TAINTS), min_size=1, max_size=4))
+def test_a_node_with_other_labels_meets_what_these_meet(asked: list[Any], changes: list[Any]) -> None:
+    """Few needs are evaluated when labels change; `validate` evaluates all."""
+    bench = Bench(config("a"))
+    bench.app("x")
+    bench.node("n", vcore=1)
+    for number, wanted in enumerate(asked):
+        bench.ask("x", f"k{number}", tags={"licorne/node-constraints": json.dumps(wanted)}, vcore=2)
+    for labels, taints in changes:
+        bench.node("n", NodeAction.UPDATE, attributes=attributes(labels, taints))
+        bench.api.validate()
 
 
 @given(wanted=CONSTRAINTS, data=st.data())

@@ -130,9 +130,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     partition.numbering.count_node(node, -1)  # and again below, with its new amounts
     if message.attributes is not None:
         node.attributes = message.attributes
-        partition.needs.leave(node)
-        node.labels = replace(labels, ports=node.labels.ports)
-        partition.needs.enter(node)
+        partition.needs.relabel(node, replace(labels, ports=node.labels.ports))
     if message.occupied is not None:
         node.occupied.minus(node.base_occupied)
         node.base_occupied = partition.types.amounts(message.occupied)

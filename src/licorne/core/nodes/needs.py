@@ -6,6 +6,7 @@ bits for about a thousand needs (`licorne.core.nodes.node`); needs without pendi
 
 The host ports that allocations take on a node count as a part of its labels, so they change with each allocation that
 takes some. Only the needs that want one of these ports are evaluated again then. An ask without host ports costs nothing.
+Likewise a node whose labels change has only those needs evaluated again that are about a label that differs.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Needs:
         self._characters = 0  # in the texts of `_by_text`
         self._kinds: dict[NodeLabels, LabelSet] = {}
         self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
+        self._by_key: dict[str, dict[Need, None]] = {}  # needs by each label that they are about
         self._free_numbers: list[int] = []
         self._next_number = 1
         self._many = SHARED  # at this number of needs the unused ones are forgotten
@@ -71,6 +73,8 @@ class Needs:
         need = self._needs[constraints] = Need(constraints, self._number())
         for port in need.ports:
             self._by_port.setdefault(port[:2], {})[need] = None
+        for key in _keys(constraints):
+            self._by_key.setdefault(key, {})[need] = None
         self._index.widen(need.word + 1)
         for labels, kind in self._kinds.items():
             before = kind.bitmap.at(need.word)
@@ -81,7 +85,7 @@ class Needs:
         return need
 
     def enter(self, node: Node) -> None:
-        """Give a node that is new, or has other labels, its constraint bitmap; the caller updates the index."""
+        """Give a node that is new its constraint bitmap; the caller updates the index."""
         kind = self._kinds.get(node.labels)
         if kind is None:
             kind = self._kinds[node.labels] = LabelSet()
@@ -91,11 +95,37 @@ class Needs:
         node.constraint_bitmap = kind.bitmap
 
     def leave(self, node: Node) -> None:
-        """Take the node out of its label set, before it is removed or gets other labels."""
+        """Take the node out of its label set, before it is removed."""
         kind = self._kinds[node.labels]
         del kind.nodes[node]
         if not kind.nodes:
             del self._kinds[node.labels]
+
+    def relabel(self, node: Node, labels: NodeLabels) -> None:
+        """Give a node other labels, taints or taken ports, and the bitmap for them; the caller updates the index."""
+        before, bitmap = node.labels, node.constraint_bitmap
+        self.leave(node)
+        node.labels = labels
+        kind = self._kinds.get(labels)
+        if kind is None:
+            kind = self._kinds[labels] = LabelSet()
+            kind.bitmap = bitmap.clone()
+            for need in self._told_apart(before, labels):
+                self._answer(labels, kind, need)
+        kind.nodes[node] = None
+        node.constraint_bitmap = kind.bitmap
+
+    def _told_apart(self, before: NodeLabels, labels: NodeLabels) -> Collection[Need]:
+        """Return the needs that one of two label sets may meet and the other may not."""
+        if before.taints != labels.taints:
+            return self._needs.values()
+        found: dict[Need, None] = {}
+        if before.pairs is not labels.pairs:
+            for key, _ in {*before.pairs} ^ {*labels.pairs}:
+                found |= self._by_key.get(key, {})
+        for port in {*before.ports} ^ {*labels.ports}:
+            found |= self._by_port.get(port[:2], {})
+        return found
 
     @property
     def want_ports(self) -> bool:
@@ -120,21 +150,8 @@ class Needs:
             else:
                 del node.ports[port]
         labels = replace(node.labels, ports=tuple(sorted(node.ports)))
-        if labels == node.labels:
-            return
-        kind = self._kinds.get(labels)
-        if kind is None:
-            kind = self._kinds[labels] = LabelSet()
-            kind.bitmap = node.constraint_bitmap.clone()
-            wanting: dict[Need, None] = {}
-            for port in ports:
-                wanting |= self._by_port.get(port[:2], {})
-            for need in wanting:
-                self._answer(labels, kind, need)
-        self.leave(node)
-        node.labels = labels
-        kind.nodes[node] = None
-        node.constraint_bitmap = kind.bitmap
+        if labels != node.labels:
+            self.relabel(node, labels)
 
     def kinds(self) -> Iterator[tuple[NodeLabels, Collection[Node]]]:
         """Iterate over the label sets: labels and taints, with the nodes that have them."""
@@ -170,6 +187,10 @@ class Needs:
                     del self._by_port[port][need]
                     if not self._by_port[port]:
                         del self._by_port[port]
+                for key in _keys(constraints):
+                    del self._by_key[key][need]
+                    if not self._by_key[key]:
+                        del self._by_key[key]
                 if need.exact:
                     self._free_numbers.append(need.number)
         self._by_text = {text: need for text, need in self._by_text.items() if need.constraints in self._needs}
@@ -191,3 +212,9 @@ class Needs:
                 matches = need.constraints.matches(labels)
                 marked = bool(kind.bitmap.at(need.word) & need.mask)
                 assert marked == matches or (not need.exact and not matches), f"marks of {labels}"
+
+
+def _keys(constraints: NodeConstraints) -> set[str]:
+    """Return the labels that constraints are about."""
+    terms = constraints.affinity or ()
+    return {key for key, _ in constraints.selector} | {one.key for term in terms for one in term}
