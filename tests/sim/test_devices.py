@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.sim import devices as devices_module
 from licorne.sim.devices import CHOICES, MOST_LEFT, UNTOUCHED, Demand, Devices, first, least_left, most_left
@@ -188,7 +189,7 @@ sizes = st.sampled_from([200, 300, 460, 500, 540, 700, 999, 1000, 2000])
 asks_over_time = st.lists(st.tuples(sizes, st.integers(0, 20), st.integers(1, 15)), min_size=1, max_size=10)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.lists(st.sampled_from([0, 1000, 2000, 3000]), min_size=1, max_size=3),
     asks_over_time,
@@ -200,7 +201,7 @@ def test_at_no_time_do_the_pods_of_a_node_want_more_than_its_devices_give(
     check_by_force(nodes, asks, run(workload(nodes, asks, device_policy=policy)))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.sampled_from([1000, 2000, 3000]), min_size=1, max_size=3), st.lists(sizes, min_size=1, max_size=12))
 def test_an_ask_waits_only_if_no_placement_of_the_others_on_their_nodes_would_do(
     nodes: list[int], wanted: list[int]
@@ -220,7 +221,7 @@ def test_an_ask_waits_only_if_no_placement_of_the_others_on_their_nodes_would_do
             free[node][chosen] -= each
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=20))
 def test_asks_without_devices_are_decided_as_without_them(asks: list[tuple[int, int, int]]) -> None:
     lines: list[Line] = [Node(id=f"n{i}", res={"vcore": 60, GPU: 2000}) for i in range(3)]
