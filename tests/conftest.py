@@ -93,10 +93,7 @@ def openb() -> Path:
 
     A test that needs it is skipped where it is not found: `shared/traces/openb` beside the repository.
     """
-    folder = TRACES / "openb"
-    if not folder.is_dir():
-        pytest.skip("the openb trace belongs to others and is not here: no shared/traces/openb beside the repository")
-    return folder
+    return _trace("openb", "the openb trace belongs to others and is not here")
 
 
 @pytest.fixture(scope="session")
@@ -105,7 +102,11 @@ def lublin() -> Path:
 
     A test that needs them is skipped where they are not found: `shared/traces/lublin` beside the repository.
     """
-    folder = TRACES / "lublin"
+    return _trace("lublin", "the Lublin logs belong to others and are not here")
+
+
+def _trace(name: str, missing: str) -> Path:
+    folder = TRACES / name
     if not folder.is_dir():
-        pytest.skip("the Lublin logs belong to others and are not here: no shared/traces/lublin beside the repository")
+        pytest.skip(f"{missing}: no shared/traces/{name} beside the repository")
     return folder

@@ -40,13 +40,20 @@ def read_text(path: Path, what: str) -> str:
     raise CommandError(f"{path}: {reason}", Status.FILE)
 
 
-class KeyValue(str):
-    """KEY=VALUE as it stands on the command line; help shows the name of the class."""
+class Argument(str):
+    """A text from the command line; a subclass names the word, `shown`, that help prints in place of STR."""
 
     __slots__ = ()
 
+    def __init_subclass__(cls, *, shown: str) -> None:
+        super().__init_subclass__()
+        cls.__name__ = shown  # help shows the name of the class
 
-KeyValue.__name__ = "KEY=VALUE"
+
+class KeyValue(Argument, shown="KEY=VALUE"):
+    """A name and a value, as `pairs` reads them."""
+
+    __slots__ = ()
 
 
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:

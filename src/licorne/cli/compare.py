@@ -56,8 +56,9 @@ def compare(
     settings = pairs("--setting", setting)
     texts = [None if path == OWN else read_configuration(path, simulated=True)[0].text for path in (old, new)]
     workload = read_input(input, max_asks)
+    elsewhere = without_reloads(workload) if is_recording(input) else workload
     results = [
-        _run(label, workload if text is None or not is_recording(input) else without_reloads(workload), text, settings)
+        _run(label, workload if text is None else elsewhere, text, settings)
         for label, text in zip(("old", "new"), texts, strict=True)
     ]
     answer = compared(*results)

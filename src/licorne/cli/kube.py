@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from licorne._extras import require
-from licorne.cli.common import CommandError, print_json, read_text
+from licorne.cli.common import Argument, CommandError, print_json, read_text
 
 require("kube")
 
@@ -81,15 +81,15 @@ class RestOptions:
         return Web(addresses=self.rest or (REST_ADDRESS,), access=tokens) if self.rest != () else None
 
 
-class Seconds(str):
-    """A duration as it stands on the command line; help shows the name of the class."""
+class Seconds(Argument, shown="SECONDS"):
+    """A number of seconds, or a duration like 720h, as settings have it."""
 
     __slots__ = ()
 
 
-Seconds.__name__ = "SECONDS"
-RECORD_MIB, RECORD_AGE = (each.default for each in SETTINGS if each.key in ("licorne.record-mib", "licorne.record-age"))
-"""As those of `licorne serve`."""
+_SERVED = {setting.key: setting.default for setting in SETTINGS}
+RECORD_MIB, RECORD_AGE = _SERVED["licorne.record-mib"], _SERVED["licorne.record-age"]
+"""The bounds of a recording where none are given: those of `licorne serve`."""
 
 
 @Parameter(name="*")

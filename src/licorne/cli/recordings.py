@@ -6,19 +6,16 @@ import datetime as dt
 import re
 from decimal import Decimal
 
-from licorne.cli.common import CommandError
+from licorne.cli.common import Argument, CommandError
 from licorne.cli.statuses import Status
 
 SECOND_NS = 10**9
 
 
-class Moment(str):
-    """A time as it stands on the command line; help shows the name of the class."""
+class Moment(Argument, shown="TIME"):
+    """A time, as `moment_ns` reads it."""
 
     __slots__ = ()
-
-
-Moment.__name__ = "TIME"
 
 
 def moment_ns(text: str) -> int:

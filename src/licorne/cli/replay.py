@@ -14,6 +14,7 @@ from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import Moment, moment_ns, written
 from licorne.cli.statuses import Status
 from licorne.recording import DivergedError, Outcome, RecordingError, Replay, Run, choose_run, list_runs
+from licorne.recording.folder import runs_in
 
 Flag = Annotated[bool, Parameter(negative="")]
 
@@ -66,7 +67,7 @@ def replay(
             repeated = Replay(chosen)
             size = repeated.bytes_all
             outcome = repeated.run(at_ns, lambda: told(repeated.bytes_read, size) if told is not None else None)
-        answer = Repeated(outcome, len(list_runs(folder)), round(time.perf_counter() - began, 3))
+        answer = Repeated(outcome, len(runs_in(folder)), round(time.perf_counter() - began, 3))
     except DivergedError as error:
         raise CommandError(str(error), Status.NO) from None
     except RecordingError as error:

@@ -286,7 +286,7 @@ class SchedulerAPI(Calls):
             settings = self._settings_of(rm_id, connection, extra)
             self.cluster.reload(rm_id, text, settings)
         except (ConfigError, SettingsError, PlacementConfigError) as error:
-            self._deliver_nothing_new(rm_id)
+            self._end_refused(rm_id)
             raise ConfigurationError(f"update of configuration failed: {error}") from error
         connection.extra = extra
         if self.input_log is not None:

@@ -215,7 +215,7 @@ class Calls:
             try:
                 refuse_unknown(self.cluster.managers[rm_id], inputs)
             except LookupError:
-                self._deliver_nothing_new(rm_id)
+                self._end_refused(rm_id)
                 raise
         if self.input_log is not None:
             inputs = list(inputs)
@@ -279,7 +279,7 @@ class Calls:
             self.input_log.advanced(self.cluster.now)
 
     @cython.ccall
-    def _deliver_nothing_new(self, rm_id: str) -> cython.void:
+    def _end_refused(self, rm_id: str) -> cython.void:
         """End a call that was refused: `_begin` has advanced the time, which may have had effects."""
         if self.input_log is not None:
             self.input_log.submitted(rm_id, (), (), None)

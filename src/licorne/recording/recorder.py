@@ -139,7 +139,7 @@ class Recorder:
         self._put(entries.REMOVE, rm_id)
 
     def paused(self, rm_id: str, *, paused: bool) -> None:
-        """Note a pause, or its end."""
+        """Note that nothing is decided for a resource manager any more, or that it is again."""
         self._put(entries.PAUSE, rm_id, paused)
 
     def ages_restored(self, rm_id: str, ages: object) -> None:

@@ -24,9 +24,9 @@ from .folder import new_run, remove_old
 POLL_S: Final = 0.1
 """How often the thread looks into the queue. The scheduler wakes nobody, which would cost more than to write an entry."""
 FLUSH_S: Final = 1.0
-"""How old the entries of a block may be: what a crash of the process loses at most."""
+"""After how many seconds a block is written even if it is not full; a crash of the process loses no more than that."""
 SEGMENT_BYTES: Final = 64 << 20
-"""Bytes of a file, after which the next one begins."""
+"""The size of a segment in bytes from which on the next segment is begun."""
 START: Final = "start"
 DELIVERED: Final = "delivered"
 
@@ -41,7 +41,7 @@ class Counts(msgspec.Struct):
 
 
 class Writer:
-    """Writes what the queue holds: pairs of a size in bytes and an entry."""
+    """The thread that takes entries from `queue`, which holds pairs of a size in bytes and an entry, and writes them."""
 
     def __init__(self, folder: Path, bounds: Bounds, trouble: Callable[[str], object]) -> None:
         self.queue: deque[tuple[int, Entry]] = deque()

@@ -32,7 +32,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
 
 
 class QueueChange(msgspec.Struct, frozen=True):
-    """A queue under both configurations; None where it had no pods."""
+    """What became of the pods of one queue under the old and the new configuration; None where it had no pods."""
 
     queue: str
     old: QueueFigures | None

@@ -136,7 +136,7 @@ class Devices:
         free += [WHOLE] * (count - len(free))
 
     def remove(self, node: str) -> None:
-        """Forget a node."""
+        """Forget a node that is gone, and its devices."""
         self._free.pop(node, None)
         self._changed.pop(node, None)
 

@@ -46,7 +46,7 @@ class Gangs:
     # -- the beginning ------------------------------------------------------------------------------------------
 
     def note_originator(self, record: PodRecord) -> None:
-        """Let a new pod be the originator of its application, if it is the first of its own, or tell which one is.
+        """Take a new pod as the originator of its application, if it is the first; of a placeholder, take the pod that owns it.
 
         After a restart placeholders may be seen before the pod that they belong to.
         """

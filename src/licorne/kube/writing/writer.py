@@ -27,7 +27,7 @@ TOLD_MAX: Final = 5000
 REPEAT_S: Final = 600.0
 """Seconds until the count of an event that repeats is written again, from its second time on."""
 LATELY_MAX: Final = 10_000
-"""Events that are remembered for this; those that were posted first are forgotten first."""
+"""The most events that are remembered, to count those that repeat; the ones posted first are forgotten first."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 TRIES_TO_TELL: Final = 3
 NOTE_MAX: Final = 1024

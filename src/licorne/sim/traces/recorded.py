@@ -11,7 +11,7 @@ runs as long as it did then. A pod that nobody asked for again runs as long as i
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -30,7 +30,7 @@ from licorne.sim.workload import ASKS_MAX, Mode, Progress, Workload, WorkloadErr
 
 GRACE_S: Final = 1.0
 """How long an evicted pod takes to end, where none was evicted."""
-NOT_TAKEN: Final = {
+NOTES: Final = {
     "partition": "inputs for other partitions than default are left out",
     "manager": "inputs of other resource managers than the first are left out",
     "budget": "disruption budgets are left out",
@@ -38,7 +38,7 @@ NOT_TAKEN: Final = {
     "evicted": "pods were evicted and not asked for again; each runs as long as it ran",
     "class": "priority classes are left out; priorities are numbers",
 }
-"""Why something of a recording is not in the workload; each is a note with the number of cases."""
+"""What the notes of the workload say of the recording, by the key under which the cases are counted."""
 
 Pod = tuple[str, str]
 """Application and key of an ask."""
@@ -59,7 +59,7 @@ def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progr
         raise WorkloadError(f"{folder}: the recording has no ask, so there is nothing to simulate")
     if made.asks > asks_max:
         raise WorkloadError(f"{folder}: {made.asks:,} asks are more than {asks_max:,}; --max-asks allows more")
-    notes = [f"{NOT_TAKEN[why]} ({count:,})" for why, count in made.left_out.items() if count]
+    notes = [f"{NOTES[why]} ({count:,})" for why, count in made.noted.items() if count]
     if outcome.remark:
         notes.append(outcome.remark)
     return Workload(
@@ -70,7 +70,7 @@ def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progr
         lines=made.lines,
         notes=notes,
         grace_s=median(made.graces_s) if made.graces_s else GRACE_S,
-        resubmit=made.left_out["again"] > 0,
+        resubmit=made.noted["again"] > 0,
     )
 
 
@@ -93,14 +93,14 @@ class _Lines:
         self.lines: list[lines.Line] = []
         self.pods: dict[Pod, lines.Ask] = {}
         self.asks = 0
-        self.left_out: Counter[str] = Counter()
+        self.noted: Counter[str] = Counter()
         self.graces_s: list[float] = []
         self._begins_ns = run.begins_ns or 0
         self._rm_id = self._present = ""
         self._started_ns: dict[Pod, int] = {}
         self._evicted_ns: dict[Pod, int] = {}
-        self._lost: defaultdict[tuple[object, ...], deque[lines.Ask]] = defaultdict(deque)
-        """Pods that were evicted, and that nobody has asked for again, by what they are like."""
+        self._lost: dict[tuple[object, ...], dict[str, lines.Ask]] = {}
+        """Pods that were evicted, and that nobody has asked for again, by what they are like and then by key."""
         self._of_uuid: dict[str, Pod] = {}
         self._of_application: dict[str, dict[str, None]] = {}
 
@@ -122,11 +122,11 @@ class _Lines:
 
     def _on_inputs(self, rm_id: str, inputs: Sequence[messages.Input]) -> None:
         if rm_id != self._rm_id:
-            self.left_out["manager"] += len(inputs)
+            self.noted["manager"] += len(inputs)
             return
         for one in inputs:
             if one.partition != DEFAULT_PARTITION:
-                self.left_out["partition"] += 1
+                self.noted["partition"] += 1
                 continue
             match one:
                 case messages.Allocation():
@@ -141,7 +141,7 @@ class _Lines:
                 case messages.NodeUpdate():
                     self._node(one)
                 case _:
-                    self.left_out["budget"] += 1
+                    self.noted["budget"] += 1
 
     def _on_outputs(self, rm_id: str, outputs: Iterable[messages.Output]) -> None:
         if rm_id != self._rm_id:
@@ -160,8 +160,8 @@ class _Lines:
         if line is not None:
             self._evicted_ns[pod] = self.replay.now_ns
             if not line.ph:
-                self._lost[_kind(line)].append(line)
-                self.left_out["evicted"] += 1
+                self._lost.setdefault(_kind(line), {})[line.key] = line
+                self.noted["evicted"] += 1
 
     # -- lines -----------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class _Lines:
             return
         pod = (one.application_id, one.key)
         if one.priority_class:
-            self.left_out["class"] += 1
+            self.noted["class"] += 1
         line = lines.Ask(
             at=self._at,
             key=one.key,
@@ -192,9 +192,9 @@ class _Lines:
             self.lines.append(line)  # a change of its resources
             return
         if not one.node_id and (lost := self._lost.get(_kind(line))):
-            line = lost.popleft()
-            self.left_out["again"] += 1
-            self.left_out["evicted"] -= 1
+            line = lost.pop(next(iter(lost)))
+            self.noted["again"] += 1
+            self.noted["evicted"] -= 1
         else:
             self.lines.append(line)
             self.asks += one.max_allocations
@@ -227,7 +227,7 @@ class _Lines:
             if line.ph:
                 return  # its place goes to the pod for which it was held, or its time was over: the scheduler's affair
             self.graces_s.append((self.replay.now_ns - evicted_ns) / NANOSECONDS)
-            if not any(each is line for each in self._lost[_kind(line)]):
+            if line.key not in self._lost.get(_kind(line), {}):
                 return  # it was asked for again meanwhile
         line.duration_s = (self.replay.now_ns - started_ns) / NANOSECONDS
 
