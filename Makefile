@@ -33,7 +33,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes docs picture bench bench-all \
+.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle yunikorn test-yunikorn faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes docs picture bench bench-all \
     bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -142,6 +142,18 @@ test-oracle: $(VENV)/compiled  ## Compare verdicts with those of kube-scheduler 
 	@if command -v go >/dev/null; then $(MAKE) --no-print-directory build/oracle/oracle && \
 	    LICORNE_ORACLE_CASES=$${LICORNE_ORACLE_CASES:-3000} $(PYTEST) tests/kube/test_verdicts.py; \
 	else echo 'skipped: there is no go on the PATH, so kube-scheduler cannot be asked'; fi
+
+# A running YuniKorn, to dump and to record from, is built once; Go is needed.
+yunikorn: build/yunikorn/yunikorn  ## Build yunikorn-core with its REST server for tests, from Go modules; two minutes
+
+build/yunikorn/yunikorn: $(wildcard yunikorn/*.go) yunikorn/stub.s yunikorn/go.mod yunikorn/go.sum
+	@command -v go >/dev/null || { echo 'The program is built from Go modules, and there is no go on the PATH.' >&2; exit 3; }
+	@echo 'Building yunikorn-core with its REST server; the first time this takes two minutes ...'
+	@mkdir -p $(@D) && cd yunikorn && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=false -o ../$@ .
+
+test-yunikorn: $(VENV)/compiled  ## Run the tests beside a running yunikorn-core; needs Go
+	@if command -v go >/dev/null; then $(MAKE) --no-print-directory build/yunikorn/yunikorn && $(PYTEST) tests/yunikorn; \
+	else echo 'skipped: there is no go on the PATH, so there is no yunikorn-core to run beside'; fi
 
 faults: $(VENV)/compiled  ## Plant all faults of the tests, and print by what each is caught, and after how many examples
 	@cd tests && PYTHONPATH=.:../src:.. ../$(BIN)/python -m planted_faults

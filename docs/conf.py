@@ -44,6 +44,7 @@ include_patterns = [
     "docs/**.md",
     "examples/**.md",
     "oracle/README.md",
+    "yunikorn/README.md",
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "typings", "**/node_modules"]
 
