@@ -10,7 +10,9 @@ from typing import Any
 
 from determinism.history import History
 from licorne import SchedulerAPI
+from licorne.core.input_log import InputLog
 from licorne.recording import Bounds, Recorder, Replay, list_runs
+from licorne.recording.noting import Both
 
 
 @contextmanager
@@ -48,10 +50,17 @@ def state_of(api: SchedulerAPI) -> dict[str, Any]:
     return state
 
 
-def record_history(folder: Path, steps: int, *, first_interface: bool = False, bounds: Bounds | None = None) -> History:
-    """Record a made-up history into a folder, and return it."""
+def record_history(
+    folder: Path,
+    steps: int,
+    *,
+    first_interface: bool = False,
+    bounds: Bounds | None = None,
+    beside: InputLog | None = None,
+) -> History:
+    """Record a made-up history into a folder, and return it. `beside` is told the same inputs."""
     with Recorder(folder, bounds) as recorder:
-        history = History(first_interface, recorder)
+        history = History(first_interface, Both.of(recorder, beside))
         for _ in range(steps):
             history.step()
     assert recorder.lost == 0

@@ -14,6 +14,7 @@
     shares          who has what of which guarantee and max, and who borrows from whom
     partitions      what `config check --with` compares a configuration with: capacity, pods, applications
     process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
+    follower        a process that follows the scheduler of a service and answers its questions (`following`)
     why             why an ask, an application, or everything that waits does so
 
 A question is asked of a copy, so no answer changes the scheduler that decides.

@@ -11,25 +11,16 @@ import time
 
 import msgspec
 
-from licorne.answers import DumpError, Home, UnknownNameError, read_dump, restore, shares, why
+from licorne.answers import DumpError, UnknownNameError, read_dump, restore
 from licorne.answers.copies import CopyError
-from licorne.answers.process import Question
+from licorne.answers.process import Question, answer_to
 
 
 def main(question: Question) -> None:
     """Print the answer to the question."""
     restored = restore(read_dump(sys.stdin.buffer.read()))
-    if question.what == "shares":
-        answer: object = shares(restored, question.partition)
-    else:
-        until = time.monotonic() + question.limit_s
-        answer = why(
-            Home(restored),
-            question.name,
-            partition=question.partition,
-            prove=question.prove,
-            more=lambda: time.monotonic() < until,
-        )
+    until = time.monotonic() + question.limit_s
+    answer = answer_to(question, restored, lambda: time.monotonic() < until)
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 

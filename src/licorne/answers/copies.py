@@ -6,11 +6,13 @@ It exists while the work runs, and answers by a pipe.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -24,6 +26,18 @@ class CopyError(RuntimeError):
 class _Answer(msgspec.Struct):
     value: msgspec.Raw
     error: str = ""
+
+
+def end_with_parent() -> None:
+    """Have this process killed when the thread that started it ends, however it does, even where this process is stopped.
+
+    That is known to Linux alone; elsewhere a process has to notice by itself.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+_PR_SET_PDEATHSIG: Final = 1
 
 
 def on_a_copy(work: Callable[[], T], kind: type[T]) -> T:
@@ -62,6 +76,7 @@ def _work(work: Callable[[], object], reading: int, writing: int) -> None:
     """Do the work in the copy, write the answer, and end the process without any of its exit handlers."""
     try:
         gc.disable()
+        end_with_parent()
         os.close(reading)
         try:
             answer = _Answer(msgspec.Raw(msgspec.msgpack.encode(work())))
@@ -73,4 +88,4 @@ def _work(work: Callable[[], object], reading: int, writing: int) -> None:
         os._exit(0)
 
 
-__all__ = ["CopyError", "on_a_copy"]
+__all__ = ["CopyError", "end_with_parent", "on_a_copy"]

@@ -1,13 +1,18 @@
-"""Asks questions about a state dump in a process of its own, for services whose loop must go on deciding."""
+"""Questions, and how they are asked about a state dump in a process of its own, for services whose loop must go on deciding."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, Literal
 
 import msgspec
+
+from licorne.answers.restore import Restored
+from licorne.answers.shares import Shares, shares
+from licorne.answers.trials import Home
+from licorne.answers.why import Answer, why
 
 ENDING_S: Final = 10.0
 """Seconds that the process may take beyond the limit of the question, to read the dump and to write the answer."""
@@ -25,6 +30,18 @@ class Question(msgspec.Struct, frozen=True):
 
 class UnansweredError(LookupError):
     """The question has no answer; the text says why."""
+
+
+def answer_to(question: Question, restored: Restored, more: Callable[[], bool]) -> Answer | Shares:
+    """Return the answer of a scheduler, which stays as it is. `more`: asked before each trial whether to go on.
+
+    Raises:
+        UnknownNameError: nothing has the name that is asked for.
+        CopyError: a trial could not be made.
+    """
+    if question.what == "shares":
+        return shares(restored, question.partition)
+    return why(Home(restored), question.name, partition=question.partition, prove=question.prove, more=more)
 
 
 async def ask(dump: AsyncIterator[bytes], question: Question) -> bytes:
@@ -93,4 +110,4 @@ async def _write(process: asyncio.subprocess.Process, dump: AsyncIterator[bytes]
         stream.close()
 
 
-__all__ = ["Question", "UnansweredError", "ask", "run_module"]
+__all__ = ["Question", "UnansweredError", "answer_to", "ask", "run_module"]

@@ -42,17 +42,29 @@ def restore_moment(
     outcome = replay.run(at_ns, lambda: step(replay.bytes_read, size))
     if not replay.managers:
         raise NothingRecordedError(replay.left_ns)
-    rm_id, *others = replay.managers
-    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
-    if outcome.remark:
-        notes.append(Note("left out", outcome.remark))
-    if any(each.asked for each in replay.managers.values()):
-        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
     now_ns = at_ns if at_ns is not None and not replay.ended else outcome.now_ns
     if config is not None:
+        rm_id = next(iter(replay.managers))
         replay.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=config), now_ns=now_ns)
+    return as_restored(replay, outputs, now_ns)
+
+
+def as_restored(replay: Replay, outputs: Outputs, now_ns: int) -> Restored:
+    """Return the scheduler of a repetition, whose outputs go to `outputs`, as a starting point for answers at a time.
+
+    Raises:
+        NothingRecordedError: no resource manager is registered.
+    """
+    if not replay.managers:
+        raise NothingRecordedError(replay.left_ns)
+    rm_id, *others = replay.managers
+    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
+    if replay.remark:
+        notes.append(Note("left out", replay.remark))
+    if any(each.asked for each in replay.managers.values()):
+        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
     text = replay.api.cluster.managers[rm_id].configuration.text
     return Restored(replay.api, rm_id, now_ns, text, tuple(notes), outputs)
 
 
-__all__ = ["NothingRecordedError", "restore_moment"]
+__all__ = ["NothingRecordedError", "as_restored", "restore_moment"]

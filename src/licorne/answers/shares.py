@@ -84,11 +84,12 @@ class PartitionShares(msgspec.Struct, frozen=True):
 
 
 class Shares(msgspec.Struct, frozen=True):
-    """Who has what, at a time (Unix time), in each partition."""
+    """Who has what, at a time (Unix time), in each partition. `age_s`: as in `AskAnswer`."""
 
     partitions: tuple[PartitionShares, ...]
     at_s: float
     notes: tuple[Note, ...]
+    age_s: float | None = None
 
 
 def shares(restored: Restored, partition: str = "") -> Shares:

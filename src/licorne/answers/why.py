@@ -49,7 +49,8 @@ class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
 
     `state`: `waits`, `runs`, or `placed next` (the scheduler places it with its next decisions). `node`: where it runs.
     `sentence`: the answer in one sentence. `chain` and `proposals` are None for an ask that does not wait; `proposals`
-    also if none were wanted. `pod`: namespace and name, if the resource manager says them.
+    also if none were wanted. `pod`: namespace and name, if the resource manager says them. `at_s`: the time that the answer
+    is about; `age_s`: how many seconds before the answer that was, where a process that follows the scheduler has answered.
     """
 
     key: str
@@ -68,6 +69,7 @@ class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
     proposals: Proposals | None
     at_s: float
     notes: tuple[Note, ...]
+    age_s: float | None = None
 
 
 class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
@@ -90,6 +92,7 @@ class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
     first: AskAnswer | None
     at_s: float
     notes: tuple[Note, ...]
+    age_s: float | None = None
 
 
 class Overview(msgspec.Struct, frozen=True, tag="overview"):
@@ -100,6 +103,7 @@ class Overview(msgspec.Struct, frozen=True, tag="overview"):
     groups: tuple[Group, ...]
     at_s: float
     notes: tuple[Note, ...]
+    age_s: float | None = None
 
 
 Answer = AskAnswer | ApplicationAnswer | Overview

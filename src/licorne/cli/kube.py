@@ -19,6 +19,7 @@ from licorne.cli.common import Argument, CommandError, print_json, read_text
 
 require("kube")
 
+from licorne.answers.follower import Follower, follower
 from licorne.cli.statuses import Status
 from licorne.config.manifest import OVERLAID, queue_source
 from licorne.config.problems import ConfigError
@@ -40,6 +41,8 @@ from licorne.kube.settings import RESTART, TABLE, shown
 from licorne.recording import Recorder, RecordingError
 from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
+
+FOLLOW = next(setting.what for setting in SETTINGS if setting.key == "licorne.follow")
 
 
 @Parameter(name="*")
@@ -65,6 +68,7 @@ class RestOptions:
         Path | None, Parameter(help="File with tokens, one a line, with which all may be read by REST.")
     ] = None
     insecure: Annotated[bool, Parameter(negative=(), help="Listen beyond loopback without protection.")] = False
+    follow: Annotated[bool, Parameter(negative=(), help=FOLLOW)] = False
 
     def security(self) -> Security:
         """Return TLS of REST. Raises CommandError, or SecurityError."""
@@ -191,7 +195,10 @@ def kube(
             process_log(sys.stderr, form=log_format or "text", levels=levels) as log,
             recording(record_options.record, *bounds, log) as recorder,
         ):
-            return asyncio.run(_run(access, settings, rest_options, recorder, log, levels))
+            following = None
+            if rest_options.follow and rest_options.rest != ():
+                following = follower(record_options.record, log)
+            return asyncio.run(_run(access, settings, rest_options, (recorder, following), log, levels))
     except (KubeconfigError, ConfigurationError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
@@ -257,7 +264,12 @@ def _tokens(path: Path | None) -> tuple[str, ...]:
 
 
 async def _run(
-    access: Access, settings: RunSettings, rest: RestOptions, recorder: Recorder | None, log: Log, levels: Levels
+    access: Access,
+    settings: RunSettings,
+    rest: RestOptions,
+    logs: tuple[Recorder | None, Follower | None],
+    log: Log,
+    levels: Levels,
 ) -> int:
     web, security = rest.web(), rest.security()
     async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
@@ -267,7 +279,8 @@ async def _run(
             settings,
             web=web,
             security=security,
-            recorder=recorder,
+            recorder=logs[0],
+            follower=logs[1],
             log=log,
             levels=levels,
         )

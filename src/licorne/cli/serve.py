@@ -22,6 +22,7 @@ os.environ.setdefault(
     "GRPC_VERBOSITY", "NONE"
 )  # read when gRPC is first imported; its own lines are no part of the log
 
+from licorne.answers.follower import follower
 from licorne.cli.demo import Demo
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base.setting_table import Setting
@@ -103,6 +104,9 @@ async def _serve(loaded: Loaded, demo: Demo, levels: Levels, recorder: Recorder 
     """Serve until a signal, or until the scheduler fails. Returns the exit status."""
     values = loaded.values
     groups = Groups(loaded.sources)
+    web = building.web(values, demo.rest(values.get("licorne.rest")))
+    folder = values.get("licorne.record")
+    following = follower(Path(folder) if folder else None, log) if values.get("licorne.follow") else None
     service = Service(
         values.get("licorne.grpc"),
         policy_groups=groups,
@@ -110,8 +114,9 @@ async def _serve(loaded: Loaded, demo: Demo, levels: Levels, recorder: Recorder 
         settings=building.service_settings(values),
         groups=building.group_settings(values),
         security=building.security(values),
-        web=building.web(values, demo.rest(values.get("licorne.rest"))),
+        web=web,
         recorder=recorder,
+        follower=following if web is not None else None,
         log=log,
     )
     changes = Changes(service, loaded, groups, levels, log)

@@ -94,6 +94,12 @@ SETTINGS: tuple[Setting, ...] = (
         "How long what was recorded before the last start is kept.",
         f"{Bounds().age_max_s / 3600:.0f}h",
     ),
+    _own(
+        "follow",
+        kinds.FLAG,
+        "Answer questions by REST in a process that follows the scheduler; it takes as much memory once more.",
+        "false",
+    ),
     _own("log-format", kinds.choice("text", "json"), "One line of text, or one JSON object, for each event.", "text"),
     *setting_table.SETTINGS,
 )

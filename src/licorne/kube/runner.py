@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from licorne import __version__
+from licorne.answers.follower import Follower
 from licorne.core.api import ConfigurationError as QueuesError
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.base.setting_table import SettingsError
@@ -39,6 +40,7 @@ from licorne.kube.reflector import Reflector, Source
 from licorne.kube.settings import set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
+from licorne.recording.noting import Both
 from licorne.si import v19
 from licorne.web.backend import Backend
 from licorne.web.monitor import Monitor
@@ -91,6 +93,7 @@ class Runner:
         web: addresses and access of REST; None: no REST.
         security: TLS of REST, and whether it may be open to others.
         recorder: records all inputs of the scheduler; whoever made it closes it. None: nothing is recorded.
+        follower: answers questions by REST while it runs; None: each is asked a state dump.
         log: the log.
         levels: the levels of its loggers, which the ConfigMaps set.
         clock: returns the time in nanoseconds since 1970, and never goes back; given, tests need no time.
@@ -106,6 +109,7 @@ class Runner:
         web: Web | None = None,
         security: Security | None = None,
         recorder: InputLog | None = None,
+        follower: Follower | None = None,
         log: Log,
         levels: Levels | None = None,
         clock: Callable[[], int] | None = None,
@@ -119,7 +123,8 @@ class Runner:
         self._wall = wall
         self._dice = dice
         self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
-        self.api.input_log = recorder
+        self.follower = follower
+        self.api.input_log = Both.of(recorder, follower)
         self._reading = clients.reading
         self.manager: Manager | None = None
         self.guard = PauseGuard(self._clock, wall)
@@ -213,6 +218,8 @@ class Runner:
             ConfigurationError: the ConfigMaps, or the queue configuration, cannot be used.
             SecurityError: REST cannot listen on one of its addresses.
         """
+        if self.follower is not None:
+            self.follower.start()
         try:
             async with asyncio.TaskGroup() as group:
                 for reflector in self.reflectors.values():
@@ -232,6 +239,8 @@ class Runner:
         finally:
             if self._server is not None:
                 await self._server.stop()
+            if self.follower is not None:
+                self.follower.close()
 
     async def _read_all(self) -> None:
         began = time.monotonic()
@@ -300,6 +309,7 @@ class Runner:
             build_info=lambda _: {"buildVersion": __version__},
             shadow=self._compared,
             changed=self.changed,
+            follower=self.follower,
         )
         self.monitor = Monitor(backend, self._configuration.settings.cluster_id, log=self.log)
         log = named(self.log, "core.rest")

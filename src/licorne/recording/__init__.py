@@ -6,7 +6,7 @@
     Replay, Outcome    a scheduler that is given the inputs of a run once more, and what that has given
     RecordingError     a folder is no recording that can be used; `DivergedError`: the decisions were others
 
-Modules: `recorder` takes the inputs from the scheduler and hands them to the thread of `writer`; `replay` repeats them.
+Modules: `noting` takes the inputs from the scheduler; `recorder` hands them to the thread of `writer`; `replay` repeats them.
 `entries` defines what an input looks like in a recording, `digest` the digest of decisions by which a repetition is
 checked, `folder` the folder with its manifest and its runs, `blocks` the files of compressed blocks with checksums,
 `bounds` how large all this may become. The format is described in docs/reference/recording.md.

@@ -198,7 +198,7 @@ class Replay:
                 if entry[0] == entries.TIME and until_ns is not None and entry[1] > until_ns:
                     self._waiting = self._waiting[position:]
                     return self.outcome
-                self._repeat(entry)
+                self.repeat(entry)
             self._waiting = []
             step()
         self.ended = True
@@ -231,7 +231,13 @@ class Replay:
                     raise RecordingError(f"{segment}: cannot be read: {error}") from None
             self.bytes_read = before + segment.stat().st_size
 
-    def _repeat(self, entry: Entry | list[Any]) -> None:
+    def repeat(self, entry: Entry | list[Any]) -> None:
+        """Repeat one entry, from wherever it comes.
+
+        Raises:
+            DivergedError: the decisions are others than those that the entry tells of.
+            RecordingError: the entry cannot be understood.
+        """
         kind, *values = entry
         try:
             if kind == entries.TIME:

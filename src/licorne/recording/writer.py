@@ -20,6 +20,7 @@ from .bounds import Bounds
 from .digest import Digest
 from .entries import CHECK, GAP, TIME, Entry
 from .folder import new_run, remove_old
+from .noting import DELIVERED, START
 
 POLL_S: Final = 0.1
 """How often the thread looks into the queue. The scheduler wakes nobody, which would cost more than to write an entry."""
@@ -27,8 +28,6 @@ FLUSH_S: Final = 1.0
 """After how many seconds a block is written even if it is not full; a crash of the process loses no more than that."""
 SEGMENT_BYTES: Final = 64 << 20
 """The size of a segment in bytes from which on the next segment is begun."""
-START: Final = "start"
-DELIVERED: Final = "delivered"
 
 
 class Counts(msgspec.Struct):

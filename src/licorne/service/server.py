@@ -16,6 +16,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from licorne.answers.follower import Follower
 from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
 from licorne.core.base.setting_table import TABLE
 from licorne.core.input_log import InputLog
@@ -25,6 +26,7 @@ from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
 from licorne.daemon.memory import Memory
 from licorne.daemon.secrets import SecurityError
 from licorne.daemon.security import Security, grpc_address
+from licorne.recording.noting import Both
 from licorne.service.checking.checks import Checks
 from licorne.service.checking.prepared import Prepared
 from licorne.service.groups.resolver import GroupSettings, Resolver
@@ -53,6 +55,7 @@ class Service:
         security: TLS and token.
         web: addresses and access of REST; None: no REST, and then no events, history or metrics are kept.
         recorder: records all inputs of the scheduler; whoever made it closes it. None: nothing is recorded.
+        follower: answers questions by REST, from `start` to `stop`; None: each is asked a state dump.
         log: the log; None: nothing is logged.
 
     `async with Service(...) as service` starts and stops it.
@@ -69,6 +72,7 @@ class Service:
         security: Security | None = None,
         web: Web | None = None,
         recorder: InputLog | None = None,
+        follower: Follower | None = None,
         log: Log | None = None,
     ) -> None:
         self.settings = settings or ServiceSettings()
@@ -91,7 +95,8 @@ class Service:
         )
         self.prepared = Prepared(lambda: self.settings.queues, self.checks)
         self.api.cluster.read = self.prepared.read
-        self.api.input_log = recorder
+        self.follower = follower
+        self.api.input_log = Both.of(recorder, follower)
         self.groups = Resolver(groups, log=named(self.log, "core.security"))
         self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"), self.groups)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, named(self.log, "core.scheduler"))
@@ -131,6 +136,7 @@ class Service:
             changed=sessions.wake.set,
             prepare=self.prepared.prepare,
             check=self.checks.report,
+            follower=self.follower,
         )
         settings = TABLE.fill(WebSettings(), texts)
         self.monitor = self.engine.monitor = Monitor(
@@ -179,6 +185,8 @@ class Service:
         assert V19.services_by_name["Scheduler"].full_name == SERVICE  # reflection finds it
         await server.start()
         self._server = server
+        if self.follower is not None:
+            self.follower.start()
         self._work = asyncio.create_task(self.engine.run())
         self._work.add_done_callback(self._engine_ended)
         for name in ("", SERVICE):
@@ -243,6 +251,8 @@ class Service:
             session.cancel_timer()
             for task in session.taking.values():
                 task.cancel()
+        if self.follower is not None:
+            self.follower.close()
         self.groups.close()
         self._server = None
         self.checks.close()

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from licorne.answers.follower import Follower
 from licorne.config import Report, check
 from licorne.core.api import SchedulerAPI
 from licorne.core.cluster import Cluster
@@ -70,6 +71,7 @@ class Backend:
         check: finds all faults of a configuration and everything that is surely not meant; its second argument says
             whether the configuration is to be applied.
         changed: called after a configuration was changed through this object, so that the engine looks for work.
+        follower: a process that follows the scheduler and answers questions; None: they are asked a state dump.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Backend:
         changed: Callable[[], None] = lambda: None,
         prepare: Callable[[str], Awaitable[None]] = no_preparation,
         check: Callable[[str, bool], Awaitable[Report]] = check_in_thread,
+        follower: Follower | None = None,
     ) -> None:
         self.api = api
         self.clock = clock
@@ -91,6 +94,7 @@ class Backend:
         self.shadow = shadow
         self.prepare = prepare
         self.check = check
+        self.follower = follower
         self.started_ns = clock()
         self._changed = changed
 

@@ -1,7 +1,8 @@
 """Endpoints that answer "why does it wait" and "who has what", as JSON and as a page that needs no script.
 
-The answers are computed in a process of its own, from the state at the moment of the question, which that process is sent
-as a state dump. One question is answered at a time.
+The answers are computed in another process, from the state at the moment of the question. Where a process follows the
+scheduler (`licorne.answers.follower`) it has that state; otherwise, or if it is behind, one is started and sent a state dump.
+One question is answered at a time.
 """
 
 from __future__ import annotations
@@ -81,8 +82,10 @@ async def _answered(handlers: Handlers, question: Question) -> bytes:
     async with lock:
         if not handlers.backend.managers():
             refuse(404, "No resource manager is registered yet")
+        follower, clock = handlers.backend.follower, handlers.backend.clock
         try:
-            return await ask(await handlers.dump(), question)
+            found = None if follower is None else await follower.ask(question, clock())
+            return found if found is not None else await ask(await handlers.dump(), question)
         except UnansweredError as error:
             return refuse(404, str(error))
         except TimeoutError:
@@ -111,6 +114,8 @@ def _shown(answer: Answer) -> Iterable[str]:
                 yield from _ask(answer.first)
         case AskAnswer():
             yield from _ask(answer)
+    if answer.age_s is not None:
+        yield f"<p>The state that this is about was {answer.age_s:.1f} s old when it was looked at."
     if answer.notes:
         yield "<h2>What the answer rests on</h2><ul>"
         yield "".join(f"<li>{escape(str(note))}" for note in answer.notes) + "</ul>"

@@ -1,0 +1,192 @@
+"""The process that follows a scheduler: it repeats its inputs, and answers questions on copies of itself.
+
+A service starts it (`licorne.answers.follower`), as `python -m licorne.answers.following`, and writes blocks of entries to
+its standard input: those of a recording (`licorne.recording.entries`), with questions between them. So a question is about
+the state that it was asked in, and is answered when all that came before it has been repeated. The answers go to standard
+output; meanwhile the process goes on following. Where it could not follow from the beginning, it first repeats as many
+entries of a recording as it has missed: `python -m licorne.answers.following RUN NUMBER`.
+
+It ends with its standard input, and with the process that started it. Exit status: 0; 1 if it cannot follow, which standard
+error says.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from licorne.answers import UnknownNameError
+from licorne.answers.copies import CopyError, end_with_parent
+from licorne.answers.process import Question, answer_to
+from licorne.answers.recorded import NothingRecordedError, as_restored
+from licorne.answers.restore import Outputs
+from licorne.recording import RecordingError, Replay, Run
+from licorne.recording.blocks import read_blocks
+from licorne.recording.entries import CHECK, GAP
+from licorne.recording.folder import segments_in
+from licorne.sim.collector import quiet_collector
+
+BLOCK: Final = struct.Struct("<I")
+"""The head of a block on standard input: its length in bytes."""
+FRAME: Final = struct.Struct("<IBI")
+"""The head of a frame on standard output: the number of the question, what follows, and its length in bytes."""
+QUESTION: Final = "question"
+"""An entry that is a question: its number, the question as JSON, the time of the scheduler, and the monotonic time (ns)."""
+BEGUN, ANSWER, UNANSWERED = range(3)
+"""What a frame has: nothing yet, as the question is being answered; the answer as JSON; or why there is none."""
+LOOK_S: Final = 0.2
+"""How often the process looks whether an answer that it waits for has failed."""
+MISSING_S: Final = 60.0
+"""After so many seconds without a further entry, those that are missing are given up."""
+
+
+class _Following:
+    def __init__(self, replay: Replay, outputs: Outputs) -> None:
+        self._replay = replay
+        self._outputs = outputs
+        self._answering = 0
+        self._number = 0
+
+    def run(self) -> None:
+        """Follow until standard input ends."""
+        try:
+            for block in _blocks(self._look):
+                for entry in block:
+                    if entry[0] == QUESTION:
+                        self._ask(*entry[1:])
+                    else:
+                        self._replay.repeat(entry)
+        finally:
+            self._end_answer()
+
+    def _ask(self, number: int, question: bytes, now_ns: int, asked_ns: int) -> None:
+        """Answer a question on a copy; one that is still being answered has been given up by who asked it."""
+        self._end_answer()
+        _send(number, BEGUN)
+        found = msgspec.json.decode(question, type=Question)
+        self._number, self._answering = number, os.fork()
+        if not self._answering:
+            _answer(self._replay, self._outputs, number, found, now_ns, asked_ns)
+
+    def _look(self) -> bool:
+        """Return whether a question is being answered; where that has failed, say so."""
+        if not self._answering:
+            return False
+        ended, status = os.waitpid(self._answering, os.WNOHANG)
+        if ended:
+            self._answering = 0
+            if status:
+                _send(self._number, UNANSWERED, f"the process that answers ended with {status}".encode())
+        return not ended
+
+    def _end_answer(self) -> None:
+        if self._look():
+            os.kill(self._answering, signal.SIGKILL)
+            os.waitpid(self._answering, 0)
+            self._answering = 0
+
+
+def _answer(replay: Replay, outputs: Outputs, number: int, question: Question, now_ns: int, asked_ns: int) -> None:
+    """Answer a question in this copy, and end it without any exit handler."""
+    status = 1
+    try:
+        end_with_parent()
+        os.close(sys.stdin.fileno())
+        age_s = (time.monotonic_ns() - asked_ns) / 1e9
+        kind, said = _said(replay, outputs, question, now_ns, age_s)
+        _send(number, kind, said)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _said(replay: Replay, outputs: Outputs, question: Question, now_ns: int, age_s: float) -> tuple[int, bytes]:
+    try:
+        restored = as_restored(replay, outputs, max(now_ns, replay.now_ns))
+        until = time.monotonic() + question.limit_s
+        answer = answer_to(question, restored, lambda: time.monotonic() < until)
+    except (UnknownNameError, NothingRecordedError, CopyError) as error:
+        return UNANSWERED, str(error).encode()
+    return ANSWER, msgspec.json.encode(msgspec.structs.replace(answer, age_s=age_s))
+
+
+def _send(number: int, kind: int, payload: bytes = b"") -> None:
+    rest = memoryview(FRAME.pack(number, kind, len(payload)) + payload)
+    while rest:
+        rest = rest[os.write(sys.stdout.fileno(), rest) :]
+
+
+def _blocks(look: Callable[[], bool]) -> Iterator[list[Any]]:
+    """Yield the blocks of standard input. `look` is called now and then, and says whether it wants to be called again."""
+    read = sys.stdin.fileno()
+    decode = msgspec.msgpack.Decoder(list[Any]).decode
+    held = bytearray()
+    while True:
+        while len(held) >= BLOCK.size and len(held) >= (end := BLOCK.size + BLOCK.unpack_from(held)[0]):
+            block = bytes(memoryview(held)[BLOCK.size : end])
+            del held[:end]
+            yield decode(block)
+        while look() and not select.select([read], [], [], LOOK_S)[0]:
+            pass
+        data = os.read(read, 1 << 20)
+        if not data:
+            return
+        held += data
+
+
+def catch_up(replay: Replay, run: Path, count: int) -> None:
+    """Repeat the first `count` entries of a recorded run, which is still being written.
+
+    Raises:
+        RecordingError: the recording does not have them, or they cannot be repeated.
+    """
+    done, since = 0, time.monotonic()
+    while done < count:
+        for entry in islice(_entries(run), done, count):
+            replay.repeat(entry)
+            done, since = done + 1, time.monotonic()
+        if done < count:
+            if time.monotonic() - since > MISSING_S:
+                raise RecordingError(f"{run}: {count - done} entries are missing")
+            time.sleep(LOOK_S)
+
+
+def _entries(run: Path) -> Iterator[list[Any]]:
+    for segment in segments_in(run):
+        for block in read_blocks(segment):
+            for entry in block:
+                if entry[0] == GAP:
+                    raise RecordingError(f"{run}: ends early: {entry[1]}")
+                if entry[0] != CHECK:
+                    yield entry
+
+
+def main(run: Path = Path(), count: int = 0) -> None:
+    """Follow until standard input ends."""
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent to all processes of a terminal; the service ends this one
+    outputs = Outputs()
+    replay = Replay(Run(0, run, None), outputs)
+    with quiet_collector():
+        catch_up(replay, run, count)
+        _Following(replay, outputs).run()
+
+
+if __name__ == "__main__":
+    try:
+        if sys.argv[1:]:
+            main(Path(sys.argv[1]), int(sys.argv[2]))
+        else:
+            main()
+    except RecordingError as error:
+        sys.exit(str(error))

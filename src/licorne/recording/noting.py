@@ -1,0 +1,235 @@
+"""What notes the inputs of a scheduler: `SchedulerAPI.input_log` of a host that records, or that another process follows.
+
+The calls come from the thread of the scheduler, whose time they must not take: bytes and outputs are queued as they are,
+and only messages that the caller may still change are encoded at once. Where the queue is full or an input cannot be
+encoded, the run ends with a gap, since nothing after a lost input could be repeated. The next run begins when a resource
+manager registers and no other one is registered, for then the scheduler begins anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from licorne.core.input_log import InputLog
+from licorne.si.adapt import Part
+from licorne.si.messages import Input, Output
+
+from . import entries
+
+ENTRY_BYTES: Final = 100
+"""What an entry or an output counts in the queue, besides texts and bytes in it."""
+START: Final = "start"
+DELIVERED: Final = "delivered"
+
+
+class Sink(Protocol):
+    """Takes the entries from `queue`, which holds pairs of a size in bytes and an entry, in a thread of its own.
+
+    `taken_bytes`: the sizes of all entries that have left the queue. `failed`: no entry is taken before the next run.
+    """
+
+    queue: deque[tuple[int, entries.Entry]]
+    taken_bytes: int
+    failed: bool
+
+
+class Noting:
+    """Notes the inputs of a scheduler as entries; see `licorne.core.input_log.InputLog` for the calls.
+
+    Parameters:
+        sink: what takes the entries; `START` begins a run there, and `DELIVERED` has messages of the scheduler.
+        queue_bytes: what may wait there; more ends the run.
+        too_slow: why the run then ends.
+    """
+
+    def __init__(self, sink: Sink, queue_bytes: int, too_slow: str) -> None:
+        self._sink = sink
+        self._queue_bytes = queue_bytes
+        self.too_slow = too_slow
+        self._put_bytes = 0
+        self._running = False
+        self._now_ns = 0
+        self._answers: list[str] = []
+        self._requests: dict[str, bytes] = {}
+        self.lost = 0
+        """Entries that were not noted, since no run was under way."""
+        self.noted = 0
+        """Entries that were noted."""
+        self._before = 0
+
+    @property
+    def position(self) -> int:
+        """How many entries the scheduler has given since the last run began, noted or not."""
+        return self.noted + self.lost - self._before
+
+    def _put(self, *entry: object, size: int = ENTRY_BYTES) -> None:
+        sink = self._sink
+        if not self._running or sink.failed:
+            self.lost += 1
+            return
+        if self._put_bytes - sink.taken_bytes > self._queue_bytes:
+            self._end(self.too_slow)
+            return
+        self._put_bytes += size
+        self.noted += 1
+        sink.queue.append((size, entry))
+
+    def _begin(self, *entry: object) -> None:
+        """Begin, or go on, with this entry."""
+        self._running = True
+        self._put_bytes = self._sink.taken_bytes + sum(size for size, _ in list(self._sink.queue))
+        self._sink.queue.append((0, entry))
+        self._sink.failed = False
+
+    def _end(self, reason: str) -> None:
+        self._sink.queue.append((0, (entries.GAP, reason)))
+        self._running = False
+        self.lost += 1
+
+    def _put_messages(self, rm_id: str, inputs: Sequence[Input], refusals: Sequence[Output]) -> None:
+        if not self._running:
+            self.lost += 1
+            return
+        try:
+            said, refused = entries.encode_messages(inputs), entries.encode_messages(refusals)
+        except Exception as error:  # noqa: BLE001  whatever a program may put into a message
+            self._end(f"a message could not be recorded: {error!r}")
+            return
+        self._put(entries.INPUTS, rm_id, said, refused, size=ENTRY_BYTES + len(said) + len(refused))
+
+    # -- the calls of the scheduler ----------------------------------------------------------------------
+
+    def advanced(self, now_ns: int) -> None:
+        """Note the time of a call."""
+        self._now_ns = now_ns
+        self._put(entries.TIME, now_ns)
+
+    def registered(
+        self,
+        rm_id: str,
+        text: str,
+        settings: Mapping[str, str],
+        *,
+        first_interface: bool,
+        predicates: bool,
+        preemption_predicates: bool,
+        alone: bool,
+    ) -> None:
+        """Note a registration; one of the only resource manager begins a new run."""
+        if alone:
+            self._requests.clear()
+            self._answers.clear()
+            self._before = self.noted + self.lost
+            self._begin(START)
+            self._put(entries.TIME, self._now_ns)
+        flags = (first_interface, predicates, preemption_predicates)
+        self._put(entries.REGISTER, rm_id, text, dict(settings), *flags, size=ENTRY_BYTES + len(text))
+
+    def reloaded(self, rm_id: str, text: str, settings: Mapping[str, str]) -> None:
+        """Note a new configuration."""
+        self._put(entries.RELOAD, rm_id, text, dict(settings), size=ENTRY_BYTES + len(text))
+
+    def removed(self, rm_id: str) -> None:
+        """Note the end of a resource manager."""
+        self._requests.pop(rm_id, None)
+        self._put(entries.REMOVE, rm_id)
+
+    def paused(self, rm_id: str, *, paused: bool) -> None:
+        """Note that nothing is decided for a resource manager any more, or that it is again."""
+        self._put(entries.PAUSE, rm_id, paused)
+
+    def ages_restored(self, rm_id: str, ages: object) -> None:
+        """Note the ages of applications and asks."""
+        self._put(entries.AGES, rm_id, ages)
+
+    def submitted(self, rm_id: str, inputs: Sequence[Input], refusals: Sequence[Output], part: Part | None) -> None:
+        """Note messages: by the bytes in which they came, or else one by one."""
+        if part is None:
+            self._put_messages(rm_id, inputs, refusals)
+            return
+        if self._requests.get(rm_id) is not part.data:
+            self._requests[rm_id] = part.data
+            self._put(entries.REQUEST, rm_id, part.data, size=ENTRY_BYTES + len(part.data))
+        self._put(entries.PART, rm_id, part.at, len(inputs))
+
+    def answered(self, *, allowed: bool) -> None:
+        """Note the answer of a predicate."""
+        self._answers.append("+" if allowed else "-")
+
+    def decided(self, limit: int, made: int) -> None:
+        """Note a call that decided, behind the answers that it has asked for."""
+        if self._answers:
+            self._put(entries.ANSWERS, "".join(self._answers))
+            self._answers.clear()
+        self._put(entries.DECIDE, limit, made)
+
+    def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        """Note messages of the scheduler, for the digest."""
+        self._put(DELIVERED, rm_id, outputs, size=ENTRY_BYTES * len(outputs))
+
+
+class Both:
+    """Two listeners to the inputs of one scheduler, as one: a recording, and a process that follows."""
+
+    def __init__(self, first: InputLog, second: InputLog) -> None:
+        self._logs = (first, second)
+
+    @staticmethod
+    def of(first: InputLog | None, second: InputLog | None) -> InputLog | None:
+        """Return what tells both, where both are there; else the one that is there, if any."""
+        return first or second if first is None or second is None else Both(first, second)
+
+    def advanced(self, now_ns: int) -> None:
+        """Tell both the time of a call."""
+        for log in self._logs:
+            log.advanced(now_ns)
+
+    def registered(self, rm_id: str, text: str, settings: Mapping[str, str], **flags: bool) -> None:
+        """Tell both of a registration."""
+        for log in self._logs:
+            log.registered(rm_id, text, settings, **flags)
+
+    def reloaded(self, rm_id: str, text: str, settings: Mapping[str, str]) -> None:
+        """Tell both of a new configuration."""
+        for log in self._logs:
+            log.reloaded(rm_id, text, settings)
+
+    def removed(self, rm_id: str) -> None:
+        """Tell both of the end of a resource manager."""
+        for log in self._logs:
+            log.removed(rm_id)
+
+    def paused(self, rm_id: str, *, paused: bool) -> None:
+        """Tell both that nothing is decided for a resource manager any more, or that it is again."""
+        for log in self._logs:
+            log.paused(rm_id, paused=paused)
+
+    def ages_restored(self, rm_id: str, ages: object) -> None:
+        """Tell both of the ages of applications and asks."""
+        for log in self._logs:
+            log.ages_restored(rm_id, ages)
+
+    def submitted(self, rm_id: str, inputs: Sequence[Input], refusals: Sequence[Output], part: Part | None) -> None:
+        """Tell both of messages."""
+        for log in self._logs:
+            log.submitted(rm_id, inputs, refusals, part)
+
+    def answered(self, *, allowed: bool) -> None:
+        """Tell both the answer of a predicate."""
+        for log in self._logs:
+            log.answered(allowed=allowed)
+
+    def decided(self, limit: int, made: int) -> None:
+        """Tell both of a call that decided."""
+        for log in self._logs:
+            log.decided(limit, made)
+
+    def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        """Tell both of messages of the scheduler."""
+        for log in self._logs:
+            log.delivered(rm_id, outputs)
+
+
+__all__ = ["DELIVERED", "ENTRY_BYTES", "START", "Both", "Noting", "Sink"]

@@ -1,0 +1,297 @@
+"""A process that follows a scheduler answers as the recording of the same moment does, and never holds the scheduler up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from answers.dumps import full_state
+from licorne.answers import Home, read_dump, restore, why
+from licorne.answers import follower as following
+from licorne.answers.follower import Follower
+from licorne.answers.process import Question, UnansweredError, answer_to
+from licorne.answers.recorded import restore_moment
+from licorne.answers.shares import Shares
+from licorne.answers.why import Answer, AskAnswer
+from licorne.recording import Recorder, choose_run
+from licorne.recording.noting import Both
+from licorne.si.messages import Allocation
+from recording.recorded import record_history
+from rest.world import World
+
+WAIT_S = 60.0
+"""How long something may take that a process of its own does, on a machine that is busy."""
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "BEHIND_S", WAIT_S)
+    monkeypatch.setattr(following, "AGAIN_S", 0.1)
+
+
+@asynccontextmanager
+async def followed(recording: Path | None = None, **bounds: int) -> AsyncIterator[tuple[World, Follower]]:
+    """Yield a scheduler, and what follows it."""
+    follower = Follower(recording, **bounds)
+    world = World()
+    follower.start()
+    try:
+        if recording is None:
+            world.api.input_log = follower
+            yield world, follower
+        else:
+            with Recorder(recording) as recorder:
+                world.api.input_log = Both(recorder, follower)
+                yield world, follower
+    finally:
+        follower.close()
+        assert follower.pid is None
+
+
+def waiting(world: World) -> World:
+    world.register(**{"reservation.enabled": "false"}).node("n1", vcore=4_000)
+    world.application("app-1")
+    for number in range(6):
+        ask(world, f"k{number}", 1_000)
+    world.schedule()
+    return world
+
+
+def ask(world: World, key: str, vcore: int) -> None:
+    """Submit an ask that may preempt and be evicted, as restored dumps assume of all."""
+    world.submit(
+        Allocation(
+            key=key,
+            application_id="app-1",
+            resource={"vcore": vcore},
+            allow_preempt_self=True,
+            allow_preempt_other=True,
+        )
+    )
+
+
+async def answered(follower: Follower, name: str, world: World, *, prove: bool = True) -> AskAnswer:
+    found = await follower.ask(Question("why", name, prove=prove, limit_s=WAIT_S), world.now)
+    assert found is not None
+    return msgspec.json.decode(found, type=AskAnswer)
+
+
+async def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
+def test_what_it_answers_is_what_a_dump_of_the_same_moment_answers() -> None:
+    async def check() -> None:
+        async with followed() as (world, follower):
+            waiting(world)
+            for _ in range(2):
+                home = Home(restore(read_dump(full_state(world.api, world.now))))
+                for key in ("k4", "k5"):
+                    expected = why(home, key)
+                    found = await answered(follower, key, world)
+                    assert isinstance(expected, AskAnswer)
+                    assert found.proposals is not None and found.proposals.found
+                    assert found.age_s is not None and 0 <= found.age_s < WAIT_S
+                    assert replace(found, age_s=None, notes=()) == replace(expected, notes=())
+                ask(world, "k9", 500)
+                world.schedule(1.0)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("first_interface", [False, True])
+def test_after_a_random_history_it_answers_as_the_recording_does(tmp_path: Path, first_interface: bool) -> None:
+    async def check() -> None:
+        follower = Follower()
+        follower.start()
+        try:
+            life = record_history(tmp_path, 120, first_interface=first_interface, beside=follower)
+            restored = restore_moment(choose_run(tmp_path))
+            questions = [Question("why", limit_s=WAIT_S), Question("shares", limit_s=WAIT_S)]
+            asks = [key for part in restored.partitions for app in part.applications.values() for key in app.asks]
+            questions += [Question("why", key, prove=False, limit_s=WAIT_S) for key in asks[:5]]
+            for question in questions:
+                found = await follower.ask(question, restored.now_ns)
+                assert found is not None
+                given = msgspec.json.decode(found, type=Shares if question.what == "shares" else Answer)
+                restored = restore_moment(choose_run(tmp_path))
+                assert replace(given, age_s=None) == answer_to(question, restored, lambda: True)
+            assert life.allocations
+        finally:
+            follower.close()
+
+    asyncio.run(check())
+
+
+def test_what_is_not_there_has_no_answer() -> None:
+    async def check() -> None:
+        async with followed() as (world, follower):
+            waiting(world)
+            with pytest.raises(UnansweredError, match="no application, ask, allocation or pod is named 'k77'"):
+                await answered(follower, "k77", world)
+
+    asyncio.run(check())
+
+
+def test_it_follows_while_a_question_is_answered_and_a_question_that_was_given_up_is_ended() -> None:
+    async def check() -> None:
+        async with followed() as (world, follower):
+            waiting(world)
+            first = asyncio.create_task(answered(follower, "k4", world))
+            await asyncio.sleep(0)
+            first.cancel()
+            ask(world, "k9", 500)
+            world.schedule(1.0)
+            assert (await answered(follower, "k9", world)).state == "waits"
+
+    asyncio.run(check())
+
+
+def test_a_process_that_is_killed_is_replaced_at_the_next_run() -> None:
+    async def check() -> None:
+        async with followed() as (world, follower):
+            waiting(world)
+            assert (await answered(follower, "k4", world, prove=False)).state == "waits"
+            assert follower.pid is not None
+            os.kill(follower.pid, signal.SIGKILL)
+            await until(lambda: follower.pid is None)
+            assert await follower.ask(Question("why", "k4"), world.now) is None
+            world.api.stop("mycluster")
+            waiting(world)
+            assert (await answered(follower, "k5", world, prove=False)).state == "waits"
+
+    asyncio.run(check())
+
+
+def test_with_a_recording_another_process_catches_up(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with followed(tmp_path) as (world, follower):
+            waiting(world)
+            await answered(follower, "k4", world, prove=False)
+            assert follower.pid is not None
+            killed = follower.pid
+            os.kill(killed, signal.SIGKILL)
+            ask(world, "k6", 700)
+            world.schedule(1.0)
+            await until(lambda: follower.pid not in (None, killed))
+            ask(world, "k7", 800)
+            world.schedule(1.0)
+            expected = why(Home(restore(read_dump(full_state(world.api, world.now)))), "k7")
+            found = await answered(follower, "k7", world)
+            assert isinstance(expected, AskAnswer)
+            assert replace(found, age_s=None, notes=()) == replace(expected, notes=())
+
+    asyncio.run(check())
+
+
+def test_a_process_that_is_stopped_is_cut_off_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "BEHIND_S", 0.2)
+
+    async def check() -> None:
+        async with followed(queue_bytes=300_000) as (world, follower):
+            waiting(world)
+            await until(lambda: follower.pid)
+            assert follower.pid is not None
+            os.kill(follower.pid, signal.SIGSTOP)
+            began = time.monotonic()
+            assert await follower.ask(Question("why", "k4"), world.now) is None
+            assert time.monotonic() - began < 0.2 + WAIT_S / 2
+            for number in range(5_000):
+                world.ask(f"many-{number}", "app-1", vcore=100, memory=number)
+            await until(lambda: follower.pid is None)
+            assert await follower.ask(Question("why", "k4"), world.now) is None
+
+    asyncio.run(check())
+
+
+def test_a_process_that_does_not_begin_a_question_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "BEHIND_S", 0.05)
+    monkeypatch.setattr(following, "STUCK_S", 0.1)
+
+    async def check() -> None:
+        async with followed() as (world, follower):
+            waiting(world)
+            await until(lambda: follower.pid)
+            assert follower.pid is not None
+            os.kill(follower.pid, signal.SIGSTOP)
+            assert await follower.ask(Question("why", "k4"), world.now) is None
+            await asyncio.sleep(0.1)
+            assert await follower.ask(Question("why", "k4"), world.now) is None
+            await until(lambda: follower.pid is None)
+
+    asyncio.run(check())
+
+
+def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
+    async def check() -> None:
+        async with followed() as (world, follower), world.client() as client:
+            waiting(world)
+            world.backend.follower = follower
+            found = (await client.get("/api/v1/why/k4")).json()
+            assert found["state"] == "waits" and found["age_s"] < WAIT_S
+            assert "s old" in (await client.get("/why?name=k4")).text
+            assert (await client.get("/api/v1/why/k77")).status_code == 404
+            assert follower.pid is not None
+            os.kill(follower.pid, signal.SIGKILL)
+            await until(lambda: follower.pid is None)
+            found = (await client.get("/api/v1/why/k4")).json()
+            assert (found["state"], found["age_s"]) == ("waits", None)
+
+    asyncio.run(check())
+
+
+STOPPED = """
+import asyncio
+from licorne.answers import follower as following
+from answers.test_follower import answered, followed, waiting
+
+async def main():
+    following.BEHIND_S = 60
+    async with followed() as (world, follower):
+        waiting(world)
+        await answered(follower, "k4", world, prove=False)
+        print(follower.pid, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a stopped process does not notice the end of its parent")
+@pytest.mark.parametrize("stopped", [False, True])
+def test_no_process_is_left_over_when_the_service_is_killed(stopped: bool) -> None:
+    tests = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])}
+    with subprocess.Popen([sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, env=environment) as service:
+        assert service.stdout is not None
+        pid = int(service.stdout.readline())
+        if stopped:
+            os.kill(pid, signal.SIGSTOP)
+        service.kill()
+        service.wait()
+    end = time.monotonic() + WAIT_S
+    while _runs(pid):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
