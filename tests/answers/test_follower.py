@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from answers.dumps import full_state
 from licorne.answers import Home, read_dump, restore, why
 from licorne.answers import follower as following
-from licorne.answers.follower import Follower
+from licorne.answers.follower import QUEUE_BYTES, Follower
 from licorne.answers.process import Question, UnansweredError, answer_to
 from licorne.answers.recorded import restore_moment
 from licorne.answers.shares import Shares
@@ -41,9 +41,11 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def followed(recording: Path | None = None, **bounds: int) -> AsyncIterator[tuple[World, Follower]]:
+async def followed(
+    recording: Path | None = None, queue_bytes: int = QUEUE_BYTES
+) -> AsyncIterator[tuple[World, Follower]]:
     """Yield a scheduler, and what follows it."""
-    follower = Follower(recording, **bounds)
+    follower = Follower(recording, queue_bytes=queue_bytes)
     world = World()
     follower.start()
     try:
