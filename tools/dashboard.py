@@ -147,6 +147,16 @@ ROWS: list[tuple[str, list[Panel]]] = [
                     ("licorne_clock_offset_seconds", "offset, s"),
                 ],
             ),
+            (
+                "Recording",
+                "With --record: bytes written per second; what waits to be written; 1 while inputs are recorded.",
+                "short",
+                [
+                    ("rate(licorne_recording_bytes_total[5m])", "bytes/s"),
+                    ("licorne_recording_queue_bytes", "waiting, bytes"),
+                    ('licorne_recording_state{state="on"}', "on"),
+                ],
+            ),
         ],
     ),
 ]

@@ -135,3 +135,16 @@ def test_a_recorded_moment_is_asked_with_another_configuration(
 )
 def test_times_are_utc_unless_they_say_otherwise(text: str, expected_ns: int) -> None:
     assert moment_ns(text) == expected_ns
+
+
+def test_an_anonymous_recording_replays_and_names_nobody(licorne: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "recording"
+    told = licorne("simulate", HOLIDAY, "--record", folder, "--anonymous")
+    assert told.status == Status.DONE
+    assert "the decisions are those of the recording" in licorne("replay", folder).out
+    state = tmp_path / "state.json"
+    assert licorne("replay", folder, "--at", BACK_S, "--dump", state).status == Status.DONE
+    users = {app["user"] for app in json.loads(state.read_bytes())["applications"]}
+    assert len(users) == 3
+    assert users.isdisjoint({"vera", "lena", "victor"})
+    assert licorne("simulate", HOLIDAY, "--anonymous").status == Status.NO

@@ -11,7 +11,7 @@ from typing import Any
 from determinism.history import History
 from licorne import SchedulerAPI
 from licorne.core.input_log import InputLog
-from licorne.recording import Bounds, Recorder, Replay, list_runs
+from licorne.recording import Bounds, Names, Recorder, Replay, list_runs
 from licorne.recording.noting import Both
 
 
@@ -57,9 +57,10 @@ def record_history(
     first_interface: bool = False,
     bounds: Bounds | None = None,
     beside: InputLog | None = None,
+    names: Names | None = None,
 ) -> History:
     """Record a made-up history into a folder, and return it. `beside` is told the same inputs."""
-    with Recorder(folder, bounds) as recorder:
+    with Recorder(folder, bounds, names=names) as recorder:
         history = History(first_interface, Both.of(recorder, beside))
         for _ in range(steps):
             history.step()

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from licorne.core.base.states import ApplicationEvent
+from licorne.recording import Counts
+from licorne.recording.recorder import Figures
 from licorne.web.figures import metrics
 from rest.world import World, busy, run
 
@@ -83,6 +85,13 @@ TABLE: dict[str, Row] = {
     "licorne_log_lines_dropped_total": ("counter", {}, ""),
     "licorne_messages_total": ("counter", {"rm": {"mycluster"}, "way": {"in", "out"}}, ""),
     "licorne_shadow_pods_total": ("counter", {"outcome": {"same", "elsewhere", "first", "gone"}}, ""),
+    "licorne_recording_state": ("gauge", {"state": {"waiting", "on", "ended"}}, ""),
+    "licorne_recording_bytes_total": ("counter", {}, ""),
+    "licorne_recording_entries_total": ("counter", {}, ""),
+    "licorne_recording_runs_total": ("counter", {}, ""),
+    "licorne_recording_gaps_total": ("counter", {}, ""),
+    "licorne_recording_queue_bytes": ("gauge", {}, ""),
+    "licorne_recording_lag_seconds": ("gauge", {}, ""),
     "licorne_loop_lag_seconds": ("histogram", {}, LAGS),
     "licorne_loop_lag_seconds_max": ("gauge", {}, ""),
     "licorne_decision_gap_seconds": ("histogram", {}, LAGS),
@@ -101,6 +110,8 @@ def everything() -> World:
     world = busy().node("gpu", {}, **{"nvidia.com/gpu": 4, "ephemeral-storage": 1000})
     world.backend.messages = lambda: {"mycluster": (3, 2)}
     world.backend.shadow = lambda: {"same": 3, "elsewhere": 1, "first": 0, "gone": 0}
+    recording = Figures(state="on", counts=Counts(bytes=9, entries=3, runs=1), queue_bytes=0, lag_s=0.0)
+    world.backend.recording = lambda: recording  # type: ignore[method-assign]
     world.application("refused", "root.a", user="")
     for app in ("ends", "fails"):
         world.application(app, "root.other").ask(app, app, vcore=1)

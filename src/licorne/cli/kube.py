@@ -116,6 +116,9 @@ class RecordOptions:
         Seconds | None,
         Parameter(help=f"How long what was recorded before the last start is kept. [default: {RECORD_AGE}]"),
     ] = None
+    anonymous: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Record digests in place of names of users and groups.")
+    ] = False
 
     def bounds(self) -> tuple[int, float]:
         """Return the size in MiB and the age in seconds. Raises CommandError."""
@@ -193,7 +196,7 @@ def kube(
         levels = Levels()
         with (
             process_log(sys.stderr, form=log_format or "text", levels=levels) as log,
-            recording(record_options.record, *bounds, log) as recorder,
+            recording(record_options.record, *bounds, log, anonymous=record_options.anonymous) as recorder,
         ):
             following = None
             if rest_options.follow and rest_options.rest != ():

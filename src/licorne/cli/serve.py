@@ -64,7 +64,8 @@ def serve(**options: Any) -> int:
         with process_log(sys.stderr, form=values.get("licorne.log-format"), levels=levels) as log:
             folder = values.get("licorne.record")
             bounds = values.get("licorne.record-mib"), values.get("licorne.record-age")
-            with recording(Path(folder) if folder else None, *bounds, log) as recorder:
+            anonymous = values.get("licorne.anonymous")
+            with recording(Path(folder) if folder else None, *bounds, log, anonymous=anonymous) as recorder:
                 return asyncio.run(_serve(loaded, _demo(**options), levels, recorder, log))
     except (SecurityError, SettingError, RecordingError) as error:
         raise CommandError(str(error)) from None

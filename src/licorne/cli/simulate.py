@@ -15,7 +15,7 @@ from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.config.simulation import JobOrder
-from licorne.recording import Bounds, Recorder, RecordingError
+from licorne.recording import Bounds, Names, Recorder, RecordingError
 from licorne.recording.folder import is_recording
 from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
@@ -52,6 +52,7 @@ def simulate(
     series: Path | None = None,
     swf: Path | None = None,
     record: Path | None = None,
+    anonymous: Flag = False,
     every: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     from_: Annotated[float, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))] = 0,
     to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
@@ -91,6 +92,8 @@ def simulate(
     record
         Record all inputs of the scheduler in this folder, for `licorne replay` and for `licorne why` at any moment (--at, in
         seconds of virtual time).
+    anonymous
+        With --record: digests in place of names of users and groups.
     every
         Seconds of virtual time between two points of --series; without it, 60.
     from_
@@ -152,7 +155,12 @@ def simulate(
             raise CommandError(f"{input}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
-    with refusals(), progress_bar("simulating") as progress, writing as observers, _recorder(record) as recorder:
+    with (
+        refusals(),
+        progress_bar("simulating") as progress,
+        writing as observers,
+        _recorder(record, anonymous=anonymous) as recorder,
+    ):
         result = run(
             workload,
             config=text,
@@ -170,14 +178,16 @@ def simulate(
 
 
 @contextmanager
-def _recorder(folder: Path | None) -> Iterator[Recorder | None]:
+def _recorder(folder: Path | None, *, anonymous: bool) -> Iterator[Recorder | None]:
     """Record into a folder; whatever was lost makes the command fail at the end of the `with` block."""
     if folder is None:
+        if anonymous:
+            raise CommandError("--anonymous is for a recording: give --record too")
         yield None
         return
     lost: list[str] = []
     try:
-        recorder = Recorder(folder, Bounds(queue_bytes=QUEUE_BYTES), lost.append)
+        recorder = Recorder(folder, Bounds(queue_bytes=QUEUE_BYTES), lost.append, Names() if anonymous else None)
     except RecordingError as error:
         raise CommandError(str(error), Status.FILE) from None
     try:

@@ -8,12 +8,16 @@ from pathlib import Path
 
 from licorne.daemon.log import Log
 from licorne.daemon.setting_table import MIB
-from licorne.recording import Bounds, Recorder
+from licorne.recording import Bounds, Names, Recorder
 
 
 @contextmanager
-def recording(folder: Path | None, mib: int, age_s: float, log: Log) -> Iterator[Recorder | None]:
+def recording(
+    folder: Path | None, mib: int, age_s: float, log: Log, *, anonymous: bool = False
+) -> Iterator[Recorder | None]:
     """Record into a folder within the `with` block, and log what becomes of it. None: nothing is recorded.
+
+    `anonymous`: digests are written in place of names of users and groups.
 
     Raises:
         RecordingError: the folder cannot be used.
@@ -27,8 +31,9 @@ def recording(folder: Path | None, mib: int, age_s: float, log: Log) -> Iterator
             "nothing is recorded any more, until a resource manager registers anew", folder=str(folder), reason=reason
         )
 
-    recorder = Recorder(folder, Bounds(bytes_max=mib * MIB, age_max_s=age_s), stopped)
-    log.info("recording", folder=str(folder), mib_max=mib)
+    names = Names() if anonymous else None
+    recorder = Recorder(folder, Bounds(bytes_max=mib * MIB, age_max_s=age_s), stopped, names)
+    log.info("recording", folder=str(folder), mib_max=mib, anonymous=anonymous)
     try:
         yield recorder
     finally:

@@ -2,13 +2,14 @@
 
     Recorder, Bounds   records a scheduler within its process: `api.input_log = Recorder(Path("recording"))`
     Counts             what has been written
+    Names              replaces names of users and groups by digests: `Recorder(folder, names=Names())`
     Run, list_runs     the runs of a recording; `choose_run` takes one by its number or its time
     Replay, Outcome    a scheduler that is given the inputs of a run once more, and what that has given
     RecordingError     a folder is no recording that can be used; `DivergedError`: the decisions were others
 
 Modules: `noting` takes the inputs from the scheduler; `recorder` hands them to the thread of `writer`; `replay` repeats them.
-`entries` defines what an input looks like in a recording, `digest` the digest of decisions by which a repetition is
-checked, `folder` the folder with its manifest and its runs, `blocks` the files of compressed blocks with checksums,
+`anonymous` replaces names of users. `entries` defines what an input looks like in a recording, `digest` the digest of
+decisions by which a repetition is checked, `folder` the folder with its manifest and its runs, `blocks` the files of compressed blocks with checksums,
 `bounds` how large all this may become. The format is described in docs/reference/recording.md.
 """
 
@@ -18,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from licorne.recording.anonymous import Names
     from licorne.recording.bounds import Bounds
     from licorne.recording.folder import RecordingError
     from licorne.recording.recorder import Recorder
@@ -28,6 +30,7 @@ __all__ = [
     "Bounds",
     "Counts",
     "DivergedError",
+    "Names",
     "Outcome",
     "Recorder",
     "RecordingError",
@@ -41,6 +44,7 @@ _WHERE = {
     "Bounds": "bounds",
     "Counts": "writer",
     "DivergedError": "replay",
+    "Names": "anonymous",
     "Outcome": "replay",
     "Recorder": "recorder",
     "RecordingError": "folder",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -15,10 +16,18 @@ from licorne.si.messages import NewAllocation, Output, Released
 _encode = msgspec.json.Encoder().encode
 
 
-class Digest:
-    """A running digest of outputs; `count` of them so far, `allocations` of which place an ask on a node."""
+TEXTS: Final = ("reason", "template", "message")
+"""Fields that explain a decision to people, and may name a user."""
 
-    def __init__(self) -> None:
+
+class Digest:
+    """A running digest of outputs; `count` of them so far, `allocations` of which place an ask on a node.
+
+    Without `texts`, what explains an output to people does not count.
+    """
+
+    def __init__(self, *, texts: bool = True) -> None:
+        self.texts = texts
         self._hashes: dict[str, hashlib.blake2b] = {}
         self.count = 0
         self.allocations = 0
@@ -33,7 +42,8 @@ class Digest:
             elif type(output) is Released:
                 lines.append(f"-{output.key} {output.application_id} {output.termination:d}\n")
             else:
-                lines.append(f"{type(output).__name__}{_fields(output)}\n")
+                shown = output if self.texts else _without_texts(output)
+                lines.append(f"{type(output).__name__}{_fields(shown)}\n")
         self.count += len(lines)
         text = "".join(lines).encode("utf-8", "surrogatepass")
         self._hashes.setdefault(rm_id, hashlib.blake2b(digest_size=16)).update(text)
@@ -44,6 +54,11 @@ class Digest:
         for rm_id in sorted(self._hashes):
             whole.update(f"{rm_id}\n{self._hashes[rm_id].hexdigest()}\n".encode("utf-8", "surrogatepass"))
         return whole.hexdigest()
+
+
+def _without_texts(output: Output) -> Output:
+    assert isinstance(output, msgspec.Struct)
+    return msgspec.structs.replace(output, **dict.fromkeys(set(TEXTS) & set(output.__struct_fields__), ""))
 
 
 def _fields(output: Output) -> str:

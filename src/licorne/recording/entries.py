@@ -39,6 +39,8 @@ ANSWERS: Final = "answers"
 DECIDE: Final = "decide"
 CHECK: Final = "check"
 """How many messages the scheduler had given, and their digest, when the call before this entry had ended."""
+ANONYMOUS: Final = "anonymous"
+"""The names of users and groups are digests in this run, and texts of messages do not count in the digests of it."""
 GAP: Final = "gap"
 """The end of a run whose further inputs are lost, and why."""
 
@@ -52,13 +54,22 @@ _DEFAULTS: Final = {
 }
 
 
-def encode_messages(messages: Sequence[Input | Output]) -> bytes:
-    """Return messages as JSON, up to the first that is none of the core's, which the scheduler refuses."""
+def encode_messages(
+    messages: Sequence[Input | Output], change: Callable[[str, dict[str, Any]], object] = lambda *_: None
+) -> bytes:
+    """Return messages as JSON, up to the first that is none of the core's, which the scheduler refuses.
+
+    `change` is given the kind and the fields of each message, which it may change.
+    """
     made = []
     for message in messages:
         if type(message).__name__ not in _KINDS:
             break
-        made.append([type(message).__name__, _plain(message)])
+        kind, fields = type(message).__name__, _plain(message)
+        change(kind, fields)
+        for each in fields.get("existing", ()):
+            change("Allocation", each)
+        made.append([kind, fields])
     try:
         return msgspec.json.encode(made)
     except (UnicodeEncodeError, OverflowError):  # half a character, or a very large number: the slow encoder knows them

@@ -17,6 +17,7 @@ from licorne.si.adapt import Part
 from licorne.si.messages import Input, Output
 
 from . import entries
+from .anonymous import AnonymityError, Names
 
 ENTRY_BYTES: Final = 100
 """What an entry or an output counts in the queue, besides texts and bytes in it."""
@@ -42,9 +43,11 @@ class Noting:
         sink: what takes the entries; `START` begins a run there, and `DELIVERED` has messages of the scheduler.
         queue_bytes: what may wait there; more ends the run.
         too_slow: why the run then ends.
+        names: replaces names of users and groups in all entries; None: they are noted.
     """
 
-    def __init__(self, sink: Sink, queue_bytes: int, too_slow: str) -> None:
+    def __init__(self, sink: Sink, queue_bytes: int, too_slow: str, names: Names | None = None) -> None:
+        self._names = names
         self._sink = sink
         self._queue_bytes = queue_bytes
         self.too_slow = too_slow
@@ -93,7 +96,11 @@ class Noting:
             self.lost += 1
             return
         try:
-            said, refused = entries.encode_messages(inputs), entries.encode_messages(refusals)
+            if self._names is None:
+                said, refused = entries.encode_messages(inputs), entries.encode_messages(refusals)
+            else:
+                change = self._names.message
+                said, refused = entries.encode_messages(inputs, change), entries.encode_messages(refusals, change)
         except Exception as error:  # noqa: BLE001  whatever a program may put into a message
             self._end(f"a message could not be recorded: {error!r}")
             return
@@ -123,13 +130,24 @@ class Noting:
             self._answers.clear()
             self._before = self.noted + self.lost
             self._begin(START)
+            if self._names is not None:
+                self._put(entries.ANONYMOUS)
             self._put(entries.TIME, self._now_ns)
         flags = (first_interface, predicates, preemption_predicates)
-        self._put(entries.REGISTER, rm_id, text, dict(settings), *flags, size=ENTRY_BYTES + len(text))
+        self._put_configuration(entries.REGISTER, rm_id, text, settings, *flags)
+
+    def _put_configuration(self, kind: str, rm_id: str, text: str, settings: Mapping[str, str], *flags: bool) -> None:
+        if self._names is not None and self._running:
+            try:
+                text, settings = self._names.configuration(text), self._names.settings(settings)
+            except AnonymityError as error:
+                self._end(str(error))
+                return
+        self._put(kind, rm_id, text, dict(settings), *flags, size=ENTRY_BYTES + len(text))
 
     def reloaded(self, rm_id: str, text: str, settings: Mapping[str, str]) -> None:
         """Note a new configuration."""
-        self._put(entries.RELOAD, rm_id, text, dict(settings), size=ENTRY_BYTES + len(text))
+        self._put_configuration(entries.RELOAD, rm_id, text, settings)
 
     def removed(self, rm_id: str) -> None:
         """Note the end of a resource manager."""
@@ -146,7 +164,7 @@ class Noting:
 
     def submitted(self, rm_id: str, inputs: Sequence[Input], refusals: Sequence[Output], part: Part | None) -> None:
         """Note messages: by the bytes in which they came, or else one by one."""
-        if part is None:
+        if part is None or self._names is not None:
             self._put_messages(rm_id, inputs, refusals)
             return
         if self._requests.get(rm_id) is not part.data:
@@ -174,7 +192,7 @@ class Both:
     """Two listeners to the inputs of one scheduler, as one: a recording, and a process that follows."""
 
     def __init__(self, first: InputLog, second: InputLog) -> None:
-        self._logs = (first, second)
+        self.logs = (first, second)
 
     @staticmethod
     def of(first: InputLog | None, second: InputLog | None) -> InputLog | None:
@@ -183,52 +201,52 @@ class Both:
 
     def advanced(self, now_ns: int) -> None:
         """Tell both the time of a call."""
-        for log in self._logs:
+        for log in self.logs:
             log.advanced(now_ns)
 
     def registered(self, rm_id: str, text: str, settings: Mapping[str, str], **flags: bool) -> None:
         """Tell both of a registration."""
-        for log in self._logs:
+        for log in self.logs:
             log.registered(rm_id, text, settings, **flags)
 
     def reloaded(self, rm_id: str, text: str, settings: Mapping[str, str]) -> None:
         """Tell both of a new configuration."""
-        for log in self._logs:
+        for log in self.logs:
             log.reloaded(rm_id, text, settings)
 
     def removed(self, rm_id: str) -> None:
         """Tell both of the end of a resource manager."""
-        for log in self._logs:
+        for log in self.logs:
             log.removed(rm_id)
 
     def paused(self, rm_id: str, *, paused: bool) -> None:
         """Tell both that nothing is decided for a resource manager any more, or that it is again."""
-        for log in self._logs:
+        for log in self.logs:
             log.paused(rm_id, paused=paused)
 
     def ages_restored(self, rm_id: str, ages: object) -> None:
         """Tell both of the ages of applications and asks."""
-        for log in self._logs:
+        for log in self.logs:
             log.ages_restored(rm_id, ages)
 
     def submitted(self, rm_id: str, inputs: Sequence[Input], refusals: Sequence[Output], part: Part | None) -> None:
         """Tell both of messages."""
-        for log in self._logs:
+        for log in self.logs:
             log.submitted(rm_id, inputs, refusals, part)
 
     def answered(self, *, allowed: bool) -> None:
         """Tell both the answer of a predicate."""
-        for log in self._logs:
+        for log in self.logs:
             log.answered(allowed=allowed)
 
     def decided(self, limit: int, made: int) -> None:
         """Tell both of a call that decided."""
-        for log in self._logs:
+        for log in self.logs:
             log.decided(limit, made)
 
     def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
         """Tell both of messages of the scheduler."""
-        for log in self._logs:
+        for log in self.logs:
             log.delivered(rm_id, outputs)
 
 

@@ -159,6 +159,7 @@ class Replay:
             entries.DECIDE: self._decide,
             entries.CHECK: self._compare,
             entries.GAP: self._end,
+            entries.ANONYMOUS: self._note_anonymous,
         }
 
     @property
@@ -328,6 +329,9 @@ class Replay:
                 f"has {count:,} with {digest}"
             )
         self._checked = count
+
+    def _note_anonymous(self) -> None:
+        self._digest.texts = False
 
     def _end(self, reason: str) -> None:
         self.remark = f"the recording ends here: {reason}"

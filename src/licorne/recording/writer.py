@@ -18,7 +18,7 @@ import msgspec
 from .blocks import BLOCK_BYTES, BlockWriter
 from .bounds import Bounds
 from .digest import Digest
-from .entries import CHECK, GAP, TIME, Entry
+from .entries import ANONYMOUS, CHECK, GAP, TIME, Entry
 from .folder import new_run, remove_old
 from .noting import DELIVERED, START
 
@@ -31,9 +31,10 @@ SEGMENT_BYTES: Final = 64 << 20
 
 
 class Counts(msgspec.Struct):
-    """What a recorder has written since its start: bytes, allocations, runs, and runs that ended as inputs were lost."""
+    """What a recorder has written since its start: bytes, entries, allocations, runs, and runs that ended as inputs were lost."""
 
     bytes: int = 0
+    entries: int = 0
     allocations: int = 0
     runs: int = 0
     gaps: int = 0
@@ -49,6 +50,8 @@ class Writer:
         self.failed = False
         """The current run has ended because it could not be written."""
         self.counts = Counts()
+        self.drained_s = time.monotonic()
+        """When the queue was last empty."""
         self._folder = folder
         self._bounds = bounds
         self._trouble = trouble
@@ -78,6 +81,7 @@ class Writer:
             closing = self._closing.wait(POLL_S)
             try:
                 self._drain()
+                self.drained_s = time.monotonic()
                 if closing:
                     self._add(0, self._check())
                 if closing or time.monotonic() - self._flushed_s >= FLUSH_S:
@@ -105,6 +109,8 @@ class Writer:
             elif kind == GAP:
                 self._end(entry[1])
             else:
+                if kind == ANONYMOUS:
+                    self._digest.texts = False
                 if kind == TIME and time.monotonic() - self._checked_s >= FLUSH_S:
                     self._add(0, self._check())
                 self._add(size, entry)
@@ -127,6 +133,7 @@ class Writer:
         before = self._file.bytes
         self._file.write(block)
         self.counts.bytes += self._file.bytes - before
+        self.counts.entries += len(block)
         if self._file.bytes >= SEGMENT_BYTES:
             self._next_segment()
 

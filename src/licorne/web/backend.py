@@ -27,6 +27,9 @@ from licorne.core.inputs.node_changes import full_name
 from licorne.core.manager import RegisteredManager
 from licorne.core.partition import Partition
 from licorne.daemon.lookups import COMMON
+from licorne.recording.noting import Both
+from licorne.recording.recorder import Figures as Recording
+from licorne.recording.recorder import Recorder
 
 Clock = Callable[[], int]
 BuildInfo = Callable[[str], Mapping[str, str]]
@@ -102,6 +105,12 @@ class Backend:
     def cluster(self) -> Cluster:
         """The scheduler's state, to be read only between two steps of the scheduler."""
         return self.api.cluster
+
+    def recording(self) -> Recording | None:
+        """Return how the recording of the scheduler's inputs is going; None if they are not recorded."""
+        log = self.api.input_log
+        logs = log.logs if isinstance(log, Both) else (log,)
+        return next((each.figures() for each in logs if isinstance(each, Recorder)), None)
 
     def managers(self) -> list[RegisteredManager]:
         """Return the registered resource managers, sorted by id."""

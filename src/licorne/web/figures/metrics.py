@@ -15,12 +15,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 import licorne
 from licorne.core import compiled
+from licorne.recording.recorder import STATES
+from licorne.recording.recorder import Figures as Recording
 from licorne.web.backend import full_name
 from licorne.web.monitor import Monitor
 
@@ -322,11 +325,25 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.counter("licorne_messages", ["rm", "way"], ways)
     shadow = [((outcome,), number) for outcome, number in monitor.backend.shadow().items()]
     found.counter("licorne_shadow_pods", ["outcome"], shadow)
+    _recording(found, monitor.backend.recording())
     clock = (time.time_ns() - monitor.backend.clock()) / 1e9
     found.gauge("licorne_clock_offset_seconds", [], [((), round(clock, 3))])
     found.counter("licorne_log_lines_dropped", [], [((), monitor.log_dropped())])
     info = (licorne.__version__, platform.python_version(), "true" if compiled else "false")
     found.gauge("licorne_build_info", ["version", "python", "compiled"], [(info, 1)])
+
+
+def _recording(found: Snapshot, recording: Recording | None) -> None:
+    """Add what becomes of the recording; names without values where none is made."""
+    states = [] if recording is None else [((each,), int(each == recording.state)) for each in STATES]
+    found.gauge("licorne_recording_state", ["state"], states)
+    counts = {} if recording is None else msgspec.structs.asdict(recording.counts)
+    for name in ("bytes", "entries", "runs", "gaps"):
+        found.counter(f"licorne_recording_{name}", [], [((), counts[name])] if counts else [])
+    queue_bytes = [] if recording is None else [((), recording.queue_bytes)]
+    found.gauge("licorne_recording_queue_bytes", [], queue_bytes)
+    lag_s = [] if recording is None else [((), round(recording.lag_s, 3))]
+    found.gauge("licorne_recording_lag_seconds", [], lag_s)
 
 
 __all__ = ["CONTENT_TYPE", "Metrics", "Snapshot", "snapshot"]

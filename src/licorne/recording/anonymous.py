@@ -1,0 +1,248 @@
+"""Names of users and groups replaced by digests, before anything of them is written.
+
+The same decisions must follow from what is left. So a name is replaced alike wherever the scheduler compares it: in
+applications, and in limits, access control lists and filters of the configuration. The digest is keyed, and the key is
+drawn at random and kept nowhere: nobody can find out names by trying them. A user and a group of one name have one
+digest, since a user who has no groups is in the group of that name.
+
+What the scheduler does not read is left out, as it may hold names too: tags (labels of pods among them), comments and
+descriptions in the configuration, texts of refusals. Names of queues, namespaces, applications, pods and nodes stay:
+siblings that are alike are ordered by them, so others would lead to other decisions. For the same reason a configuration
+in which queues have the names of users, or in which a filter is an expression over names, cannot be recorded so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+from ruamel.yaml.events import (
+    AliasEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.tag import Tag
+
+from licorne.config.acl import ACL
+from licorne.config.limits import GROUP_NAME, USER_NAME
+from licorne.config.placement import is_regexp
+from licorne.core.base.setting_table import NO_EFFECT, TABLE
+from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
+from licorne.core.gangs.atomic import GROUPS_TAG, SCHEDULING_TAG
+from licorne.recording.digest import TEXTS
+from licorne.si.constants import (
+    DOMAIN_K8S,
+    GROUP_META,
+    KEY_NAMESPACE,
+    KEY_POD_NAME,
+    NOBODY_GROUP,
+    NOBODY_USER,
+    TAG_ALLOCATION_CREATION_TIME,
+    TAG_APPLICATION_CREATION_TIME,
+    TAG_CREATE_FORCE,
+    TAG_FOREIGN,
+    TAG_NAMESPACE,
+    TAG_NAMESPACE_PARENT_QUEUE,
+    TAG_NODE_CONSTRAINTS,
+    TAG_REQUIRED_NODE,
+)
+
+KNOWN_MAX: Final = 100_000
+"""How many digests are kept, so that they need not be computed again."""
+_UNCHANGED: Final = frozenset({"", "*", NOBODY_USER, NOBODY_GROUP})
+"""Names with a meaning of their own."""
+_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+"""Plain scalars that stand for nothing in YAML."""
+_READ_TAGS: Final = frozenset(
+    {
+        MAX_TAG,
+        GUARANTEED_TAG,
+        MAX_APPLICATIONS_TAG,
+        GROUPS_TAG,
+        SCHEDULING_TAG,
+        TAG_ALLOCATION_CREATION_TIME.lower(),
+        TAG_APPLICATION_CREATION_TIME.lower(),
+        TAG_CREATE_FORCE,
+        TAG_FOREIGN,
+        TAG_NAMESPACE,
+        TAG_NAMESPACE_PARENT_QUEUE,
+        TAG_NODE_CONSTRAINTS,
+        TAG_REQUIRED_NODE.lower(),
+        f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}".lower(),
+        f"{DOMAIN_K8S}{GROUP_META}{KEY_POD_NAME}".lower(),
+    }
+)
+"""Tags that the scheduler reads, and those by which people name pods, in small letters."""
+_DESCRIBING: Final = ("labels", "annotations")
+"""Members of a task group that describe its placeholder pods and mean nothing to the scheduler."""
+LEFT_OUT: Final = "left out"
+"""In place of a text; with its blank it is no legal name."""
+
+
+class AnonymityError(ValueError):
+    """A configuration whose decisions depend on the very names of users; the text says where."""
+
+
+class Names:
+    """Replaces names of users and groups by digests. `key`: that of the digests; by default one that nobody knows."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = secrets.token_bytes(32) if key is None else key
+        self._known: dict[str, str] = {}
+        self._kept_tags = _READ_TAGS
+
+    def of(self, name: str) -> str:
+        """Return the digest of a name, which is a legal name; that of an illegal name is illegal, as both are refused."""
+        if name in _UNCHANGED:
+            return name
+        found = self._known.get(name)
+        if found is None:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self._key, digest_size=8).hexdigest()
+            found = self._known[name] = f"x{digest}" if USER_NAME.fullmatch(name) else f"!{digest}"
+        return found
+
+    def configuration(self, text: str) -> str:
+        """Return a queue configuration with the names in it replaced, and without comments; its tag rules count from now on.
+
+        Raises:
+            AnonymityError: the configuration depends on the names themselves.
+        """
+        if not text:
+            return text
+        rules = list(_rules(YAML(typ="safe", pure=True).load(text)))
+        _check(rules)
+        read = {str(rule.get("value", "")).lower() for rule in rules if str(rule.get("name", "")).lower() == "tag"}
+        self._kept_tags = _READ_TAGS | read
+        stream = StringIO()
+        yaml = YAML(typ="safe", pure=True)
+        yaml.width = 1 << 30
+        yaml.emit(self._replaced(YAML(typ="safe", pure=True).parse(text)), stream)
+        return stream.getvalue()
+
+    @staticmethod
+    def settings(settings: Mapping[str, str]) -> dict[str, str]:
+        """Return the settings that have an effect on the scheduler; others may hold names, such as those of administrators."""
+        found = {key: TABLE.find(key) for key in settings}
+        return {key: settings[key] for key, row in found.items() if row is not None and row.applies != NO_EFFECT}
+
+    def message(self, kind: str, fields: dict[str, Any]) -> None:
+        """Replace names in the fields of a message of the core, and leave out what the scheduler does not read."""
+        if kind == "AddApplication":
+            fields["user"] = self.of(fields["user"])
+            fields["groups"] = [self.of(group) for group in fields["groups"]]
+            if fields["groups_fault"]:
+                fields["groups_fault"] = LEFT_OUT
+        for name in TEXTS:
+            if fields.get(name):
+                fields[name] = LEFT_OUT
+        if tags := fields.get("tags"):
+            fields["tags"] = self.tags(tags)
+
+    def tags(self, tags: Mapping[str, str]) -> dict[str, str]:
+        """Return the tags that the scheduler reads, without what describes pods in task groups."""
+        kept = {key: text for key, text in tags.items() if key.lower() in self._kept_tags}
+        return {key: _bare_groups(text) if key.lower() == GROUPS_TAG else text for key, text in kept.items()}
+
+    # -- the configuration, event by event -------------------------------------------------------------------
+
+    def _replaced(self, events: Iterable[Event]) -> Iterator[Event]:
+        path: list[str | None] = []
+        """The key of each mapping that the event is in, None before its first one; a list is "[]"."""
+        key_next: list[bool] = []
+        for event in events:
+            if isinstance(event, MappingEndEvent | SequenceEndEvent):
+                path.pop()
+                key_next.pop()
+            elif isinstance(event, MappingStartEvent | SequenceStartEvent):
+                if key_next and path[-1] != "[]":
+                    key_next[-1] = True
+                path.append("[]" if isinstance(event, SequenceStartEvent) else None)
+                key_next.append(isinstance(event, MappingStartEvent))
+            elif isinstance(event, ScalarEvent) and path:
+                if event.ctag is None:
+                    event.ctag = Tag()  # the emitter looks into it where the text is empty
+                if key_next[-1]:
+                    path[-1], key_next[-1] = event.value, False
+                else:
+                    if event.style is not None or event.value not in _NULL:
+                        event.value = self._value(event.value, [key for key in path if key != "[]"])
+                    key_next[-1] = path[-1] != "[]"
+            elif isinstance(event, AliasEvent) and path:
+                key_next[-1] = not key_next[-1] and path[-1] != "[]"
+            yield event
+
+    def _value(self, text: str, path: list[str | None]) -> str:
+        match path:
+            case [*_, "limits", "users" | "groups"] | [*_, "filter", "users"]:
+                return self.of(text)
+            case [*_, "filter", "groups"] if not GROUP_NAME.fullmatch(text):
+                return LEFT_OUT  # no group has such a name, but a user may
+            case [*_, "filter", "groups"]:
+                return self.of(text)
+            case [*_, "submitacl" | "adminacl"]:
+                return self._acl(text)
+            case [*_, "limits", "limit"]:
+                return LEFT_OUT
+        return text
+
+    def _acl(self, text: str) -> str:
+        found = ACL.parse(text)
+        if found.everybody or not text:
+            return "*" if found.everybody else ""
+        users = ",".join(sorted(map(self.of, found.users)))
+        groups = ",".join(sorted(map(self.of, found.groups)))
+        return f"{users} {groups}" if groups else users
+
+
+def _rules(document: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """Yield all placement rules, parents too."""
+    for partition in (document or {}).get("partitions") or ():
+        rules = list((partition or {}).get("placementrules") or ())
+        for rule in rules:
+            if isinstance(rule, dict):
+                yield rule
+                rules.append(rule.get("parent"))
+
+
+def _check(rules: Iterable[dict[str, Any]]) -> None:
+    for rule in rules:
+        if str(rule.get("name", "")).lower() == "user":
+            raise AnonymityError(
+                "the placement rule 'user' names queues after users, so their names cannot be replaced"
+            )
+        found = rule.get("filter") or {}
+        for kind in ("users", "groups"):
+            entries = list(found.get(kind) or [])
+            if len(entries) == 1 and is_regexp(str(entries[0])):
+                raise AnonymityError(
+                    f"a filter of the placement rule {rule.get('name')!r} is an expression over names of {kind}, "
+                    "so they cannot be replaced"
+                )
+
+
+def _bare_groups(text: str) -> str:
+    """Return task groups without labels and annotations of pods; a text that is none has no meaning, and stays none."""
+    try:
+        groups = json.loads(text)
+    except (ValueError, RecursionError):
+        return LEFT_OUT
+    if isinstance(groups, list):
+        for group in groups:
+            for name in _DESCRIBING:
+                if isinstance(group, dict):
+                    group.pop(name, None)
+    return json.dumps(groups)
+
+
+__all__ = ["AnonymityError", "Names"]
