@@ -1,7 +1,7 @@
-"""What the required anti-affinity of running pods means to nodes and to pods that wait, told to the scheduler as marks.
+"""What the required anti-affinity of running pods means to nodes and to pods that wait, told to the scheduler.
 
-`Repulsion` follows which demands there are. Here the scheduler is told: a node that demands keep pods off gets their marks
-among its labels, and the ask of a pod that they mean the condition that the marks are not there.
+`Repulsion` follows which demands there are. Here the scheduler is told: a node gets the marks of demands among its labels,
+and the ask of a pod that demands mean gets conditions on labels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Demands:
         self._told: dict[str, tuple[str, ...]] = {}  # the marks that the scheduler knows, of nodes that have some
 
     def heed(self) -> None:
-        """Let the pods that wait heed the demands that have appeared, and tell the scheduler of nodes with other marks."""
+        """Let the pods that wait heed the demands that have changed, and tell the scheduler of nodes with other marks."""
         manager, repulsion = self._manager, self.repulsion
         fresh, repulsion.fresh = repulsion.fresh, {}
         if fresh:
@@ -57,14 +57,14 @@ class Demands:
                 self._manager.ask(record)
 
     def ask_of(self, record: PodRecord) -> v19.Allocation:
-        """Return the ask of a pod, with the marks that it must keep off, and whether it is its application's originator."""
+        """Return the ask of a pod, with what demands keep it off, and whether it is its application's originator."""
         ask = record.work.ask
         if record.uid == record.application.originator:
             ask = msgspec.structs.replace(ask, originator=True)
-        marks = self.repulsion.marks_against(record.pod, self._labels_of(record.pod.metadata.namespace))
-        if not marks:
+        conditions = self.repulsion.conditions(record.pod, self._labels_of(record.pod.metadata.namespace))
+        if not conditions:
             return ask
-        tags = {**ask.allocation_tags, TAG_NODE_CONSTRAINTS: constraints_text(record.pod, marks)}
+        tags = {**ask.allocation_tags, TAG_NODE_CONSTRAINTS: constraints_text(record.pod, conditions)}
         return msgspec.structs.replace(ask, allocation_tags=tags)
 
     def node_info(self, node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:

@@ -12,7 +12,7 @@ more operators than this program.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -30,20 +30,19 @@ _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)
 """A value that a label can have."""
 
 
-def node_constraints(pod: Pod, marks: Iterable[str] = ()) -> dict[str, Any]:
+def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none.
 
-    `marks`: labels that keep the pod off a node (`licorne.kube.predicates.repulsion`).
+    `conditions`: further ones on the labels of a node, which all must hold (`licorne.kube.predicates.repulsion`).
     """
     spec = pod.spec
     constraints: dict[str, Any] = {}
     if spec.node_selector:
         constraints["nodeSelector"] = spec.node_selector
     terms = _required_terms(pod)
-    affinity = None if terms is None else [conditions for term in terms if (conditions := _term(term)) is not None]
-    unmarked: list[dict[str, Any]] = [{"key": mark, "operator": "DoesNotExist"} for mark in marks]
-    if unmarked:
-        affinity = [unmarked] if affinity is None else [[*term, *unmarked] for term in affinity]
+    affinity = None if terms is None else [parsed for term in terms if (parsed := _term(term)) is not None]
+    if conditions:
+        affinity = [[*conditions]] if affinity is None else [[*term, *conditions] for term in affinity]
     if affinity is not None:
         constraints["nodeAffinity"] = affinity
     tolerations = [made for one in spec.tolerations or () if (made := _toleration(one)) is not None]
@@ -55,9 +54,9 @@ def node_constraints(pod: Pod, marks: Iterable[str] = ()) -> dict[str, Any]:
     return constraints
 
 
-def constraints_text(pod: Pod, marks: Iterable[str] = ()) -> str:
+def constraints_text(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> str:
     """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none."""
-    constraints = node_constraints(pod, marks)
+    constraints = node_constraints(pod, conditions)
     return msgspec.json.encode(constraints).decode() if constraints else ""
 
 

@@ -1,11 +1,15 @@
 """Which nodes the required anti-affinity of running pods keeps other pods off, followed change by change.
 
-A demand of a running pod holds for all nodes that share a label with its node. It reaches the scheduler as a mark: each
-of these nodes gets one more label, and each waiting pod that the demand means one more condition, that the label is not
-there. So the scheduler decides by what it compares anyway, and when the last such pod has gone, the change of the nodes'
-labels is what wakes the pods that waited for it.
+A demand of a running pod holds for all nodes that share a label with its node. It reaches the scheduler as one more
+condition of each waiting pod that the demand means, so that the scheduler decides by what it compares anyway:
 
-A demand that means no waiting pod costs no mark. Most clusters are full of such demands: replicas that keep each other
+- Where few nodes share the label, such as its name, each of these gets a mark, which is one more label, and the condition
+  is that the mark is not there. When pods with the demand begin and end, marks change, and the waiting pods stay as they
+  are; the change of a node's labels is what wakes them.
+- Where very many nodes share the label, as in a zone, the condition is that the label has another value than the zones
+  where such pods run. When they begin and end in a zone, the waiting pods change, and its thousands of nodes do not.
+
+A demand that means no waiting pod costs nothing. Most clusters are full of such demands: replicas that keep each other
 apart, placed by another scheduler.
 """
 
@@ -13,28 +17,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from licorne.kube.objects import Pod
 
 from .terms import Demand, demands
 
 NO_LABELS: Mapping[str, str] = {}
+WIDE_NODES = 16
+WIDE_VALUES = 16
+"""A label is shared by very many nodes if it has at most so many values, and so many nodes for each of them."""
 
 
 class _Held:
-    """A demand of at least one running pod: on which nodes they are, and which values of its label these have."""
+    """A demand of at least one running pod: on which nodes they are, and which values of its label these have.
 
-    __slots__ = ("demand", "holders", "marked", "values")
+    `heeded`: it has meant a pod that waits. `by_value`: how it is told since then, by the values or by marks of nodes.
+    """
+
+    __slots__ = ("by_value", "demand", "heeded", "holders", "values")
 
     def __init__(self, demand: Demand) -> None:
         self.demand = demand
         self.holders: Counter[str] = Counter()
         self.values: Counter[str] = Counter()
-        self.marked = False
+        self.heeded = False
+        self.by_value = False
 
 
 class Repulsion:
-    """The demands of all running pods. `fresh`: those that have appeared; whoever takes note of them clears it.
+    """The demands of all running pods. `fresh`: those that may mean other conditions for waiting pods than before.
+
+    Whoever has asked anew for the pods that they mean clears it.
 
     `changed`: the nodes whose marks may differ from before; likewise.
     """
@@ -101,17 +115,21 @@ class Repulsion:
 
     # -- what follows -------------------------------------------------------------------------------------------
 
-    def marks_against(self, pod: Pod, of_namespace: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the marks of all demands that mean the pod; from now on nodes carry them.
+    def conditions(self, pod: Pod, of_namespace: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return the conditions on labels of nodes which keep the pod off where a demand means it, in a fixed order.
 
-        `of_namespace`: the labels of the pod's namespace.
+        From now on changes of these demands are told by `fresh` and `changed`. `of_namespace`: the labels of the pod's
+        namespace.
         """
-        found = []
-        for held in self._candidates(pod.metadata.namespace):
-            if held.demand.means(pod, of_namespace):
-                found.append(held.demand.mark)
-                self._mark(held)
-        return tuple(sorted(found))
+        means = [held for held in self._candidates(pod.metadata.namespace) if held.demand.means(pod, of_namespace)]
+        found: list[dict[str, Any]] = []
+        for held in sorted(means, key=lambda held: held.demand.mark):
+            self._heed(held)
+            if not held.by_value:
+                found.append({"key": held.demand.mark, "operator": "DoesNotExist"})
+            elif held.values:
+                found.append({"key": held.demand.topology_key, "operator": "NotIn", "values": sorted(held.values)})
+        return found
 
     def marks_of(self, node: str) -> tuple[str, ...]:
         """Return the marks that a node carries."""
@@ -146,7 +164,8 @@ class Repulsion:
     def _end(self, held: _Held) -> None:
         mark = held.demand.mark
         del self._held[mark]
-        self.fresh.pop(mark, None)
+        if not (held.heeded and held.by_value):  # else pods that wait have conditions which hold no more
+            self.fresh.pop(mark, None)
         self._by_selector.pop(mark, None)
         self._marked.pop(mark, None)
         for namespace in held.demand.namespaces:
@@ -158,9 +177,14 @@ class Repulsion:
             del self._keys[held.demand.topology_key]
             self._domains.pop(held.demand.topology_key, None)
 
-    def _mark(self, held: _Held) -> None:
-        if not held.marked:
-            held.marked = True
+    def _heed(self, held: _Held) -> None:
+        if held.heeded:
+            return
+        held.heeded = True
+        domain = self._domains[held.demand.topology_key]
+        nodes = sum(map(len, domain.values()))
+        held.by_value = len(domain) <= WIDE_VALUES and nodes >= WIDE_NODES * max(1, len(domain))
+        if not held.by_value:
             self._marked[held.demand.mark] = held
             for value in held.values:
                 self.changed |= self._sharing(held.demand.topology_key, value)
@@ -175,8 +199,11 @@ class Repulsion:
         held.values[value] += change
         if not held.values[value]:
             del held.values[value]
-        if held.marked and not (before and before + change):
-            self.changed |= self._sharing(key, value)
+        if held.heeded and not (before and before + change):
+            if held.by_value:
+                self.fresh[held.demand.mark] = held.demand
+            else:
+                self.changed |= self._sharing(key, value)
 
     def _sharing(self, key: str, value: str) -> dict[str, None]:
         """Return the nodes that have this label, which a demand is about."""
