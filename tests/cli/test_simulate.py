@@ -265,8 +265,8 @@ def test_the_report_says_which_configuration_counted(licorne: Command, tmp_path:
     assert "applications rejected, by the queue that they asked for" in shown
 
 
-def interrupted(path: Path, *options: object, when: Path) -> subprocess.CompletedProcess[str]:
-    """Simulate until a file is there, then half a second more, then send a signal as Ctrl-C does."""
+def interrupted(path: Path, *options: object, when: Path, by: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """Simulate until a file is there, then half a second more, then send a signal; Ctrl-C sends SIGINT."""
     command = [sys.executable, "-m", "licorne.cli", "simulate", str(path), *map(str, options)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -275,15 +275,23 @@ def interrupted(path: Path, *options: object, when: Path) -> subprocess.Complete
                 assert time.monotonic() < deadline and process.poll() is None
                 time.sleep(0.05)
             time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(by)
             _, err = process.communicate(timeout=60)
         finally:
             process.kill()  # a simulation that is not interrupted would go on until the memory is full
     return subprocess.CompletedProcess(command, process.returncode, "", err)
 
 
-@pytest.mark.parametrize("option", ["--decisions", "--pods"])
-def test_a_long_simulation_can_be_interrupted(tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "by", "status"),
+    [
+        ("--decisions", signal.SIGINT, 130),
+        ("--pods", signal.SIGINT, 130),
+        ("--pods", signal.SIGTERM, 143),
+        ("--series", signal.SIGTERM, 143),
+    ],
+)
+def test_a_long_simulation_can_be_interrupted(tmp_path: Path, option: str, by: signal.Signals, status: int) -> None:
     """One ask that repeats without end is decided a thousand times in one call, and a signal comes through between them."""
     path = tmp_path / "w.jsonl"
     big = {"vcore": 1_000_000_000}
@@ -293,11 +301,12 @@ def test_a_long_simulation_can_be_interrupted(tmp_path: Path, option: str) -> No
         '{"t":"ask","key":"k","app":"app","res":{"vcore":1},"at":0,"max":1000000000}\n'
     )
     out = tmp_path / "out.csv"
-    when = out if option == "--decisions" else tmp_path / "out.csv.part"
-    done = interrupted(path, "--max-asks", 1_000_000_000, option, out, when=when)
-    assert done.returncode == 130
+    out.write_text("as it was")
+    done = interrupted(path, "--max-asks", 1_000_000_000, option, out, when=tmp_path / "out.csv.part", by=by)
+    assert done.returncode == status
     assert "Traceback" not in done.stderr
-    assert option == "--decisions" or [one.name for one in tmp_path.iterdir()] == [path.name]
+    assert sorted(one.name for one in tmp_path.iterdir()) == [out.name, path.name]
+    assert out.read_text() == "as it was"
 
 
 def test_bench_prints_a_rate(licorne: Command) -> None:

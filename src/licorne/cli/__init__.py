@@ -7,11 +7,19 @@ says which kind of error it is (`licorne.cli.statuses`).
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from licorne._extras import MissingExtraError, require
 from licorne.cli.common import CommandError
 from licorne.cli.statuses import Status
+
+
+class _EndedError(SystemExit):
+    """SIGTERM has come. Whatever cleans up when an exception passes by does so now too."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,8 +33,9 @@ def run(arguments: list[str] | None = None) -> int:
         require("cli")
         from licorne.cli.commands import app  # noqa: PLC0415  # its packages may be missing
 
-        status = app(arguments, result_action="return_value")
-        sys.stdout.flush()
+        with _sigterm_raises():
+            status = app(arguments, result_action="return_value")
+            sys.stdout.flush()
     except CommandError as error:
         return _fail(str(error), error.status)
     except ImportError as error:
@@ -42,9 +51,32 @@ def run(arguments: list[str] | None = None) -> int:
         if error.filename is None:
             return _fail(str(error), Status.NO)
         return _fail(f"{error.filename}: {error.strerror}", Status.FILE)
+    except _EndedError:
+        return _fail("ended by SIGTERM", Status.ENDED)
     except KeyboardInterrupt:
         return _fail("interrupted", Status.INTERRUPTED)
     return status if isinstance(status, int) else 0
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Make an exception of SIGTERM within the `with` block; a second one ends the process at once.
+
+    Commands that run until a signal handle it themselves.
+    """
+    if threading.current_thread() is not threading.main_thread():  # signals are handled in the main thread alone
+        yield
+        return
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise _EndedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _fail(message: str, status: Status) -> int:

@@ -14,6 +14,7 @@ from cyclopts import Parameter, validators
 from licorne.cli.common import CommandError
 from licorne.config.model import NodePolicy
 from licorne.sim.contended import CONTENDED, contended
+from licorne.sim.finished import finished_file, opened
 from licorne.sim.generate import Options, benchmark, write
 from licorne.sim.week import week
 from licorne.sim.workload import Workload, WorkloadError
@@ -112,19 +113,11 @@ def make(case: str, options: Options) -> Workload:
 
 @contextmanager
 def _target(out: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing; it has its name only when it is complete. What is no ordinary file is written directly."""
-    part = out.with_name(f"{out.name}.part") if out.is_file() or (out.parent.is_dir() and not out.exists()) else out
-    try:
-        with part.open("wb") as stream:
-            if out.suffix != ".gz":
-                yield stream
-            else:
-                # Gzip would store time and file name; without them, equal workloads give equal bytes.
-                with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
-                    yield cast("BinaryIO", packed)
-        if part != out:
-            part.replace(out)
-    except BaseException:
-        if part != out:
-            part.unlink(missing_ok=True)
-        raise
+    """Open a file for writing; it has its name only when it is complete."""
+    with finished_file(out) as part, opened(part, out) as stream:
+        if out.suffix != ".gz":
+            yield cast("BinaryIO", stream)
+        else:
+            # Gzip would store time and file name; without them, equal workloads give equal bytes.
+            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+                yield cast("BinaryIO", packed)

@@ -18,6 +18,7 @@ class Status(IntEnum):
     STRICT = 6
     INTERRUPTED = 130
     PIPE = 141
+    ENDED = 143
 
 
 MEANINGS: Final = {
@@ -30,6 +31,7 @@ MEANINGS: Final = {
     Status.STRICT: "--strict: there were warnings, or asks that were never placed",
     Status.INTERRUPTED: "interrupted (Ctrl-C)",
     Status.PIPE: "the reader of the output has closed the pipe",
+    Status.ENDED: "ended by SIGTERM; `serve` and `kube` end in good order then, with 0",
 }
 
 

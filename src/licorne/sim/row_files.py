@@ -1,8 +1,5 @@
 """Files of rows: CSV, JSON lines or Parquet, by the ending of the name; written row by row.
 
-A file has its name only when it is complete: until then it is written beside it, with `.part` after its name, and removed if
-anything goes wrong. So nobody takes the rows up to an interruption for all of them.
-
 Parquet is written by polars, from the JSON lines and in pieces, when all rows are there: it stores columns, and rows come one
 by one.
 """
@@ -18,6 +15,8 @@ from typing import IO, Any, Generic, TypeVar, get_args, get_type_hints
 import msgspec
 
 from licorne._extras import require
+
+from .finished import finished_file, opened
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 ENDINGS = (".csv", ".jsonl", ".parquet")
@@ -74,31 +73,11 @@ def row_file(path: Path, kind: type[Row]) -> Iterator[RowWriter[Row]]:
     Raises RowFileError and MissingExtraError as `check_row_file`, and OSError for a file that cannot be written.
     """
     check_row_file(path)
-    with finished_file(path) as part, opened_part(part, path) as stream:
+    with finished_file(path) as part, opened(part, path) as stream:
         yield RowWriter(stream, kind, as_csv=path.suffix == ".csv")
         if path.suffix == ".parquet":
             stream.close()
             _to_parquet(part, kind)
-
-
-@contextmanager
-def finished_file(path: Path) -> Iterator[Path]:
-    """Yield the name under which a file is written; afterwards the file has its own name, or after an error none."""
-    part = path.with_name(path.name + ".part")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def opened_part(part: Path, path: Path) -> IO[bytes]:
-    """Open the part of a file for writing. Raises OSError, with the name of the file itself."""
-    try:
-        return part.open("wb")
-    except OSError as error:
-        error.filename = str(path)  # the name that the user knows
-        raise
 
 
 def _to_parquet(part: Path, kind: type[msgspec.Struct]) -> None:

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
 from math import inf
 from pathlib import Path
 from typing import IO
@@ -31,6 +32,7 @@ from licorne.si.messages import NewAllocation, Output
 from licorne.sim.collector import quiet_collector
 from licorne.sim.configuration import configuration
 from licorne.sim.escaping import decision_lines
+from licorne.sim.finished import finished_file, opened
 from licorne.sim.lines import App, Ask, Line, Reload, Run, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
@@ -139,7 +141,7 @@ def simulate(
             window_ns=(to_ns(from_s), None if to_s is None else to_ns(to_s)),
             input_log=input_log,
         )
-        stream = stack.enter_context(decisions.open("w", encoding="utf-8")) if decisions is not None else None
+        stream = stack.enter_context(_text_file(decisions)) if decisions is not None else None
         trace = ScriptTrace(_writer(stream), simulation.partition) if workload.mode is Mode.SCRIPT else None
         made = Decisions(None if trace is not None else stream)
         own = (made, *((trace,) if trace is not None else ()), *((kept,) if pods else ()))
@@ -160,6 +162,12 @@ def simulate(
         real_s=real_s,
         pods=kept.records,
     )
+
+
+@contextmanager
+def _text_file(path: Path) -> Iterator[IO[str]]:
+    with finished_file(path) as part, opened(part, path) as stream, TextIOWrapper(stream, encoding="utf-8") as text:
+        yield text
 
 
 def _writer(stream: IO[str] | None) -> Callable[[str], object]:

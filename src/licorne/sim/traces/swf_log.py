@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from licorne.sim.finished import finished_file, opened
 from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.pods import COMPLETED
-from licorne.sim.row_files import finished_file, opened_part
 from licorne.sim.traces.batch import CORE
 from licorne.sim.traces.swf import SwfJob, SwfLog, write_swf
 
@@ -54,7 +54,7 @@ def swf_file(path: Path, outcome: SwfOutcome) -> Iterator[None]:
     Raises:
         OSError: the file cannot be written; before the block begins, if possible.
     """
-    with finished_file(path) as part, opened_part(part, path) as stream:
+    with finished_file(path) as part, opened(part, path) as stream:
         yield
         if path.name.lower().endswith(".gz"):
             # Without a name and a time, so that the same log is the same file.

@@ -1,0 +1,41 @@
+"""Files that have their name only when they are complete.
+
+Until then a file is written beside its place, with `.part` after its name, and removed if anything goes wrong: after an error,
+Ctrl-C or SIGTERM, which the command `licorne` makes an exception. So nobody takes the rows up to an interruption for all of
+them, and what had the name before stays. Only SIGKILL, or a machine that fails, leaves the part.
+
+What is no ordinary file, such as a pipe, is written directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def finished_file(path: Path) -> Iterator[Path]:
+    """Yield the name under which a file is written; afterwards the file has its own name, or after an error none."""
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def opened(part: Path, path: Path) -> IO[bytes]:
+    """Open the part of a file for writing. Raises OSError, with the name of the file itself."""
+    try:
+        return part.open("wb")
+    except OSError as error:
+        error.filename = str(path)  # the name that the user knows
+        raise
+
+
+__all__ = ["finished_file", "opened"]
