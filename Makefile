@@ -33,7 +33,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle yunikorn test-yunikorn faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes docs picture bench bench-all \
+.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle yunikorn test-yunikorn faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes docs accessibility picture bench bench-all \
     bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -188,6 +188,15 @@ sizes: $(VENV)/dev  ## Build the wheel, and measure what an installation of it b
 docs: $(VENV)/dev  ## Make the documentation site, build/docs/html, without a network; a dead link is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/docs/trees . build/docs/html
 	@echo "build/docs/html/docs/index.html; links to other hosts, not called: build/docs/external-links.txt"
+
+# The checker is an npm package; the browser is the system's, such as Debian's package `chromium`. Both are for tests alone.
+AXE := build/axe/node_modules/axe-core/axe.min.js
+$(AXE):
+	@command -v npm >/dev/null || { echo 'The checker axe-core is an npm package, and there is no npm on the PATH.' >&2; exit 3; }
+	npm install --silent --no-audit --no-fund --no-save --prefix build/axe axe-core@4.14.1
+
+accessibility: $(VENV)/dev $(AXE)  ## Look for what bars people from the pages, with axe-core; needs npm and Chromium
+	$(PYTEST) tests/site/test_accessibility.py
 
 picture: $(VENV)/compiled  ## Make the picture in README, of what a terminal shows
 	$(BIN)/python tools/picture.py

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from common.website import ROOT, build
 
 pytest.importorskip("sphinx", reason="`make docs` needs Sphinx, of the extra dev")
-
-
-def build(source: Path, to: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site as `make docs` does, but for the place of its files."""
-    command = next(
-        line.split("sphinx ")[1]
-        for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
-        if "-m sphinx" in line
-    )
-    words = command.replace("build/docs/trees", str(to / "trees")).replace("build/docs/html", str(to / "html"))
-    return subprocess.run(
-        [sys.executable, "-m", "sphinx", *words.split()], cwd=source, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.timeout(600)

@@ -55,7 +55,7 @@ def _page() -> str:
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>{escape(info['title'])}: REST</title><style>{STYLE}</style>",
-        f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}",
+        f"<main><h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}",
         "<p>The same for programs: <a href=openapi.json>openapi.json</a> (OpenAPI 3.1).<h2>Endpoints</h2>",
     ]
     for path, methods in found["paths"].items():
@@ -64,7 +64,7 @@ def _page() -> str:
     parts.append("<h2>Objects</h2>")
     for name, schema in found["components"]["schemas"].items():
         parts.append(_schema(name, schema))
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, "</main>"]) + "\n"
 
 
 def _operation(path: str, method: str, operation: Map) -> str:
