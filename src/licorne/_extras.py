@@ -3,7 +3,7 @@
 The library needs three packages; the command line, the client and the service need others, which the extras of the same
 names install (`pyproject.toml`). Such a part checks its extra when it is imported, before it imports any of these
 packages, so that the error says what to install rather than which module of a stranger is missing. The extra `data` is for
-Parquet, and is checked when such a file is to be written; `mcp` is for `licorne mcp`.
+Parquet, and is checked when such a file is to be written; `mcp` is for `licorne mcp`, `report` for reports of simulations.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "data": ("polars",),
     "kube": ("aiohttp", "lightkube", *_WEB),
     "mcp": ("mcp", *_CLI),
+    "report": ("jinja2", "matplotlib", "polars"),
     "service": ("grpc", "grpc_health", "grpc_reflection", *_WEB),
     "web": _WEB,
 }

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from licorne import simulate
-from licorne.cli.sheets import amount, duration
 from licorne.cli.tables import show
 from licorne.sim import Result
+from licorne.sim.quantities import amount, duration
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +11,13 @@ from cyclopts import Parameter, validators
 from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
+from licorne.cli.reports import check_report, write_reports
 from licorne.cli.simulate import read_input, refusals
 from licorne.cli.statuses import Status
 from licorne.recording.folder import is_recording
+from licorne.report.collector import Collector
 from licorne.sim.comparison import compare as compared
+from licorne.sim.observer import Observer
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.traces.recorded import without_reloads
@@ -32,6 +36,7 @@ def compare(
     *,
     setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
+    report: Path | None = None,
     json: Flag = False,
 ) -> int:
     """Run a workload under two queue configurations, and say who waits longer, is evicted, is refused or is never placed.
@@ -48,19 +53,27 @@ def compare(
         A setting of the scheduler in both runs, like reservation.delay=5s; may be given several times.
     max_asks
         A workload with more asks is refused; one that repeats counts as often as it does.
+    report
+        Write a report of both into this folder, side by side, as `licorne simulate --report` does of one.
     json
         Print the comparison as a JSON object.
     """
     if old == new == OWN:
         raise CommandError("own and own are the same configuration: name a file for at least one of the two")
+    if report is not None:
+        check_report(report)
     settings = pairs("--setting", setting)
     texts = [None if path == OWN else read_configuration(path, simulated=True)[0].text for path in (old, new)]
     workload = read_input(input, max_asks)
     elsewhere = without_reloads(workload) if is_recording(input) else workload
+    collectors = [Collector(), Collector()] if report is not None else []
     results = [
-        _run(label, workload if text is None else elsewhere, text, settings)
-        for label, text in zip(("old", "new"), texts, strict=True)
+        _run(label, workload if text is None else elsewhere, text, settings, collectors[index : index + 1])
+        for index, (label, text) in enumerate(zip(("old", "new"), texts, strict=True))
     ]
+    if report is not None:
+        labels = [f"old ({old.name})", f"new ({new.name})"]
+        write_reports(report, list(zip(labels, collectors, results, strict=True)))
     answer = compared(*results)
     if json:
         print_json(answer)
@@ -71,9 +84,11 @@ def compare(
     return Status.DONE
 
 
-def _run(label: str, workload: Workload, text: str | None, settings: dict[str, str]) -> Result:
+def _run(
+    label: str, workload: Workload, text: str | None, settings: dict[str, str], observers: Sequence[Observer]
+) -> Result:
     with refusals(), progress_bar(f"simulating, {label}") as progress:
-        return simulate(workload, config=text, settings=settings, pods=False, progress=progress)
+        return simulate(workload, config=text, settings=settings, observers=observers, pods=False, progress=progress)
 
 
 __all__ = ["compare"]

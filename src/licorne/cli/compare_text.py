@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from licorne.cli.sheets import Sheet, duration, output, widened
+from licorne.cli.sheets import Sheet, output, widened
 from licorne.sim.comparison import Comparison, QueueChange, QueueFigures
+from licorne.sim.quantities import duration
 from licorne.sim.refusals import RejectedQueue
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from licorne.answers.shares import PartitionShares, Shares
-from licorne.cli.sheets import Sheet, amount, duration, output, widened
+from licorne.cli.sheets import Sheet, output, widened
 from licorne.cli.why_text import print_notes
+from licorne.sim.quantities import amount, duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,10 +13,12 @@ from licorne import RegistrationError, SettingsError
 from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
+from licorne.cli.reports import check_report, write_reports
 from licorne.cli.statuses import Status
 from licorne.config.simulation import JobOrder
 from licorne.recording import Bounds, Names, Recorder, RecordingError
 from licorne.recording.folder import is_recording
+from licorne.report.collector import Collector
 from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
@@ -53,6 +55,7 @@ def simulate(
     swf: Path | None = None,
     record: Path | None = None,
     anonymous: Flag = False,
+    report: Path | None = None,
     every: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     from_: Annotated[float, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))] = 0,
     to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
@@ -94,6 +97,9 @@ def simulate(
         seconds of virtual time).
     anonymous
         With --record: digests in place of names of users and groups.
+    report
+        Write a report into this folder: a page with pictures and tables (report.html), the pictures as PNG, the figures as
+        JSON, CSV and Parquet. Needs the extra `report`.
     every
         Seconds of virtual time between two points of --series; without it, 60.
     from_
@@ -137,6 +143,8 @@ def simulate(
     if to is not None and from_ >= to:
         raise CommandError(f"--from {from_:g} is not before --to {to:g}")
     _check_row_files(pods, series, swf, every)
+    if report is not None:
+        check_report(report)
     settings = pairs("--setting", setting)
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     if order is not None and config is not None:
@@ -154,6 +162,8 @@ def simulate(
         if not workload.devices:
             raise CommandError(f"{input}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
+    collector = Collector() if report is not None else None
+    own = [collector] if collector is not None else []
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
     with (
         refusals(),
@@ -165,7 +175,7 @@ def simulate(
             workload,
             config=text,
             settings=settings,
-            observers=observers,
+            observers=[*observers, *own],
             from_s=from_,
             to_s=to,
             pods=False,
@@ -173,6 +183,8 @@ def simulate(
             input_log=recorder,
             progress=progress,
         )
+    if report is not None and collector is not None:
+        write_reports(report, [(result.workload, collector, result)])
     _show(result, json)
     return Status.STRICT if strict and result.never_placed else Status.DONE
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.table import Table
 from rich.text import Text
 
-from licorne.cli.sheets import HOUR_S, Sheet, amount, duration, output, print_plainly, widened
+from licorne.cli.sheets import Sheet, output, print_plainly, widened
+from licorne.sim.quantities import HOUR_S, amount, duration
 from licorne.sim.report import QueueUsage, Result
 from licorne.sim.times import ALL_QUEUES, QueueCompletions, QueueWaits
 

@@ -11,7 +11,8 @@ from licorne.answers.chain import Chain
 from licorne.answers.proposals import Proposals
 from licorne.answers.restore import Note
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
-from licorne.cli.sheets import Sheet, amount, duration, output, widened
+from licorne.cli.sheets import Sheet, output, widened
+from licorne.sim.quantities import amount, duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,8 +1,8 @@
 """What a program may watch while a workload is simulated.
 
 An observer hears three kinds of things: every output of the scheduler as it comes, what became of each pod once that is
-known, and every span of virtual time between two moments at which something happens. It only watches: decisions do not
-depend on observers, and what they raise ends the simulation.
+known, and every span of virtual time between two moments at which something happens. Before all of these it is told of the
+simulation itself. It only watches: decisions do not depend on observers, and what they raise ends the simulation.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.si.messages import Output
     from licorne.sim.pods import PodRecord
+    from licorne.sim.simulation import Simulation
 
 
 class Observer:
     """Base of observers: override what is wanted. Times are in nanoseconds of virtual time."""
+
+    def on_begin(self, simulation: Simulation) -> None:
+        """Handle the beginning. The simulation is there to be read; what it has may change with any version."""
 
     def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
         """Handle outputs of the scheduler, in order; `deciding`: they come from a decision, not from a submitted message.

@@ -232,6 +232,6 @@ def _history(arrived_ns: int, past: _Past | None) -> tuple[int, int, int]:
     return (arrived_ns, 0, 0) if past is None else (past.arrived_ns, past.evictions, past.lost_ns)
 
 
-def bounded_slowdown(completion_ns: int, run_ns: int) -> float:
+def bounded_slowdown(completion_ns: float, run_ns: float) -> float:
     """Return max(1, (wait + run) / max(run, 10 s)): how much longer a pod took than alone, short ones taken for 10 s."""
     return max(1.0, completion_ns / max(run_ns, 10 * NANOSECONDS))

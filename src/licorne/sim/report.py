@@ -20,9 +20,9 @@ from licorne.sim.evictions import Evictions
 from licorne.sim.gangs import GangWaits
 from licorne.sim.measure import seconds
 from licorne.sim.pods import PodRecord
-from licorne.sim.reasons import waiting
 from licorne.sim.refusals import Refused, RejectedQueue
 from licorne.sim.times import QueueCompletions, QueueWaits, completions, waiting_times
+from licorne.sim.unplaced import TAKEN_BACK
 from licorne.sim.workload import Mode, Workload
 
 if TYPE_CHECKING:
@@ -199,30 +199,13 @@ def _reasons(simulation: Simulation) -> list[ReasonCount]:
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
     places: dict[str, str] = {}
-    for (reason, key), number in simulation.refusals.asks.items():
-        text = f"rejected: {reason}"
-        counts[text] += number
-        examples.setdefault(text, key)
-        places.setdefault(text, simulation.refusals.place_of(reason))
-    gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
-    for key, text in waiting(simulation.partition, simulation.model.devices):
-        pod = simulation.model.pods.get(key)
-        if pod is not None and pod.ask.ph:
-            gangs.setdefault(pod.ask.app, text)
-            continue
-        counts[text] += pod.ask.max - pod.placed if pod is not None else 1
-        examples.setdefault(text, key)
-    for app, ask in simulation.model.gangs.kept_back():
-        text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
-        counts[text] += ask.max
-        examples.setdefault(text, ask.key)
-    for queue, pod in simulation.jobs.held_back() if simulation.jobs is not None else ():
-        text = f"held back: another job is first in the strict order of {queue}"
-        counts[text] += 1
-        examples.setdefault(text, pod.ask.key)
+    for each in simulation.unplaced():
+        counts[each.reason] += each.number
+        examples.setdefault(each.reason, each.key)
+        places.setdefault(each.reason, each.place)
     left = simulation.counts["asked"] - simulation.counts["placed"] - counts.total()
     if left > 0:
-        counts["taken back before it was placed"] = left
+        counts[TAKEN_BACK] = left
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [ReasonCount(reason, number, examples.get(reason, ""), places.get(reason, "")) for reason, number in ordered]
 

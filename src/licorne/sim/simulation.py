@@ -24,6 +24,7 @@ from licorne.sim.observer import Observer, overriding
 from licorne.sim.pods import PodRecord, PodRecords
 from licorne.sim.refusals import Refusals
 from licorne.sim.registration import refused_configuration, register
+from licorne.sim.unplaced import Unplaced, unplaced
 from licorne.sim.use import Use
 from licorne.sim.workload import Workload
 
@@ -75,6 +76,7 @@ class Simulation:
         self.evictions = EvictionCosts()
         self.refusals = Refusals(workload)
         self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
+        self._unplaced: list[Unplaced] | None = None
         self._outputs: list[messages.Output] = []
         self._queue_of: dict[str, Queue] = {}
         self.jobs = self._job_queues() if strict else None
@@ -95,6 +97,8 @@ class Simulation:
 
     def watch(self, observers: Sequence[Observer]) -> None:
         """Let observers hear what follows; one call for all of them."""
+        for observer in overriding(observers, "on_begin"):
+            observer.on_begin(self)
         self.hearing_outputs = overriding(observers, "on_outputs")
         self.hearing_moments = overriding(observers, "on_moment")
         hearing_pods = overriding(observers, "on_pod")
@@ -337,6 +341,12 @@ class Simulation:
         """Tell observers of the state from this moment until the next."""
         for observer in self.hearing_moments:
             observer.on_moment(self.now_ns, until_ns, self.partition)
+
+    def unplaced(self) -> list[Unplaced]:
+        """Return which asks were not placed up to now, and why; found once, so it is for the end of the simulation."""
+        if self._unplaced is None:
+            self._unplaced = list(unplaced(self))
+        return self._unplaced
 
     def finish(self) -> None:
         """Say what became of the pods that run or wait at the end, which is the time of the last change."""

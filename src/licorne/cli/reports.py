@@ -1,0 +1,33 @@
+"""Writing reports, for the commands that simulate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from licorne.cli.common import CommandError
+from licorne.cli.progress import progress_bar
+from licorne.cli.statuses import Status
+from licorne.report.collector import Collector
+from licorne.report.folder import check_extra, write_report
+from licorne.sim.report import Result
+
+
+def check_report(folder: Path) -> None:
+    """Check, before anything is simulated, that a report can be written into a folder.
+
+    Raises:
+        CommandError: there is a file of this name.
+        MissingExtraError: the packages of the extra `report` are not installed.
+    """
+    check_extra()
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder}: is a file; --report takes a folder", Status.FILE)
+
+
+def write_reports(folder: Path, runs: Sequence[tuple[str, Collector, Result]]) -> None:
+    """Write the report of simulations, each with its label."""
+    with progress_bar("drawing") as progress:
+        figures = [collector.figures(result, label) for label, collector, result in runs]
+        missing = {label: collector.never_placed() for label, collector, _ in runs}
+        write_report(folder, figures, never_placed=missing, progress=progress)

@@ -1,0 +1,125 @@
+"""The files of a report: a page, its pictures as PNG, the figures as JSON, and their rows as CSV and Parquet.
+
+The same figures give the same files, apart from the date on the page. Each file has its name only when it is complete, and
+the page comes last, so a folder with a page has everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from licorne._extras import require
+from licorne.report import tables
+from licorne.report.figures import Figures, NeverPlaced
+from licorne.sim.row_files import finished_file, row_file
+
+PAGE = "report.html"
+FIGURES = "report.json"
+Progress = Callable[[int, int], None]
+
+
+def check_extra() -> None:
+    """Raise MissingExtraError if the packages for reports are not installed."""
+    require("report")
+
+
+def write_report(
+    folder: Path,
+    runs: Sequence[Figures],
+    *,
+    title: str = "",
+    never_placed: Mapping[str, Sequence[NeverPlaced]] | None = None,
+    made: str = "",
+    progress: Progress | None = None,
+) -> Path:
+    """Write the report of one or several simulations into a folder, which is made if needed; return the path of the page.
+
+    `never_placed`: by label, all asks that were never placed, of which the figures have the first ones. `made`: the date on
+    the page; "": now. `progress` is called with the pictures drawn and their number.
+
+    Raises:
+        MissingExtraError: the packages of the extra `report` are not installed.
+        ValueError: there are no simulations, or two with one label.
+        OSError: a file cannot be written.
+    """
+    check_extra()
+    labels = [figures.label for figures in runs]
+    if not runs or len(set(labels)) < len(labels):
+        raise ValueError(f"a report is of simulations with different labels, not of {labels}")
+    from licorne.report.page import page, picture  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
+    from licorne.report.sections import sections  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    _rows(folder, runs, never_placed or {})
+    data = runs[0] if len(runs) == 1 else list(runs)
+    _write(folder / FIGURES, msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
+    parts = list(sections(runs))
+    plots = [plot for part in parts for plot in part.plots]
+    done = 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, 2 * len(plots))
+
+    for plot in plots:
+        _write(folder / f"{plot.name}.png", picture(plot, runs))
+        tell()
+    made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    text = page(title or _title(runs), _lead(runs), _notes(runs), parts, runs, made=made, progress=tell)
+    _write(folder / PAGE, text.encode())
+    return folder / PAGE
+
+
+def _rows(folder: Path, runs: Sequence[Figures], never_placed: Mapping[str, Sequence[NeverPlaced]]) -> None:
+    missing = (
+        row for each in runs for row in tables.never_placed(each.label, never_placed.get(each.label, each.never_placed))
+    )
+    _row_files(folder, "cluster", tables.ClusterRow, (row for each in runs for row in tables.cluster(each)))
+    _row_files(folder, "queues", tables.QueueRow, (row for each in runs for row in tables.queues(each)))
+    _row_files(folder, "over-time", tables.MomentRow, (row for each in runs for row in tables.moments(each)))
+    _row_files(folder, "nodes", tables.NodesRow, (row for each in runs for row in tables.nodes(each)))
+    _row_files(folder, "times", tables.TimesRow, (row for each in runs for row in tables.times(each)))
+    _row_files(folder, "guarantees", tables.ShortfallRow, (row for each in runs for row in tables.shortfalls(each)))
+    _row_files(folder, "never-placed", tables.NeverPlacedRow, missing)
+    if any(each.devices for each in runs):
+        _row_files(folder, "devices", tables.DevicesRow, (row for each in runs for row in tables.devices(each)))
+
+
+def _row_files(folder: Path, name: str, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
+    with row_file(folder / f"{name}.csv", kind) as text, row_file(folder / f"{name}.parquet", kind) as columns:
+        for row in rows:
+            text.write(row)
+            columns.write(row)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with finished_file(path) as part:
+        part.write_bytes(data)
+
+
+def _title(runs: Sequence[Figures]) -> str:
+    return f"Report: {runs[0].workload}" if len(runs) == 1 else f"Compared: {', '.join(each.label for each in runs)}"
+
+
+def _lead(runs: Sequence[Figures]) -> str:
+    of = "a simulation of" if len(runs) == 1 else f"{len(runs)} simulations of"
+    names = dict.fromkeys(each.workload for each in runs)
+    samples = ", ".join(dict.fromkeys(f"{each.samples:,}" for each in runs))
+    sampled = f" What is shown over time is of {samples} samples, one in each of equal spans." if runs[0].timed else ""
+    return f"This is a report of {of} {', '.join(names)}, under a virtual clock.{sampled}"
+
+
+def _notes(runs: Sequence[Figures]) -> list[str]:
+    several = len(runs) > 1
+    notes: list[str] = []
+    for each in runs:
+        begins = f"{each.label}: " if several else ""
+        notes.append(f"{begins}configuration: {each.result['configuration']}")
+        notes += (f"{begins}{note}" for note in (*each.result.get("notes", []), *each.notes))
+    return list(dict.fromkeys(notes))

@@ -1,0 +1,47 @@
+"""Which asks of a simulation were never placed, and why.
+
+They are those that the scheduler refused, those that wait in it, and those that a gang or a strict order of jobs kept back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from licorne.sim.reasons import waiting
+
+if TYPE_CHECKING:
+    from licorne.sim.simulation import Simulation
+
+TAKEN_BACK = "taken back before it was placed"
+"""The reason of asks that the workload withdrew, of which the scheduler knows nothing any more."""
+
+
+class Unplaced(NamedTuple):
+    """An ask, why it was not placed, and how many allocations of it are missing.
+
+    `place`: the line of an ask that was refused, as `FILE:LINE`, if it is known.
+    """
+
+    reason: str
+    key: str
+    number: int
+    place: str = ""
+
+
+def unplaced(simulation: Simulation) -> Iterator[Unplaced]:
+    """Yield the asks that are not placed now, those that were refused first; without those that were taken back."""
+    for (reason, key), number in simulation.refusals.asks.items():
+        yield Unplaced(f"rejected: {reason}", key, number, simulation.refusals.place_of(reason))
+    gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
+    for key, text in waiting(simulation.partition, simulation.model.devices):
+        pod = simulation.model.pods.get(key)
+        if pod is not None and pod.ask.ph:
+            gangs.setdefault(pod.ask.app, text)
+            continue
+        yield Unplaced(text, key, pod.ask.max - pod.placed if pod is not None else 1)
+    for app, ask in simulation.model.gangs.kept_back():
+        text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
+        yield Unplaced(text, ask.key, ask.max)
+    for queue, pod in simulation.jobs.held_back() if simulation.jobs is not None else ():
+        yield Unplaced(f"held back: another job is first in the strict order of {queue}", pod.ask.key, 1)

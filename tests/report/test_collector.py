@@ -1,0 +1,223 @@
+"""Figures that are collected during a simulation, compared with what is known of small workloads, and computed naively."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.examples import examples
+from licorne import simulate
+from licorne.report import Collector, Figures
+from licorne.report.collector import use_class
+from licorne.report.fragments import Fragments
+from licorne.sim.devices import Demand
+from licorne.sim.observer import Observer
+from licorne.sim.traces.openb import GPU_MODEL
+from report.workloads import app, ask, head, small
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.sim.simulation import Simulation
+
+
+def collected(lines: Sequence[dict[str, Any]], **options: Any) -> tuple[Figures, Collector]:
+    collector = Collector()
+    result = simulate(lines, observers=[collector], **options)
+    return collector.figures(result), collector
+
+
+def mean(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known)
+
+
+def test_the_figures_of_a_small_workload() -> None:
+    """Queue b has all 4 cores until 100 s; a waits from 40 to 100 s, below its guarantee of 2, and runs until 150 s."""
+    figures, collector = collected(small())
+    assert figures.timed
+    assert (figures.start_s, round(figures.bins * figures.bin_s)) == (0, 150)
+    (cluster,) = figures.cluster
+    assert set(cluster.capacity) == {4000}
+    assert mean(cluster.used) == pytest.approx((4000 * 100 + 3000 * 50) / 150, rel=0.01)
+    assert mean(figures.pending_asks) == pytest.approx((3 * 60 + 100) / 150, rel=0.02)
+    short = {row.queue: row for row in figures.shortfalls}
+    assert short["root.b"].short_s == 0
+    assert short["root.a"].demand_s == pytest.approx(110, rel=0.02)
+    assert short["root.a"].short_s == pytest.approx(60, rel=0.02)
+    assert short["root.a"].most == 2000
+    assert short["root.a"].lost == pytest.approx(2000 * 60, rel=0.02)
+    assert [(row.name, row.pods, row.waiting_s.p50, row.completion_s.p50) for row in figures.by_queue] == [
+        ("root.a", 4, 60, 110),
+        ("root.b", 4, 0, 100),
+    ]
+    assert [(row.name, row.slowdown.mean) for row in figures.by_user] == [("<bob> & co", 2.2), ("ann", 1.0)]
+    assert figures.everything.never_placed == figures.never_placed_all == 1
+    (missing,) = collector.never_placed()
+    assert (missing.key, missing.queue, missing.user, missing.pods) == ("huge", "root.a", "<bob> & co", 1)
+    assert missing.reason == figures.result["reasons"][0]["reason"]
+    assert Counter(bar.queue for bar in figures.bars) == {"root.a": 3, "root.b": 4}
+
+
+def test_asks_that_were_never_placed_each_have_their_reason() -> None:
+    lines = [
+        *head(),
+        app("x", "nowhere", at=0),
+        ask("refused", "x", 0),
+        app("y", "a", at=0),
+        ask("large", "y", 0, 9000),
+        ask("back", "y", 0, 9000),
+        {"t": "release", "app": "y", "key": "back", "at": 5},
+        ask("many", "y", 6, 1000, max=7),
+    ]
+    figures, collector = collected(lines)
+    found = {row.key: row for row in collector.never_placed()}
+    assert sum(row.pods for row in found.values()) == figures.result["never_placed"] == 6
+    assert {key: row.pods for key, row in found.items()} == {"refused": 1, "large": 1, "back": 1, "many": 3}
+    assert found["refused"].reason.startswith("rejected: ")
+    assert found["back"].reason == "taken back before it was placed"
+    by_reason = Counter(row.reason for row in found.values() for _ in range(row.pods))
+    assert by_reason == {row["reason"]: row["asks"] for row in figures.result["reasons"]}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_where_time_stands_still_there_are_figures_of_the_end(version: int) -> None:
+    lines: list[dict[str, Any]] = [
+        {"t": "meta", "name": "still", "version": version},
+        {"t": "node", "id": "n", "res": {"vcore": 2000}},
+        {"t": "app", "id": "app", "queue": "root.default", "user": "u", "tags": {"namespace": "default"}},
+        *({"t": "ask", "key": f"k{index}", "app": "app", "res": {"vcore": 1000}} for index in range(3)),
+        *([{"t": "run"}] if version == 2 else []),
+    ]
+    figures, _ = collected(lines)
+    assert (figures.timed, figures.bins) == (False, 1)
+    assert figures.pending_asks == [1]
+    assert figures.cluster[0].used == [2000]
+
+
+def test_only_the_window_counts() -> None:
+    figures, _ = collected(small(), from_s=40, to_s=100)
+    assert (figures.start_s, round(figures.bins * figures.bin_s)) == (40, 60)
+    assert set(figures.cluster[0].used) == {4000}
+    assert (figures.everything.pods, figures.everything.never_placed) == (4, 1)
+
+
+def test_times_that_are_dates_begin_with_the_first_arrival() -> None:
+    moved = [{**line, "at": line["at"] + 1.7e9} if "at" in line else line for line in small()]
+    figures, _ = collected(moved)
+    assert figures.start_s == 1.7e9
+    assert mean(figures.cluster[0].used) == pytest.approx((4000 * 100 + 3000 * 50) / 150, rel=0.01)
+
+
+class _Naive(Observer):
+    """Compares the fragmentation of each state with its definition (docs/spec/experiments.md, B.5), computed naively."""
+
+    def __init__(self, asks: Sequence[dict[str, Any]]) -> None:
+        self.compared = 0
+        counts = Counter((each["res"]["vcore"], each["res"].get("gpu", 0), models(each)) for each in asks)
+        ordered = sorted(
+            counts.items(),
+            key=lambda item: (-item[1], -item[0][0], -Demand.of(item[0][1]).each, -Demand.of(item[0][1]).number),
+        )
+        total, held = counts.total(), 0
+        self.typical: list[tuple[tuple[int, int, str], int]] = []
+        for shape, count in ordered:
+            if held < 0.95 * total:
+                self.typical.append((shape, count))
+                held += count
+        self.held = held
+
+    def on_begin(self, simulation: Simulation) -> None:
+        assert simulation.model.devices is not None
+        self.simulation = simulation
+        self.fragments = Fragments(simulation.workload.lines, simulation.model.devices)
+
+    def on_moment(self, now_ns: int, until_ns: int | None, partition: Partition) -> None:
+        found, idle, capacity = self.fragments.fragmented(partition)
+        expected = Fraction(0)
+        all_idle = all_there = 0
+        used: Counter[str] = Counter()
+        for run in self.simulation.model.running.values():
+            used[run.node] += run.pod.ask.res["vcore"]
+        for node in partition.nodes.values():
+            assert self.simulation.model.devices is not None
+            free = self.simulation.model.devices.free(node.id)
+            model = "P100" if node.id == "n1" else "T4"
+            cpu = 4000 - used[node.id]
+            all_idle += sum(free)
+            all_there += 1000 * len(free)
+            expected += sum(free)
+            for (wanted, amount, names), count in self.typical:
+                number, each = Demand.of(amount)
+                enough = [left for left in free if left >= each]
+                allowed = not names or model in names.split("|")
+                if number and allowed and cpu >= wanted and len(enough) >= number:
+                    expected -= Fraction(count, self.held) * sum(enough)
+        assert (idle, capacity) == (all_idle, all_there)
+        assert found == pytest.approx(float(expected), abs=1e-6)
+        self.compared += 1
+
+
+def models(line: dict[str, Any]) -> str:
+    return "T4" if "tags" in line else ""
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([500, 1000, 3000]),
+            st.sampled_from([0, 300, 500, 1000, 2000]),
+            st.booleans(),
+            st.integers(1, 9),
+            st.integers(0, 20),
+        ),
+        min_size=1,
+        max_size=25,
+    )
+)
+@examples(40)
+def test_fragmentation_at_each_moment_is_its_definition_computed_naively(
+    pods: list[tuple[int, int, bool, int, int]],
+) -> None:
+    tag = {
+        "licorne/node-constraints": f'{{"nodeAffinity":[[{{"key":"{GPU_MODEL}","operator":"In","values":["T4"]}}]]}}'
+    }
+    asks = [
+        {
+            **ask(f"k{index}", "x", at, vcore, duration_s=length),
+            "res": {"vcore": vcore, "gpu": gpu},
+            **({"tags": tag} if only else {}),
+        }
+        for index, (vcore, gpu, only, length, at) in enumerate(sorted(pods, key=lambda pod: pod[4]))
+    ]
+    nodes = [
+        {"t": "node", "id": f"n{index}", "res": {"vcore": 4000, "gpu": 2000}, "attrs": {f"label/{GPU_MODEL}": model}}
+        for index, model in enumerate(("T4", "P100", "T4"))
+    ]
+    naive = _Naive(asks)
+    first: dict[str, Any] = {"t": "meta", "name": "devices", "version": 2, "devices": "gpu"}
+    simulate([first, *nodes, app("x", "default", tags={"namespace": "default"}), *asks], observers=[naive])
+    assert naive.compared > 1
+
+
+class _Classes(Observer):
+    def __init__(self) -> None:
+        self.found: list[list[int]] = []
+
+    def on_moment(self, now_ns: int, until_ns: int | None, partition: Partition) -> None:
+        self.found.append([use_class(node) for node in partition.nodes.values()])
+
+
+@pytest.mark.parametrize(
+    ("vcore", "expected"), [(0, 0), (1, 1), (200, 1), (201, 2), (1000, 5), (1001, 6), (1800, 9), (1999, 10), (2000, 10)]
+)
+def test_the_class_of_a_node_is_its_use_in_tenths(vcore: int, expected: int) -> None:
+    heard = _Classes()
+    pods = [ask("k", "x", 1, vcore)] if vcore else []
+    simulate([*head(1), app("x", "b", at=0), *pods, ask("end", "x", 2, 9000)], observers=[heard])
+    assert heard.found[-1] == [expected]
