@@ -154,14 +154,7 @@ def simulate(
         workload = without_reloads(workload)
     if series is not None:
         _check_beginning(workload, every or INTERVAL_S)
-    if grace is not None:
-        workload.grace_s = grace
-    if resubmit is not None:
-        workload.resubmit = resubmit
-    if device_policy is not None:
-        if not workload.devices:
-            raise CommandError(f"{input}: this workload has no devices, so --device-policy is not for it")
-        workload.device_policy = device_policy
+    _adapt(workload, input, grace, resubmit, device_policy)
     collector = Collector() if report is not None else None
     own = [collector] if collector is not None else []
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
@@ -187,6 +180,20 @@ def simulate(
         write_reports(report, [(result.workload, collector, result)])
     _show(result, json)
     return Status.STRICT if strict and result.never_placed else Status.DONE
+
+
+def _adapt(
+    workload: Workload, path: Path, grace: float | None, resubmit: bool | None, device_policy: DevicePolicy | None
+) -> None:
+    """Give a workload what options say in place of what it says itself."""
+    if grace is not None:
+        workload.grace_s = grace
+    if resubmit is not None:
+        workload.resubmit = resubmit
+    if device_policy is not None:
+        if not workload.devices:
+            raise CommandError(f"{path}: this workload has no devices, so --device-policy is not for it")
+        workload.device_policy = device_policy
 
 
 @contextmanager
