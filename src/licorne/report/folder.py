@@ -15,7 +15,8 @@ import msgspec
 from licorne._extras import require
 from licorne.report import tables
 from licorne.report.figures import Figures, NeverPlaced
-from licorne.sim.row_files import finished_file, row_file
+from licorne.sim.finished import finished_file
+from licorne.sim.row_files import row_file
 
 PAGE = "report.html"
 FIGURES = "report.json"
