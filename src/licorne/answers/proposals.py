@@ -8,7 +8,7 @@ take first. Then it looks for less: each part is left out, and each number lower
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Final, Literal
@@ -16,10 +16,27 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from licorne.answers.changes import Change, End, LimitMax, MaxApplications, MoreNodes, QueueMax, Running, merged, text
+from licorne.answers.asks import Wanted
+from licorne.answers.changes import (
+    Change,
+    Counted,
+    End,
+    FewerMembers,
+    LessAsked,
+    MaxApplications,
+    MoreMembers,
+    MoreNodes,
+    OtherQueue,
+    Priority,
+    Running,
+    amounts,
+    merged,
+    text,
+    with_amounts,
+)
 from licorne.answers.copies import on_a_copy
-from licorne.answers.repairs import Repairs
-from licorne.answers.trials import Home, Outcome, Trials, Wanted
+from licorne.answers.repairs import Repairs, alternatives
+from licorne.answers.trials import Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 
@@ -34,13 +51,17 @@ SMALLER_MAX: Final = 60
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
 """Up to this number, lower ones are tried one by one."""
-Kind = Literal["grow", "open", "end"]
+Kind = Literal["grow", "open", "end", "ask"]
 ORDERS: Final[tuple[tuple[Kind, ...], ...]] = (
-    ("grow", "open", "end"),
-    ("open", "grow", "end"),
-    ("end", "grow", "open"),
+    ("grow", "open", "end", "ask"),
+    ("open", "grow", "end", "ask"),
+    ("end", "grow", "open", "ask"),
+    ("ask",),
 )
-"""The searches that are made: each prefers another kind of change where there is a choice."""
+"""The searches that are made: each prefers another kind of change where there is a choice.
+
+The last one changes nothing but the ask.
+"""
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -98,7 +119,9 @@ class _Search:
         self.known: dict[bytes, Outcome] = {}
         self.reasons: dict[str, explain.Reason] = {}
         self.complete = True
-        self.units = _units(home.partition(wanted.partition))
+        self.partition = home.partition(wanted.partition)
+        self.wanted = wanted
+        self.units = _units(self.partition)
         self.running = self.trials.running
 
     def run(self) -> Proposals:
@@ -114,6 +137,7 @@ class _Search:
                     proposal = self._smallest(changes)
                     if all(proposal.text != other.text for other in found):
                         found.append(proposal)
+            found += self._otherwise()
         except _OutOfTimeError:
             self.complete = False
         found.sort(key=lambda proposal: (len(proposal.changes), sum(map(_size, proposal.changes)), proposal.text))
@@ -155,6 +179,38 @@ class _Search:
                 return tuple(changes)
         return None
 
+    def _otherwise(self) -> Iterator[Proposal]:
+        """Yield the first other queue that helps, and the lowest priority that does."""
+        app = self.partition.applications.get(self.wanted.application)
+        ask = None if app is None else app.asks.get(self.wanted.key)
+        if app is None or ask is None:
+            return
+        moved = False
+        for change in alternatives(self.partition, app, ask):
+            if isinstance(change, OtherQueue) and moved:
+                continue
+            if self._try((change,)).placed:
+                moved = True
+                least, smallest = self._lowest(change) if isinstance(change, Priority) else (change, True)
+                outcome = self._try((least,))
+                yield Proposal((least,), text(least), outcome.node, outcome.after_ns / SECOND_NS, smallest)
+
+    def _lowest(self, change: Priority) -> tuple[Priority, bool]:
+        """Return the lowest priority that helps, and whether one less does not. It is compared with those of others alone."""
+        present = {
+            each.priority
+            for app in self.partition.applications.values()
+            for items in (app.asks, app.allocations)
+            for each in items.values()
+        }
+        steps = sorted({p for other in present for p in (other, other + 1) if change.before < p <= change.priority})
+
+        def works(priority: int) -> bool:
+            return self._try((replace(change, priority=priority),)).placed
+
+        found = steps[_least(len(steps), lambda number: works(steps[number - 1])) - 1]
+        return replace(change, priority=found), found == change.before + 1 or not works(found - 1)
+
     # -- no more than enough -------------------------------------------------------------------------------------
 
     def _smallest(self, enough: tuple[Change, ...]) -> Proposal:
@@ -192,8 +248,8 @@ class _Search:
                 return replace(change, count=_least(change.count, lambda n: works(replace(change, count=n)))), True
             case MaxApplications():
                 return replace(change, more=_least(change.more, lambda n: works(replace(change, more=n)))), True
-            case QueueMax() | LimitMax():
-                for name in change.more:
+            case _ if isinstance(change, Counted):
+                for name in amounts(change):
                     change = self._lower(change, name, works)
                 return change, True
             case End():
@@ -201,21 +257,22 @@ class _Search:
             case _:
                 return change, True
 
-    def _lower(self, change: QueueMax | LimitMax, name: str, works: Callable[[Change], bool]) -> QueueMax | LimitMax:
+    def _lower(self, change: Counted, name: str, works: Callable[[Change], bool]) -> Counted:
         """Lower one amount: first by whole amounts of the smallest ask, then exactly."""
 
-        def with_amount(amount: int) -> QueueMax | LimitMax:
-            amounts = {**change.more, name: amount}
-            return replace(change, more={key: value for key, value in amounts.items() if value})
+        def with_amount(amount: int) -> Counted:
+            return with_amounts(
+                change, {key: value for key, value in {**amounts(change), name: amount}.items() if value}
+            )
 
         def suffices(amount: int) -> bool:
             lower = with_amount(amount)
-            return bool(lower.more) and works(lower)
+            return bool(amounts(lower)) and works(lower)
 
-        amount = change.more[name]
+        amount = amounts(change)[name]
         if suffices(0):
             return with_amount(0)
-        unit = max(1, self.units.get(name, 1))
+        unit = 1 if isinstance(change, MoreMembers | FewerMembers) else max(1, self.units.get(name, 1))
         steps = -(-amount // unit)
         kept = _least(steps, lambda step: suffices(amount - (steps - step) * unit))
         amount -= (steps - kept) * unit
@@ -263,6 +320,12 @@ def _least(most: int, works: Callable[[int], bool]) -> int:
 
 
 def _all_merged(changes: list[Change], new: Sequence[Change], *, doubled: bool) -> list[Change]:
+    """Return the changes with new ones. What the ask wants less counts once: it is less for all reasons at the same time."""
+    less: dict[str, int] = {}
+    for change in new:
+        if isinstance(change, LessAsked):
+            less = {name: max(less.get(name, 0), change.less.get(name, 0)) for name in {**less, **change.less}}
+    new = [change for change in new if not isinstance(change, LessAsked)] + ([LessAsked(less)] if less else [])
     for index, change in enumerate(new):
         if change not in new[:index]:
             changes = merged(changes, change, doubled=doubled)

@@ -12,21 +12,33 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from licorne.answers.applied import HOSTNAMES
+from licorne.answers.asks import elsewhere
 from licorne.answers.changes import (
-    HOSTNAMES,
+    BiggerNode,
     Change,
     End,
+    FewerMembers,
+    LessAsked,
     LimitMax,
     MaxApplications,
+    MoreMembers,
     MoreNodes,
     NoTaint,
+    OtherQueue,
+    Priority,
     QueueMax,
     Running,
     Schedulable,
+    Tolerates,
+    Unconstrained,
 )
 from licorne.answers.pods import pod_name
+from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
 from licorne.core.nodes.constraints import LABEL_PREFIX, NodeConstraints, NodeLabels
+from licorne.core.placement.placer import PlacementRequest
+from licorne.core.queues.bounds import missing
 
 if TYPE_CHECKING:
     from licorne.core.nodes.node import Node
@@ -35,6 +47,9 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.usage import Tracker
 
+QUEUES_MAX: Final = 3
+"""More queues than this are not tried for an ask that might go to another one."""
+ROOT: Final = "root"
 ENDED_MAX: Final = 64
 """More allocations than this are not proposed to end."""
 
@@ -42,13 +57,14 @@ ENDED_MAX: Final = 64
 class Repairs(msgspec.Struct, frozen=True):
     """The least change of each kind about one reason; None where there is none.
 
-    `grow`: the configuration allows more, or there are more nodes. `open`: a node takes asks that it did not take.
-    `end`: allocations end.
+    `grow`: the configuration allows more, there are more nodes, or more members of a gang. `open`: a node takes asks that
+    it did not take. `end`: allocations end. `ask`: the ask wants less, or other nodes, or its gang needs fewer members.
     """
 
     grow: Change | None = None
     open: Change | None = None
     end: Change | None = None
+    ask: Change | None = None
 
 
 class Present(NamedTuple):
@@ -58,40 +74,208 @@ class Present(NamedTuple):
     allocations: frozenset[str]
 
 
-def repairs(partition: Partition, present: Present, ask: Ask, reason: explain.Reason) -> Repairs:
-    """Return what may be done about a reason for which the ask waits."""
+class Obstacle(NamedTuple):
+    """A reason why an ask waits, or why the ask waits for which it waits."""
+
+    app: Application
+    ask: Ask
+    reason: explain.Reason
+
+
+def obstacles(partition: Partition, app: Application, ask: Ask) -> list[Obstacle]:
+    """Return the reasons why an ask waits, and those of the asks that must go before it.
+
+    An ask that is to replace a placeholder waits for one that is placed; in a `stateaware` queue, for an application that
+    starts first.
+    """
+    found: list[Obstacle] = []
+    waiting: list[tuple[Application, Ask]] = [(app, ask)]
+    for each_app, each in waiting:
+        for reason in explain.reasons(partition, each_app, each):
+            found.append(Obstacle(each_app, each, reason))
+            first = _goes_before(partition, each_app, reason)
+            if first is not None and first not in waiting:
+                waiting.append(first)
+    return found
+
+
+def _goes_before(partition: Partition, app: Application, reason: explain.Reason) -> tuple[Application, Ask] | None:
     match reason:
-        case explain.QueueQuota() | explain.Claimed(kind="queue"):
+        case explain.Placeholder():
+            pending = (
+                ask for ask in app.requests.in_order() if ask.placeholder and ask.task_group == reason.task_group
+            )
+            first = next(pending, None)
+            return None if first is None else (app, first)
+        case explain.StateOrder():
+            others = sorted(
+                (other for other in app.queue.apps.values() if other.asks), key=attrgetter("submitted", "seq")
+            )
+            other = next((other for other in others if partition.lifecycle.passes_state_filter(other)), None)
+            return None if other is None else (other, next(iter(other.requests.in_order())))
+        case _:
+            return None
+
+
+def repairs(partition: Partition, present: Present, obstacle: Obstacle) -> Iterator[Repairs]:
+    """Yield what may be done about a reason; more than once where all of that may be necessary."""
+    app, ask, reason = obstacle
+    match reason:
+        case explain.QueueQuota() | explain.Claimed(kind="queue") if reason.queue != ROOT:
             path = reason.queue
             queue = partition.tree.find(path)
             assert queue is not None, "a reason names a queue that is there"
-            below = [app for leaf in queue.walk() for app in leaf.apps.values()]
+            below = [each for leaf in queue.walk() for each in leaf.apps.values()]
             grow = QueueMax(path, reason.missing, dynamic=not queue.managed)
-            return Repairs(grow, end=_ends_of(present, below, reason.missing))
-        case explain.UserLimit() | explain.Claimed():
+            yield Repairs(grow, end=_ends_of(present, below, reason.missing), ask=_less(app, ask, reason.missing))
+        case explain.UserLimit() | explain.Claimed(kind="user" | "group"):
             tracker = _tracker(partition, reason.kind, reason.name, reason.queue)
             wildcard = tracker is not None and tracker.wildcard
             limit = LimitMax(reason.kind, reason.name, reason.queue, reason.missing, wildcard)
-            return Repairs(limit, end=_ends_of(present, () if tracker is None else tracker.apps, reason.missing))
+            end = _ends_of(present, () if tracker is None else tracker.apps, reason.missing)
+            yield Repairs(limit, end=end, ask=_less(app, ask, reason.missing))
         case explain.MaxApplications():
-            return Repairs(_one_application_more(partition, reason))
-        case explain.ClusterFull():
-            return Repairs(_more_nodes(partition, present, ask), end=_end_on_a_node(partition, present, ask))
+            yield Repairs(_one_application_more(partition, reason))
+        case explain.ClusterFull() | explain.Claimed():
+            yield Repairs(
+                _more_nodes(partition, present, ask),
+                end=_end_on_a_node(partition, present, ask),
+                ask=_less(app, ask, reason.missing),
+            )
         case explain.Nodes():
-            return Repairs(
+            yield Repairs(
                 _more_nodes(partition, present, ask),
                 _open_node(partition, present, ask),
                 _end_on_a_node(partition, present, ask),
+                _nearer(partition, present, app, ask),
             )
         case explain.RequiredNode():
-            node = partition.nodes.get(reason.node)
-            if node is None:
-                return Repairs()
-            return Repairs(open=_opened(partition, ask, node), end=_end_on(partition, present, ask, node))
-        case explain.Gang(ready=True, fits_quota=True):
-            return Repairs(_more_nodes(partition, present, ask), end=_end_on_a_node(partition, present, ask))
-        case _:
-            return Repairs()
+            yield _on_the_required_node(partition, present, ask, reason)
+        case explain.Gang():
+            yield from _of_gang(partition, present, app, reason)
+
+
+def _on_the_required_node(partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode) -> Repairs:
+    node = partition.nodes.get(reason.node)
+    if node is None:
+        attributes = _attributes_for(ask.shape.need.constraints) or {}
+        return Repairs(MoreNodes(1, "", dict(sorted(ask.shape.resource.items())), attributes, reason.node))
+    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    return Repairs(
+        None if mismatch else BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),
+        open=_opened(partition, ask, node),
+        end=_end_on(partition, present, ask, node),
+        ask=_met(ask, node, mismatch) if mismatch else _less(ask.app, ask, reason.missing),
+    )
+
+
+def _of_gang(partition: Partition, present: Present, app: Application, reason: explain.Gang) -> Iterator[Repairs]:
+    """Yield what may be done for a gang that starts as a whole: members that it lacks, or room for each kind of member."""
+    before = {name: need for name, (_, need) in reason.groups.items()}
+    if not reason.ready:
+        lacking = {name: need - there for name, (there, need) in reason.groups.items() if there < need}
+        fewer = FewerMembers(app.id, lacking, before)
+        yield Repairs(MoreMembers(app.id, lacking), ask=fewer if _can_be_fewer(app, fewer) else None)
+        return
+    largest = max(before, key=lambda name: before[name])
+    fewer = FewerMembers(app.id, {largest: 1}, before)
+    yield Repairs(ask=fewer if _can_be_fewer(app, fewer) else None)
+    gang = app.atomic
+    members = (gang.members(app) if gang is not None else None) or ()
+    if reason.fits_quota:
+        for member in {each.shape: each for each in members}.values():
+            yield Repairs(
+                _more_nodes(partition, present, member),
+                _open_node(partition, present, member),
+                _end_on_a_node(partition, present, member),
+            )
+
+
+def _can_be_fewer(app: Application, change: FewerMembers) -> bool:
+    return not app.allocations and all(number < change.before[name] for name, number in change.less.items())
+
+
+# -- the ask itself ------------------------------------------------------------------------------------------------
+
+
+def _less(app: Application, ask: Ask, missing: dict[str, int]) -> LessAsked | None:
+    """Return the ask without what is missing; None if nothing would be left, or if a gang counts on its amounts."""
+    resource = ask.shape.resource
+    if not missing or app.atomic is not None or ask.task_group or ask.repeats > 1:
+        return None
+    if any(amount >= resource.get(name, 0) for name, amount in missing.items()):
+        return None
+    return LessAsked(missing)
+
+
+def _nearer(partition: Partition, present: Present, app: Application, ask: Ask) -> Change | None:
+    """Return the change of the ask that brings it nearest to a node: one that takes it then, if there is any."""
+    if app.atomic is not None or ask.task_group or ask.repeats > 1:
+        return None
+    best: tuple[float, int, Change] | None = None
+    constraints = ask.shape.need.constraints
+    for node in partition.nodes.values():
+        if node.id not in present.nodes or explain.taken_up(partition, ask, node):
+            continue
+        mismatch = constraints.mismatch(node.labels)
+        missing = explain.lack(partition, node.free, ask.shape.amounts)
+        change = _met(ask, node, mismatch) if mismatch else _less(app, ask, missing)
+        if change is None or any(amount >= ask.shape.resource.get(name, 0) for name, amount in missing.items()):
+            continue
+        share = sum(amount / ask.shape.resource[name] for name, amount in missing.items())
+        distance = (2 * share + 1 if mismatch and share else share + bool(mismatch) / 2, node.rank)
+        if best is None or distance < best[:2]:
+            best = *distance, change
+    return None if best is None else best[2]
+
+
+def _met(ask: Ask, node: Node, mismatch: str) -> Change | None:
+    """Return the change of the ask by which what keeps it off a node does not count."""
+    if mismatch.startswith("taint "):
+        return Tolerates(mismatch.removeprefix("taint "))
+    if mismatch == "nodeAffinity":
+        return Unconstrained()
+    if mismatch == "nodeSelector":
+        labels = dict(node.labels.pairs)
+        key, value = next(pair for pair in ask.shape.need.constraints.selector if labels.get(pair[0]) != pair[1])
+        return Unconstrained(key, value)
+    return None
+
+
+def alternatives(partition: Partition, app: Application, ask: Ask) -> Iterator[Change]:
+    """Yield changes that may help without regard to any reason: a queue with more room, and the highest priority.
+
+    They concern an ask that is not a member of a gang, whose pods have to stay together.
+    """
+    if app.atomic is not None or ask.task_group or ask.repeats > 1 or app.independent:
+        return
+    yield from _other_queues(partition, app, ask)
+    everything = (
+        *(each for other in partition.applications.values() for each in other.asks.values() if each is not ask),
+        *(each for other in partition.applications.values() for each in other.allocations.values()),
+    )
+    most = max((each.priority for each in everything), default=ask.priority)
+    if ask.priority <= most < PRIORITY_HIGHEST:
+        yield Priority(most + 1, ask.priority)
+
+
+def _other_queues(partition: Partition, app: Application, ask: Ask) -> Iterator[OtherQueue]:
+    """Yield some queues that the placement rules let the application into, and whose max leaves room for the ask."""
+    found = 0
+    for queue in partition.tree.queues():
+        if found == QUEUES_MAX:
+            return
+        if not queue.is_leaf or not queue.managed or queue is app.queue:
+            continue
+        if any(
+            level.parent is not None and missing(partition.types, level.limit, level.allocated, ask.shape.amounts)
+            for level in queue.lineage()
+        ):
+            continue
+        request = PlacementRequest(elsewhere(app), queue.path, app.user, app.groups, app.tags, app.forced)
+        if partition.placer.place(request, partition.tree).queue == queue.path:
+            found += 1
+            yield OtherQueue(queue.path, app.queue.path)
 
 
 def _tracker(partition: Partition, kind: str, name: str, path: str) -> Tracker | None:
@@ -258,4 +442,4 @@ def _take(missing: dict[str, int], alloc: Ask) -> None:
                 del missing[name]
 
 
-__all__ = ["Present", "Repairs", "repairs", "running"]
+__all__ = ["Obstacle", "Present", "Repairs", "alternatives", "obstacles", "repairs", "running"]

@@ -3,22 +3,25 @@
 On the copy the resource manager is played: it ends what the scheduler asks it to end, and creates each evicted allocation
 again as an ask, as a controller would. Time goes on for as long as anything that was begun before may still have an
 effect: back-off, the age at which an ask may reserve a node, the delay of preemption, the time after which an application
-without work completes, and two more attempts at preemption.
-Running allocations do not end by themselves, and no
-other asks, nodes or configurations come.
+without work completes, the timeout of placeholders, and two more attempts at preemption. Running allocations do not end by
+themselves, and no other asks, nodes or configurations come.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from licorne.answers.changes import Change, ChangeError, apply
+from licorne.answers.applied import apply
+from licorne.answers.asks import ChangeError, Wanted, again
+from licorne.answers.changes import Change
 from licorne.answers.copies import on_a_copy
-from licorne.answers.repairs import Present, Repairs, repairs, running
+from licorne.answers.repairs import Present, Repairs, obstacles, repairs, running
 from licorne.answers.restore import Restored
-from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS
+from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection import explain
 from licorne.core.preemption.guarantee_preemption import RETRY_NS
 from licorne.si import messages
@@ -42,20 +45,12 @@ CONFIRMED: Final = frozenset(
 """The ends that the scheduler asks for, and that count when the resource manager confirms them."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """The ask that a trial is about."""
-
-    partition: str
-    application: str
-    key: str
-
-
 class Outcome(msgspec.Struct, frozen=True):
     """The result of a trial.
 
     `node` is where the ask runs at the end, empty if it does not: one that was placed may have been evicted since.
-    `after_ns`: how long after the changes it was placed. `reasons` are why it waits at the end, `repairs` what may be done
-    about each. `refused`: why the changes are not possible.
+    `after_ns`: how long after the changes it was placed. `reasons` are why it waits at the end, and what it waits for;
+    `repairs` what may be done about them. `refused`: why the changes are not possible.
     """
 
     node: str = ""
@@ -73,14 +68,14 @@ class Outcome(msgspec.Struct, frozen=True):
 class Home:
     """A restored scheduler that has made the decisions that are possible at its time: `now_ns`.
 
-    `owed` are the ends that it has asked for by that, and that the resource manager has not confirmed; `placed` are the
+    `owed` are the ends that it has asked for by then, and that the resource manager has not confirmed; `placed` are the
     asks that it has placed by that, as (application, key).
     """
 
     def __init__(self, restored: Restored) -> None:
         self.restored = restored
         self.now_ns = restored.now_ns
-        self.owed: list[messages.Released] = []
+        self.owed = [release for partition in restored.partitions for release in _owed(partition)]
         self.placed: set[tuple[str, str]] = set()
         restored.outputs.handler = self._take
         restored.api.schedule(now_ns=self.now_ns)
@@ -97,12 +92,31 @@ class Home:
             self.placed.add((output.application_id, output.key))
 
 
+def _owed(partition: Partition) -> Iterator[messages.Released]:
+    """Yield the ends that a scheduler has asked for, and that are not confirmed."""
+    for app in partition.applications.values():
+        replacing = {} if app.gang is None else app.gang.replacing
+        for alloc in app.allocations.values():
+            if alloc in replacing:
+                termination = messages.Termination.PLACEHOLDER_REPLACED
+            elif alloc.preempted:
+                termination = messages.Termination.PREEMPTED_BY_SCHEDULER
+            elif alloc.released:
+                termination = messages.Termination.TIMEOUT
+            else:
+                continue
+            yield messages.Released(application_id=app.id, key=alloc.key, termination=termination, uuid=alloc.id)
+
+
 def horizon_ns(partition: Partition) -> int:
     """Return for how long something that was begun before may still have an effect."""
     delays = [COMPLETING_TIMEOUT_NS, partition.settings.reservation_age_ns if partition.settings.reservations else 0]
     for queue in partition.tree.queues():
         delays += (queue.settings.backoff_delay_ns if queue.settings.backoff else 0, queue.settings.preemption_delay_ns)
-    delays += (app.backoff_until - partition.now for app in partition.applications.values())
+    for app in partition.applications.values():
+        delays.append(app.backoff_until - partition.now)
+        if app.gang is not None and app.gang.timer is not None:
+            delays.append(app.gang.timer[0] - partition.now)
     return min(max(delays) + 2 * (RETRY_NS + STEP_NS), LONGEST_NS)
 
 
@@ -137,12 +151,12 @@ class _Played:
 
     def __init__(self, home: Home, wanted: Wanted, present: Present) -> None:
         self.home = home
-        self.wanted = wanted
-        self.key = wanted.key  # or that of the ask with which it was created again
+        self.wanted = wanted  # or the ask with which it was created again
         self.present = present
         self.partition = home.partition(wanted.partition)
         self.answers: list[messages.Input] = []
         self.evicted = 0
+        self.served = ""  # the node on which the ask, a placeholder, was replaced by an ask of its task group
         for output in home.owed:
             self._take(output)
         home.restored.outputs.handler = self._take
@@ -150,7 +164,7 @@ class _Played:
     def change(self, changes: list[Change]) -> Outcome:
         """Make the changes, and wait."""
         try:
-            apply(self.home.restored, self.partition, changes, self.home.now_ns)
+            self.wanted = apply(self.home.restored, self.wanted, changes, self.home.now_ns)
         except ChangeError as error:
             return Outcome(refused=str(error))
         return self.wait()
@@ -158,7 +172,7 @@ class _Played:
     def wait(self) -> Outcome:
         """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is."""
         api, start = self.home.restored.api, self.home.now_ns
-        end = start + horizon_ns(self.partition)
+        end = max(start, min(start + horizon_ns(self.partition), self._ends_ns()))
         node, placed_ns = "", 0
         while True:
             self._settle()
@@ -174,11 +188,18 @@ class _Played:
         app, ask = self._ask()
         if app is None or ask is None:
             return Outcome(refused="the application or the ask ends before it is placed")
-        reasons = explain.reasons(self.partition, app, ask)
+        found = obstacles(self.partition, app, ask)
         return Outcome(
-            reasons=tuple(reasons),
-            repairs=tuple(repairs(self.partition, self.present, ask, reason) for reason in reasons),
+            reasons=tuple(obstacle.reason for obstacle in found),
+            repairs=tuple(each for obstacle in found for each in repairs(self.partition, self.present, obstacle)),
         )
+
+    def _ends_ns(self) -> int:
+        """Return until when the ask can be waited for: with the timeout of its gang's placeholders it may end unplaced."""
+        app, ask = self._ask()
+        if app is None or ask is None or app.gang is None or app.gang.timer is None:
+            return TIME_MAX_NS
+        return int(app.gang.timer[0]) - 1 if ask.placeholder or app.gang.hard else TIME_MAX_NS
 
     def _settle(self) -> None:
         """Decide, and confirm what is to end, until neither does anything."""
@@ -191,19 +212,23 @@ class _Played:
 
     def _ask(self) -> tuple[Application | None, Ask | None]:
         app = self.partition.applications.get(self.wanted.application)
-        return app, None if app is None else app.asks.get(self.key)
+        return app, None if app is None else app.asks.get(self.wanted.key)
 
     def _node(self) -> str:
+        if self.served:
+            return self.served
         app = self.partition.applications.get(self.wanted.application)
-        placed = None if app is None else app.allocations.get(self.key)
+        placed = None if app is None else app.allocations.get(self.wanted.key)
         return placed.node.id if placed is not None and placed.node is not None else ""
 
     def _take(self, output: messages.Output) -> None:
         if not isinstance(output, messages.Released) or output.termination not in CONFIRMED:
             return
-        again = None
+        if output.termination is messages.Termination.PLACEHOLDER_REPLACED and self._is_wanted(output):
+            self.served = self._node()
+        created = None
         if output.termination is messages.Termination.PREEMPTED_BY_SCHEDULER:
-            again = self._again(output)
+            created = self._again(output)
         self.answers.append(
             messages.Release(
                 partition=self.partition.name,
@@ -212,8 +237,11 @@ class _Played:
                 termination=output.termination,
             )
         )
-        if again is not None:
-            self.answers.append(again)
+        if created is not None:
+            self.answers.append(created)
+
+    def _is_wanted(self, output: messages.Released) -> bool:
+        return (output.application_id, output.key) == (self.wanted.application, self.wanted.key)
 
     def _again(self, output: messages.Released) -> messages.Allocation | None:
         """Return the ask with which a controller creates an evicted allocation again."""
@@ -223,20 +251,9 @@ class _Played:
             return None
         self.evicted += 1
         key = f"{alloc.key}~{self.evicted}"
-        if (app.id, alloc.key) == (self.wanted.application, self.key):
-            self.key = key
-        return messages.Allocation(
-            key=key,
-            application_id=app.id,
-            partition=self.partition.name,
-            resource=dict(alloc.shape.resource),
-            priority=alloc.priority,
-            tags=alloc.tags,
-            task_group=alloc.task_group,
-            originator=alloc.originator,
-            allow_preempt_self=alloc.allow_self,
-            allow_preempt_other=alloc.allow_other,
-        )
+        if self._is_wanted(output):
+            self.wanted = replace(self.wanted, key=key)
+        return again(self.partition, alloc, key=key, placeholder=False, max_allocations=1)
 
 
 __all__ = ["Home", "Outcome", "Trials", "Wanted", "horizon_ns"]

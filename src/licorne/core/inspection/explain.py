@@ -389,7 +389,7 @@ def survey(partition: Partition, ask: Ask) -> Iterator[tuple[Node, str, bool]]:
             unfit = mismatches[labels]
         else:
             unfit = "too small"
-        why = _taken_up(partition, ask, node) or unfit
+        why = taken_up(partition, ask, node) or unfit
         if not why and not free.covers(amounts):
             types = tuple([d for d, amount in wanted if amount > free.at(d)])
             if types not in lacks:
@@ -398,7 +398,7 @@ def survey(partition: Partition, ask: Ask) -> Iterator[tuple[Node, str, bool]]:
         yield node, why, unfit != "" and not unfit.startswith(HOST_PORT)
 
 
-def _taken_up(partition: Partition, ask: Ask, node: Node) -> str:
+def taken_up(partition: Partition, ask: Ask, node: Node) -> str:
     """Return why a node takes no ask, or not this one, for the time being; "" if nothing is in the way."""
     if not node.schedulable:
         return "not schedulable"

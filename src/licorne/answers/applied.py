@@ -1,0 +1,230 @@
+"""Applies changes (`licorne.answers.changes`) to a copy of a scheduler, by the messages and configurations that make them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
+from ruamel.yaml import YAML
+
+from licorne.answers.asks import AskChange, ChangeError, Wanted, asked_otherwise, elsewhere
+from licorne.answers.changes import (
+    BiggerNode,
+    Change,
+    End,
+    LimitMax,
+    MaxApplications,
+    MoreNodes,
+    NoTaint,
+    OtherQueue,
+    QueueMax,
+    Schedulable,
+)
+from licorne.answers.restore import Restored
+from licorne.config.quantity import parse_quantity, spoken
+from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
+from licorne.core.inputs.admission import apply_namespace_tags
+from licorne.core.nodes.constraints import LABEL_PREFIX, TAINTS_ATTRIBUTE
+from licorne.si import messages, v19
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+
+HOSTNAMES: Final = ("si/hostname", f"{LABEL_PREFIX}kubernetes.io/hostname")
+"""Attributes that hold the name of the node."""
+
+
+def apply(home: Restored, wanted: Wanted, changes: Sequence[Change], now_ns: int) -> Wanted:
+    """Apply changes at a time to a scheduler that is a copy; return the ask that is wanted then, which may have another application.
+
+    Raises:
+        ChangeError: one of them is not possible, such as a configuration that would be refused.
+    """
+    partition = home.api.cluster.partition(home.rm_id, wanted.partition)
+    in_configuration = [change for change in changes if _configured(change)]
+    if in_configuration:
+        _reconfigure(home, partition, in_configuration, now_ns)
+    for change in changes:
+        match change:
+            case QueueMax(dynamic=True) | MaxApplications(dynamic=True):
+                _raise_dynamic(partition, change)
+            case _ if isinstance(change, AskChange):
+                wanted = _ask_otherwise(home, partition, wanted, change, now_ns)
+            case _ if not _configured(change):
+                home.api.submit(home.rm_id, list(_inputs(partition, change)), now_ns=now_ns)
+    return wanted
+
+
+def _ask_otherwise(home: Restored, partition: Partition, wanted: Wanted, change: AskChange, now_ns: int) -> Wanted:
+    app = partition.applications.get(wanted.application)
+    ask = None if app is None else app.asks.get(wanted.key)
+    if app is None or ask is None:
+        raise ChangeError("the ask is gone")
+    home.api.submit(home.rm_id, list(asked_otherwise(partition, app, ask, change)), now_ns=now_ns)
+    if not isinstance(change, OtherQueue):
+        return wanted
+    found = partition.applications.get(elsewhere(app))
+    if found is None or found.queue.path != change.queue:
+        raise ChangeError(f"the placement rules do not let it into {change.queue}")
+    return replace(wanted, application=found.id)
+
+
+def _configured(change: Change) -> bool:
+    return isinstance(change, LimitMax) or (isinstance(change, QueueMax | MaxApplications) and not change.dynamic)
+
+
+def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
+    match change:
+        case MoreNodes():
+            like = partition.nodes.get(change.like)
+            for number in range(1, change.count + 1):
+                name = change.name or f"{change.like or 'new-node'}~{number}"
+                attributes = dict(like.attributes if like is not None else change.attributes)
+                attributes.update({key: name for key in HOSTNAMES if key in attributes})
+                yield messages.NodeUpdate(
+                    node_id=name,
+                    action=messages.NodeAction.CREATE,
+                    partition=partition.name,
+                    attributes=attributes,
+                    capacity=like.capacity.named(partition.types) if like is not None else change.capacity,
+                    occupied=like.occupied.named(partition.types) if like is not None else None,
+                )
+        case BiggerNode():
+            capacity = partition.nodes[change.node].capacity.named(partition.types)
+            yield messages.NodeUpdate(
+                node_id=change.node,
+                action=messages.NodeAction.UPDATE,
+                partition=partition.name,
+                capacity={
+                    name: capacity.get(name, 0) + change.more.get(name, 0) for name in {**capacity, **change.more}
+                },
+            )
+        case NoTaint():
+            node = partition.nodes[change.node]
+            left = [taint for taint in node.labels.taints if str(taint) != change.taint]
+            taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in left]
+            yield messages.NodeUpdate(
+                node_id=change.node,
+                action=messages.NodeAction.UPDATE,
+                partition=partition.name,
+                attributes={**node.attributes, TAINTS_ATTRIBUTE: msgspec.json.encode(taints).decode()},
+            )
+        case Schedulable():
+            yield messages.NodeUpdate(
+                node_id=change.node, action=messages.NodeAction.DRAIN_TO_SCHEDULABLE, partition=partition.name
+            )
+        case End():
+            ending = set(change.keys)
+            for app in partition.applications.values():
+                for key in app.allocations.keys() & ending:
+                    yield messages.Release(partition=partition.name, application_id=app.id, key=key)
+        case _:
+            raise AssertionError(f"{change}: is applied as a configuration")
+
+
+def _raise_dynamic(partition: Partition, change: QueueMax | MaxApplications) -> None:
+    """Give a dynamic leaf another quota, as the tags of a new application of its namespace would."""
+    queue = partition.tree.find(change.queue)
+    if queue is None:
+        raise ChangeError(f"there is no queue {change.queue}")
+    if isinstance(change, MaxApplications):
+        tags = {MAX_APPLICATIONS_TAG: str(queue.max_apps + change.more)}
+    else:
+        most = queue.max_config or {}
+        amounts = {name: most.get(name, 0) + change.more.get(name, 0) for name in {**most, **change.more}}
+        tags = {MAX_TAG: _as_tag(amounts)}
+        if queue.guaranteed_config:  # the two tags count together
+            tags[GUARANTEED_TAG] = _as_tag(queue.guaranteed_config)
+    apply_namespace_tags(partition, queue, tags)
+
+
+def _as_tag(amounts: Mapping[str, int]) -> str:
+    values = {name: {"value": value} for name, value in amounts.items()}
+    return msgspec.json.encode({"resources": values}).decode()
+
+
+def _reconfigure(home: Restored, partition: Partition, changes: list[Change], now_ns: int) -> None:
+    found = YAML(typ="safe", pure=True).load(home.config)
+    config = next(each for each in found["partitions"] if _partition_name(each) == partition.name)
+    for change in changes:
+        _write(config, change)
+    out = io.StringIO()
+    YAML(typ="safe", pure=True).dump(found, out)
+    try:
+        home.api.update_configuration(
+            v19.UpdateConfigurationRequest(rm_id=home.rm_id, config=out.getvalue()), now_ns=now_ns
+        )
+    except ValueError as error:
+        raise ChangeError(str(error)) from None
+
+
+def _partition_name(config: Mapping[str, Any]) -> str:
+    name = str(config.get("name") or "default").lower()
+    return name.rpartition("]")[2]
+
+
+def _write(config: dict[str, Any], change: Change) -> None:
+    assert isinstance(change, QueueMax | LimitMax | MaxApplications)
+    queue = _queue_config(config, change.queue)
+    if isinstance(change, QueueMax):
+        if queue is None:
+            raise ChangeError(f"the configuration has no queue {change.queue}")
+        resources = queue["resources"] = dict(queue.get("resources") or {})
+        resources["max"] = _raised(dict(resources.get("max") or {}), change.more)
+        return
+    if isinstance(change, MaxApplications) and change.kind == "queue":
+        if queue is None:
+            raise ChangeError(f"the configuration has no queue {change.queue}")
+        queue["maxapplications"] = int(queue["maxapplications"]) + change.more
+        return
+    for limit in _limits(config, queue, change):
+        if isinstance(change, MaxApplications):
+            limit["maxapplications"] = int(limit["maxapplications"]) + change.more
+        else:
+            limit["maxresources"] = _raised(dict(limit["maxresources"]), change.more)
+
+
+def _raised(amounts: dict[str, Any], more: Mapping[str, int]) -> dict[str, str]:
+    """Return amounts as a configuration has them, each raised; one that is not limited stays so."""
+    said = {name: parse_quantity(str(value), name) for name, value in amounts.items()}
+    return {name: spoken(name, value + more.get(name, 0)) for name, value in said.items()}
+
+
+def _queue_config(config: Mapping[str, Any], path: str) -> dict[str, Any] | None:
+    """Return the queue with this path; None for a root that the configuration does not write."""
+    queues: list[dict[str, Any]] = config.get("queues") or []
+    below = path.split(".")[1:]
+    written = [queue for queue in queues if str(queue.get("name", "")).lower() == "root"]
+    found: dict[str, Any] | None = written[0] if len(queues) == 1 and written else None
+    if found is not None:
+        queues = found.get("queues") or []
+    for name in below:
+        found = next((queue for queue in queues if str(queue.get("name", "")).lower() == name), None)
+        if found is None:
+            return None
+        queues = found.get("queues") or []
+    return found
+
+
+def _limits(
+    config: Mapping[str, Any], queue: Mapping[str, Any] | None, change: LimitMax | MaxApplications
+) -> list[dict[str, Any]]:
+    """Return the limit in the configuration that counts for the user or group: the first one that names it.
+
+    Those of the partition are those of root; where both are written they are the same, and must stay so.
+    """
+    lists = [(queue or {}).get("limits"), config.get("limits") if change.queue == "root" else None]
+    name = "*" if change.wildcard else change.name
+    found = [
+        next((limit for limit in limits or () if name in map(str, limit.get(f"{change.kind}s") or ())), None)
+        for limits in lists
+    ]
+    if not any(found):
+        raise ChangeError(f"the configuration has no limit of {change.kind} {name} at {change.queue}")
+    return [limit for limit in found if limit is not None]
+
+
+__all__ = ["HOSTNAMES", "ChangeError", "Wanted", "apply"]
