@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from answers.dumps import full_state
-from licorne.answers import Dump, Restored, changes, read_dump, restore
+from licorne.answers import Dump, Restored, applied, changes, read_dump, restore
+from licorne.answers.asks import Wanted
 from licorne.config import ConfigError
 from licorne.core.base.states import SECOND_NS
 from licorne.si.messages import Allocation, Input, Output, Release, Released, Termination
@@ -116,16 +117,16 @@ def _ask(draw: st.DrawFn, key: str, app: str) -> Allocation:
 # -- the same cluster after changes ------------------------------------------------------------------------------
 
 
-def edited(dump: bytes, made: Iterable[changes.Change]) -> tuple[bytes, str]:
-    """Return the dump and the configuration of the cluster after the changes."""
+def edited(dump: bytes, made: Iterable[changes.Change], key: str) -> tuple[bytes, str]:
+    """Return the dump and the configuration of the cluster after the changes, for the ask with this key."""
     found = msgspec.json.decode(dump)
     config = YAML(typ="safe", pure=True).load(restore(read_dump(dump)).config)
     for change in made:
-        _edit(found, config, change)
+        _edit(found, config, change, key)
     return msgspec.json.encode(found), json.dumps(config)
 
 
-def _edit(found: Any, config: Any, change: changes.Change) -> None:
+def _edit(found: Any, config: Any, change: changes.Change, key: str) -> None:
     nodes = found["nodes"][0]["nodesInfo"]
     by_id = {node["nodeID"]: node for node in nodes}
     match change:
@@ -140,6 +141,31 @@ def _edit(found: Any, config: Any, change: changes.Change) -> None:
             del by_id[change.node]["attributes"]["taints"]
         case changes.Schedulable():
             by_id[change.node]["schedulable"] = True
+        case changes.QueueMax() | changes.LimitMax() | changes.MaxApplications():
+            edit_configuration(config, change)
+        case changes.LessAsked():
+            _request(found, key)["resource"]["vcore"] -= change.less["vcore"]
+        case changes.Tolerates():
+            constrain(_request(found, key), tolerations=[{"key": "gpu", "operator": "Equal", "value": "yes"}])
+        case changes.Unconstrained():
+            constrain(_request(found, key), nodeSelector={})
+
+
+def _request(found: Any, key: str) -> Any:
+    return next(ask for app in found["applications"] for ask in app.get("requests", ()) if ask["allocationKey"] == key)
+
+
+def constrain(request: Any, **constraints: Any) -> None:
+    """Give an ask of a dump other constraints."""
+    tags = request.setdefault("allocationTags", {})
+    tags["licorne/node-constraints"] = json.dumps(
+        {**json.loads(tags.get("licorne/node-constraints", "{}")), **constraints}
+    )
+
+
+def edit_configuration(config: Any, change: changes.QueueMax | changes.LimitMax | changes.MaxApplications) -> None:
+    """Make a change of the configuration."""
+    match change:
         case changes.QueueMax():
             queue = _queue(config, change.queue)
             queue["resources"]["max"]["vcore"] = _more(queue["resources"]["max"]["vcore"], change.more["vcore"])
@@ -174,15 +200,16 @@ def _limits(config: Any, path: str) -> Any:
 def is_placed(dump: bytes, made: Iterable[changes.Change], key: str) -> bool:
     """Return whether an ask is placed if the changes were made before anything was decided, by editing the dump.
 
-    Allocations end by a message: what an application is after the end of its last one, a dump does not say.
+    Allocations end by a message: what an application is after the end of its last one, a dump does not say. An ask with
+    another priority or queue is submitted again.
     """
     try:
-        restored = restore(*_as_arguments(*edited(dump, made)))
+        restored = restore(*_as_arguments(*edited(dump, made, key)))
     except ConfigError:
         return False
     for change in made:
-        if isinstance(change, changes.End):
-            changes.apply(restored, restored.partitions[0], [change], restored.now_ns)
+        if isinstance(change, changes.End | changes.Priority | changes.OtherQueue):
+            applied.apply(restored, _wanted(restored, key), [change], restored.now_ns)
     return _comes_to_run(restored, key)
 
 
@@ -197,10 +224,15 @@ def is_placed_later(dump: bytes, made: Iterable[changes.Change], key: str) -> bo
     if _comes_to_run(restored, key, going):
         return True
     try:
-        changes.apply(restored, restored.partitions[0], list(made), restored.now_ns + LONG_S * SECOND_NS)
-    except changes.ChangeError:
+        applied.apply(restored, _wanted(restored, key), list(made), restored.now_ns + LONG_S * SECOND_NS)
+    except applied.ChangeError:
         return False
     return _comes_to_run(restored, key, going, LONG_S)
+
+
+def _wanted(restored: Restored, key: str) -> Wanted:
+    apps = restored.partitions[0].applications.values()
+    return Wanted("default", next((app.id for app in apps if key in app.asks), ""), key)
 
 
 class _Going:

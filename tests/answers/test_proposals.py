@@ -12,71 +12,111 @@ import pytest
 from hypothesis import Phase, given, note
 from msgspec.structs import replace
 
+from answers import scenes
 from answers.clusters import clusters, is_placed, is_placed_later
 from common.examples import examples, scaled
-from licorne.answers import Home, changes, proposals, read_dump, restore, trials
+from licorne.answers import AskAnswer, Home, Restored, changes, proposals, read_dump, restore, trials, why
+from licorne.answers.asks import Wanted
 from licorne.answers.proposals import Proposal, propose
-from licorne.answers.trials import Outcome, Wanted
+from licorne.answers.trials import Outcome
+from licorne.core.inspection.sentences import NEVER
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500
 """All amounts are multiples of this."""
 
 
-Placed = Callable[[bytes, Iterable[changes.Change], str], bool]
+Placed = Callable[[Iterable[changes.Change]], bool]
+ASKS_MAX = 2
+"""Of so many asks of a cluster the proposals are checked."""
 
 
 @pytest.mark.timeout(scaled(600))
 @examples(60)
 @given(clusters(quiet=True))
 def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
-    check(dump, is_placed)
+    check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
 
 
 @pytest.mark.timeout(scaled(600))
 @examples(60)
 @given(clusters(quiet=False))
 def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) -> None:
-    check(dump, is_placed_later)
+    check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed_later(dump, made, key))
 
 
-def check(dump: bytes, placed: Placed) -> None:
-    """Check all proposals for all asks that wait in a cluster."""
-    home = Home(restore(read_dump(dump)))
-    partition = home.partition("default")
-    for app in partition.applications.values():
+@pytest.mark.timeout(scaled(600))
+@examples(30)
+@given(scenes.scenes())
+def test_so_it_is_with_gangs_and_everything_else_under_way(scene: scenes.Scene) -> None:
+    check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
+
+
+@pytest.mark.timeout(scaled(600))
+@examples(150)
+@given(scenes.scenes())
+def test_what_never_runs_as_things_are_does_not_run_in_an_empty_cluster_and_all_else_does(scene: scenes.Scene) -> None:
+    check_never(scene)
+
+
+def check_never(scene: scenes.Scene) -> None:
+    """Check the one sentence for all asks that wait: it says "never" of those that would not run alone, and of no others."""
+    home = Home(scene.restored())
+    for app in home.partition("default").applications.values():
         for key in list(app.asks):
-            found = propose(home, Wanted("default", app.id, key))
-            note(f"{key}: {found}")
-            assert placed(dump, (), key) == found.by_itself, key
-            if found.by_itself:
-                continue
-            assert found.complete
-            assert found.found, f"nothing is proposed for {key}"
-            for proposal in found.found:
-                assert placed(dump, proposal.changes, key), f"{key}: {proposal.text} does not help"
-                if proposal.smallest:
-                    for smaller in _smaller(dump, proposal):
-                        assert not placed(dump, smaller, key), f"{key}: {smaller} does, not {proposal.text}"
+            answer = why(home, key, prove=False)
+            assert isinstance(answer, AskAnswer)
+            assert answer.chain is not None
+            never = NEVER in answer.sentence
+            note(f"{key}: {answer.sentence}")
+            assert never == any(reason.never for reason in answer.chain.reasons)
+            if never or not app.asks[key].task_group:  # a member of a gang waits for the others, too
+                assert never != scenes.is_placed_alone(scene, key), f"{key}: {answer.sentence}"
+
+
+def check(restored: Callable[[], Restored], placed_for: Callable[[str], Placed]) -> None:
+    """Check all proposals for asks that wait in a cluster."""
+    home = Home(restored())
+    partition = home.partition("default")
+    waiting = [(app.id, key) for app in partition.applications.values() for key in app.asks]
+    for application, key in waiting[:ASKS_MAX]:
+        placed = placed_for(key)
+        found = propose(home, Wanted("default", application, key))
+        note(f"{key}: {found}")
+        assert placed(()) == found.by_itself, key
+        if found.by_itself:
+            continue
+        assert found.complete
+        assert found.found, f"nothing is proposed for {key}"
+        for proposal in found.found:
+            assert placed(proposal.changes), f"{key}: {proposal.text} does not help"
+            if proposal.smallest:
+                for smaller in _smaller(restored(), proposal):
+                    assert not placed(smaller), f"{key}: {smaller} does, not {proposal.text}"
     home.restored.api.validate()
 
 
-def _smaller(dump: bytes, proposal: Proposal) -> Iterator[list[changes.Change]]:
+def _smaller(restored: Restored, proposal: Proposal) -> Iterator[list[changes.Change]]:
     """Yield all that is smaller in one place: a change left out, a lower number, fewer allocations of any kind."""
     for index, change in enumerate(proposal.changes):
         before, after = proposal.changes[:index], proposal.changes[index + 1 :]
         yield [*before, *after]
-        for less in _less(dump, change):
+        for less in _less(restored, change):
             yield [*before, less, *after]
 
 
-def _less(dump: bytes, change: changes.Change) -> Iterator[changes.Change]:
+def _less(restored: Restored, change: changes.Change) -> Iterator[changes.Change]:
     match change:
-        case changes.QueueMax() | changes.LimitMax():
-            assert set(change.more) == {"vcore"}
-            for amount in range(GRID, change.more["vcore"], GRID):
-                yield replace(change, more={"vcore": amount})
-            yield replace(change, more={"vcore": change.more["vcore"] - 1})
+        case changes.MoreMembers() | changes.FewerMembers():
+            for number in range(1, changes.amounts(change)["g"]):
+                yield changes.with_amounts(change, {"g": number})
+        case changes.Priority():
+            for priority in range(change.before + 1, change.priority):
+                yield replace(change, priority=priority)
+        case _ if isinstance(change, changes.Counted):
+            (amount,) = changes.amounts(change).values()
+            for less in (*range(GRID, amount, GRID), amount - 1):
+                yield changes.with_amounts(change, {"vcore": less})
         case changes.MoreNodes():
             for count in range(1, change.count):
                 yield replace(change, count=count)
@@ -84,10 +124,9 @@ def _less(dump: bytes, change: changes.Change) -> Iterator[changes.Change]:
             for more in range(1, change.more):
                 yield replace(change, more=more)
         case changes.End():
-            home = restore(read_dump(dump))
             running = [
                 changes.Running(key, app.queue.path, alloc.node.id)
-                for app in home.partitions[0].applications.values()
+                for app in restored.partitions[0].applications.values()
                 for key, alloc in app.allocations.items()
                 if alloc.node is not None
             ]
@@ -123,7 +162,7 @@ def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, where: Any, 
     @examples(100, phases=(Phase.generate,), report_multiple_bugs=False)
     @given(clusters(quiet=True))
     def holds(dump: bytes) -> None:
-        check(dump, is_placed)
+        check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
 
     monkeypatch.setattr(where, name, fault)
     with pytest.raises(AssertionError):

@@ -301,7 +301,9 @@ def _both(old: Change, new: Change, *, doubled: bool) -> Change | None:
         case MaxApplications(), MaxApplications() if (old.kind, old.name, old.queue) == (new.kind, new.name, new.queue):
             return replace(old, more=old.more + (max(old.more, new.more) if doubled else new.more))
         case MoreNodes(), MoreNodes() if (old.like, old.name) == (new.like, new.name):
-            return replace(old, count=old.count if old.name else 2 * old.count)
+            if old.name:
+                return replace(old, capacity=_sum(old.capacity, new.capacity))
+            return replace(old, count=2 * old.count)
         case End(), End():
             return End(tuple(sorted({*old.allocations, *new.allocations})))
     if isinstance(old, Counted) and isinstance(new, Counted) and _at_one_place(old, new):

@@ -244,6 +244,8 @@ class _Search:
 
         change = changes[index]
         match change:
+            case MoreNodes() if change.name:
+                return change, False  # its capacity may have been raised for others
             case MoreNodes():
                 return replace(change, count=_least(change.count, lambda n: works(replace(change, count=n)))), True
             case MaxApplications():

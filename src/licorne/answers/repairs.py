@@ -157,9 +157,10 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle) -> Itera
 
 def _on_the_required_node(partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode) -> Repairs:
     node = partition.nodes.get(reason.node)
-    if node is None:
+    if node is None or node.id not in present.nodes:
         attributes = _attributes_for(ask.shape.need.constraints) or {}
-        return Repairs(MoreNodes(1, "", dict(sorted(ask.shape.resource.items())), attributes, reason.node))
+        capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
+        return Repairs(MoreNodes(1, "", capacity, attributes, reason.node))
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
     return Repairs(
         None if mismatch else BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),

@@ -172,7 +172,7 @@ class _Played:
     def wait(self) -> Outcome:
         """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is."""
         api, start = self.home.restored.api, self.home.now_ns
-        end = max(start, min(start + horizon_ns(self.partition), self._ends_ns()))
+        latest = start + horizon_ns(self.partition)
         node, placed_ns = "", 0
         while True:
             self._settle()
@@ -180,6 +180,7 @@ class _Played:
             if now != node:
                 node, placed_ns = now, self.home.now_ns - start
             due = api.next_deadline_ns()
+            end = min(latest, self._ends_ns())
             if self.home.now_ns >= end or due is None:
                 break
             self.home.now_ns = min(max(due, self.home.now_ns + STEP_NS), end)
