@@ -52,6 +52,7 @@ SUITES = (
 )
 OF_ONE_EXAMPLE = (
     "answers/test_proposals.py::test_a_planted_fault_is_caught",
+    "answers/test_proposals.py::test_a_planted_fault_is_caught_with_gangs",
     "answers/test_shares.py::test_a_planted_fault_is_caught",
     "config/test_hostile.py::test_a_check_that_costs_more_is_found",
     "growth/test_growth.py::test_leftovers_of_a_planted_fault_are_found",

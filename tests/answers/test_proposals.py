@@ -15,10 +15,24 @@ from msgspec.structs import replace
 from answers import scenes
 from answers.clusters import clusters, is_placed, is_placed_later
 from common.examples import examples, scaled
-from licorne.answers import AskAnswer, Home, Restored, changes, proposals, read_dump, restore, trials, why
+from licorne.answers import (
+    AskAnswer,
+    Home,
+    Restored,
+    asks,
+    changes,
+    proposals,
+    read_dump,
+    repairs,
+    restore,
+    trials,
+    why,
+)
 from licorne.answers.asks import Wanted
+from licorne.answers.copies import CopyError
 from licorne.answers.proposals import Proposal, propose
 from licorne.answers.trials import Outcome
+from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import NEVER
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
@@ -166,4 +180,52 @@ def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, where: Any, 
 
     monkeypatch.setattr(where, name, fault)
     with pytest.raises(AssertionError):
+        holds()
+
+
+def _no_further(partition: Any, app: Any, ask: Any) -> list[repairs.Obstacle]:
+    return [repairs.Obstacle(app, ask, reason) for reason in explain.reasons(partition, app, ask)]
+
+
+def _nothing_owed(_: Any) -> Iterator[Any]:
+    return iter(())
+
+
+def _cordoned_for_ever(partition: Any, ask: Any) -> Iterator[Any]:
+    for node, reason, unfit in SURVEY(partition, ask):
+        yield node, reason, unfit or reason == "not schedulable"
+
+
+SURVEY = explain.survey
+
+
+@pytest.mark.timeout(scaled(600))
+@pytest.mark.parametrize(
+    ("where", "name", "fault", "law"),
+    [
+        (trials, "obstacles", _no_further, "proposals"),
+        (trials, "_owed", _nothing_owed, "proposals"),
+        (asks, "_less", lambda ask, _: dict(ask.shape.resource), "proposals"),
+        (explain, "survey", _cordoned_for_ever, "never"),
+    ],
+    ids=[
+        "what a placeholder waits for is not looked at",
+        "what is ending stays for ever",
+        "the ask wants as much as before",
+        "a node that is cordoned counts as unfit",
+    ],
+)
+def test_a_planted_fault_is_caught_with_gangs(
+    monkeypatch: pytest.MonkeyPatch, where: Any, name: str, fault: Any, law: str
+) -> None:
+    @examples(150, phases=(Phase.generate,), report_multiple_bugs=False)
+    @given(scenes.scenes())
+    def holds(scene: scenes.Scene) -> None:
+        if law == "never":
+            check_never(scene)
+        else:
+            check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
+
+    monkeypatch.setattr(where, name, fault)
+    with pytest.raises((AssertionError, CopyError)):
         holds()

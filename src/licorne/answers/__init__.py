@@ -6,7 +6,9 @@
     restore         a scheduler in the state of a dump, and what had to be assumed for it
     pods            the pod that an ask or allocation stands for
     copies          runs something on a copy of this process
-    changes         what may be changed so that an ask runs, in words, and applied to a copy
+    changes         what may be changed so that an ask runs, and how it is said
+    asks            changes of the ask itself and of its gang, as messages
+    applied         changes, made on a copy
     repairs         what may be done about each reason for which an ask waits
     trials          whether an ask would be placed after such changes, tried on a copy
     proposals       the smallest changes with which an ask would run, each proved by a trial
