@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from licorne.core.inspection.validate import InvariantError
     from licorne.core.strict import NoEffectError
     from licorne.si.callback import ResourceManagerCallback
+    from licorne.sim.policies.interface import Policy, PolicyError
     from licorne.sim.runner import simulate
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "InvariantError",
     "NoEffectError",
     "NotRegisteredError",
+    "Policy",
+    "PolicyError",
     "RegistrationError",
     "RequestError",
     "ResourceManagerCallback",
@@ -44,6 +47,8 @@ _WHERE = {
     "InvariantError": "licorne.core.inspection.validate",
     "NoEffectError": "licorne.core.strict",
     "NotRegisteredError": "licorne.core.api",
+    "Policy": "licorne.sim.policies.interface",
+    "PolicyError": "licorne.sim.policies.interface",
     "RegistrationError": "licorne.core.api",
     "RequestError": "licorne.core.arguments",
     "ResourceManagerCallback": "licorne.si.callback",

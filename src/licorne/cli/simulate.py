@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,9 @@ from licorne.report.collector import Collector
 from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
+from licorne.sim.policies.interface import PolicyError
+from licorne.sim.policies.loading import load_policies
+from licorne.sim.policies.watch import LIMIT_MAX_S, POLICY_TIMEOUT_S
 from licorne.sim.reading import BatchAs, ReadAs, load_workload
 from licorne.sim.report import Result
 from licorne.sim.row_files import RowFileError, check_row_file, row_file
@@ -62,6 +65,8 @@ def simulate(
     as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
     device_policy: DevicePolicy | None = None,
+    policy: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    policy_timeout: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=LIMIT_MAX_S))] = POLICY_TIMEOUT_S,
     columns: str | None = None,
     jobs: JobsAs | None = None,
     order: JobOrder | None = None,
@@ -115,6 +120,11 @@ def simulate(
     device_policy
         Which device of a node a share is placed on, where the workload has devices: the one with the least left that
         suffices, the one with the most left, or the first that suffices; without it, what the workload says.
+    policy
+        A policy of your own, which decides in place of the scheduler: FILE.py:Class, module:Class, or the name of an entry
+        point of the group licorne.policies; may be given several times. It runs with your rights: it is a program.
+    policy_timeout
+        Seconds after which a single call of a policy is ended.
     columns
         The input is a table of GPU jobs in CSV, and this says which of its columns means what: philly, helios, or a YAML
         file with such a mapping.
@@ -145,6 +155,7 @@ def simulate(
     _check_row_files(pods, series, swf, every)
     if report is not None:
         check_report(report)
+    loaded = _policies(policy, record)
     settings = pairs("--setting", setting)
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     if order is not None and config is not None:
@@ -174,6 +185,8 @@ def simulate(
             pods=False,
             decisions=decisions,
             input_log=recorder,
+            policies=loaded,
+            policy_timeout_s=policy_timeout,
             progress=progress,
         )
     if report is not None and collector is not None:
@@ -194,6 +207,19 @@ def _adapt(
         if not workload.devices:
             raise CommandError(f"{path}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
+
+
+def _policies(names: Sequence[str], record: Path | None) -> Sequence[str]:
+    """Return the names of policies, all of which can be loaded. Raises CommandError."""
+    try:
+        loaded = load_policies(names)
+    except PolicyError as error:
+        raise CommandError(str(error)) from None
+    if record is not None and any(each.gives_orders for each in loaded):
+        raise CommandError(
+            "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
+        )
+    return names
 
 
 @contextmanager
@@ -276,7 +302,7 @@ def refusals() -> Iterator[None]:
         yield
     except SettingsError as error:
         raise CommandError(f"--setting {error}") from None
-    except (RegistrationError, WorkloadError) as error:
+    except (PolicyError, RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
 
 

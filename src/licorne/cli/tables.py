@@ -34,6 +34,10 @@ def show(result: Result, console: Console | None = None) -> None:
         console.print(
             "  --config FILE gives one with these queues; the built-in one has a queue for each tag namespace"
         )
+    for each in result.policies:
+        console.print(
+            f"policy {each.name}: {', '.join(each.decides)}; digest {each.digest or 'unknown'}", soft_wrap=True
+        )
     print_plainly(console, _summary(result))
     console.print()
     for sheet in _sheets(result):

@@ -21,6 +21,7 @@ from licorne.core.inputs.admission import add_application, end_application, remo
 from licorne.core.inputs.node_changes import change_node
 from licorne.core.inspection.usage_history import UsageHistory
 from licorne.core.inspection.validate import validate
+from licorne.core.scheduling.host_orders import HostOrders
 from licorne.si.events import Event
 from licorne.si.messages import (
     AddApplication,
@@ -58,9 +59,10 @@ else:
 class Cluster:
     """The scheduler as a pure state machine. `now` (ns) never goes back.
 
-    A host may set three attributes. `watcher` is called with each new partition, before anything happens there.
+    A host may set four attributes. `watcher` is called with each new partition, before anything happens there.
     `recorder` takes the records of events of all resource managers that register from then on. `read` parses a queue
-    configuration; the host's may cache configurations that it has parsed before. `listening` are the resource managers
+    configuration; the host's may cache configurations that it has parsed before. `orders` are what the host decides in
+    place of the core in partitions that are made from then on; None: nothing. `listening` are the resource managers
     for which records of events are made.
     """
 
@@ -70,6 +72,7 @@ class Cluster:
     listening: list[RegisteredManager]
     recorder: Recorder | None
     read: Callable[[str], Configuration]
+    orders: HostOrders | None
     _ordered: list[RegisteredManager]  # by id
     _deciding: list[RegisteredManager]  # by id, without those that are paused
     _usage_watched: cython.bint
@@ -82,6 +85,7 @@ class Cluster:
         self.listening = []
         self.recorder = None
         self.read = load
+        self.orders = None
         self._ordered = []
         self._deciding = []
         self._usage_watched = False
@@ -173,6 +177,7 @@ class Cluster:
             first_interface=manager.first_interface,
             owner=manager.rm_id,
             name=name,
+            orders=self.orders,
         )
         partition.predicates = manager.predicates
         partition.paused = manager.is_paused

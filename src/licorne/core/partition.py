@@ -10,6 +10,7 @@ that hold the rules:
 | asks and allocations | `inputs/intake`, `inputs/releases` |
 | nodes, foreign allocations | `inputs/node_changes` |
 | decisions | `scheduling/descent`, `scheduling/reservations`, `waiting/parking` |
+| orders of the host program, in place of the own ones | `scheduling/host_orders` |
 | gangs that start as a whole | `gangs/atomic`, `gangs/trial`, `gangs/plans`, `gangs/backfill` |
 | gangs with placeholders | `gangs/placeholders`, `gangs/replacement`, `gangs/timeout` |
 | preemption below a guarantee | `preemption/guarantee_preemption`, `preemption/node_search`, `preemption/victim_search` |
@@ -52,6 +53,7 @@ from licorne.core.preemption.quota_start import QuotaChanges
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
 from licorne.core.queues.cleaner import Cleaner
+from licorne.core.scheduling.host_orders import HostOrders
 from licorne.core.scheduling.reservations import Reservations
 from licorne.si.messages import Output, Termination, WaitingForResources
 
@@ -69,11 +71,13 @@ if cython.compiled:
     from cython.cimports.licorne.core.inputs.intake import Intake
     from cython.cimports.licorne.core.inputs.releases import Releases
     from cython.cimports.licorne.core.scheduling.descent import Descent
+    from cython.cimports.licorne.core.scheduling.host_orders import GivenOrders
 else:
     from licorne.core.contents import PartitionContents
     from licorne.core.inputs.intake import Intake
     from licorne.core.inputs.releases import Releases
     from licorne.core.scheduling.descent import Descent
+    from licorne.core.scheduling.host_orders import GivenOrders
 
 STOPPED = ObjectState.STOPPED  # a global, because looking up a member of an enumeration is slow
 
@@ -110,7 +114,15 @@ class Partition(PartitionContents):
     _inspection_ns: cython.longlong  # time of the next inspection of pending asks, if anything has changed
 
     def __init__(
-        self, config: PartitionConfig, settings: Settings, now: int, *, first_interface: bool, owner: str, name: str
+        self,
+        config: PartitionConfig,
+        settings: Settings,
+        now: int,
+        *,
+        first_interface: bool,
+        owner: str,
+        name: str,
+        orders: HostOrders | None = None,
     ) -> None:
         super().__init__(config, settings, now, first_interface=first_interface, owner=owner, name=name)
         self.events = None
@@ -121,6 +133,8 @@ class Partition(PartitionContents):
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.accounting, self.nodes, self)
+        if orders is not None:
+            self.descent.orders = GivenOrders(orders)
         self.intake = Intake(self, self.applications, self.accounting, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.releases = Releases(self, self.applications)

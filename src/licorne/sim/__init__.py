@@ -13,8 +13,8 @@ what others have recorded into the same lines, and `reading` chooses between the
 from a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
 order, by the keys of `joborders`; `simulation` connects it to a scheduler, `runner` is the clock, `devices` the book of the
 nodes' devices, such as GPUs. `measure`, `pods`, `times` and `series` are the observations, `report` the result, `comparison` two
-of them side by side; `row_files` writes observations as files, `finished` gives a file its name when it is complete, `script` the trace that is compared with recordings. `papers`
-makes published tables again. The package `licorne.measure` times the core alone.
+of them side by side; `row_files` writes observations as files, `finished` gives a file its name when it is complete, `script` the trace that is compared with recordings.
+`policies` lets users decide in place of the scheduler. `papers` makes published tables again. The package `licorne.measure` times the core alone.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

@@ -248,8 +248,10 @@ def in_use(
             yield node, why, unfit
 
 
-def devices_of(workload: Workload) -> Devices | None:
+def devices_of(workload: Workload, own: DeviceChoice | None = None) -> Devices | None:
     """Return the devices of a workload, before any node is known; None if it has none.
+
+    `own` is a choice of device in place of the one that the workload names.
 
     Raises:
         WorkloadError: the workload has what devices are not modelled for, or an ask wants parts of several devices.
@@ -269,7 +271,7 @@ def devices_of(workload: Workload) -> Devices | None:
         if fault:
             place = workload.place(index)
             raise WorkloadError(f"{place}: {fault}" if place else fault)
-    return Devices(workload.devices, choice)
+    return Devices(workload.devices, own or choice)
 
 
 def _fault(line: object, resource: str, amounts: dict[str, int]) -> str:

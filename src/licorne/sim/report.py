@@ -70,6 +70,14 @@ class QueueUsage(msgspec.Struct, frozen=True):
     max: int | None
 
 
+class UsedPolicy(msgspec.Struct, frozen=True):
+    """A policy that decided: its name, the methods that it has, and SHA-256 of the file that defines it ("" if there is none)."""
+
+    name: str
+    decides: tuple[str, ...]
+    digest: str
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of simulating a workload.
 
@@ -79,7 +87,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `window_s`: the times, from and up to, that means, peaks and percentiles are for. `recovered` allocations were reported, not decided. `ended` pods ended by themselves; `timed_out` and `preempted` ones
     were ended by the scheduler. Placeholders are counted separately: `placeholders` were allocated. `refused` is what the
     scheduler refused except asks, which are among the `reasons`. `digest` is SHA-256 over the decision lines
-    (`ask<TAB>node<LF>`; `licorne.sim.escaping`). `pods`: what became of each pod, in the order in which that was known; empty
+    (`ask<TAB>node<LF>`; `licorne.sim.escaping`). `policies`: those that decided in place of the scheduler. `pods`: what became of each pod, in the order in which that was known; empty
     if it was not asked for.
     """
 
@@ -114,6 +122,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     real_s: float
     digest: str
     compiled: bool
+    policies: list[UsedPolicy] = []
     pods: list[PodRecord] = []
 
 
@@ -162,6 +171,7 @@ def summarise(
         real_s=round(real_s, 6),
         digest=digest,
         compiled=compiled,
+        policies=[UsedPolicy(each.name, each.decides, each.digest) for each in simulation.policies],
         pods=pods,
     )
 
@@ -182,11 +192,16 @@ def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
             "empty cluster; subtract the first time from all, or say from when figures count"
         )
     if workload.devices:
-        yield f"devices of {workload.devices}: a share comes from one device, chosen by {workload.device_policy}"
+        own = next((each.name for each in simulation.policies if "choose_device" in each.decides), None)
+        yield f"devices of {workload.devices}: a share comes from one device, chosen by {own or workload.device_policy}"
     if simulation.counts["without devices"]:
         yield f"{simulation.counts['without devices']} reported allocation(s) have no devices: too little was left on their node"
     if simulation.jobs is not None:
         yield "jobs in a strict order are held back before the scheduler, which decides after each arrival and each end"
+    if not workload.devices:
+        for each in simulation.policies:
+            if "choose_device" in each.decides:
+                yield f"policy {each.name} chooses devices, and this workload has none"
     refused = simulation.counts["reloads refused"]
     if refused:
         yield f"{refused} changed configuration(s) were refused, and the one before stayed"

@@ -36,6 +36,8 @@ from licorne.sim.finished import finished_file, opened
 from licorne.sim.lines import App, Ask, Line, Reload, Run, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
+from licorne.sim.policies.loading import Given, load_policies
+from licorne.sim.policies.watch import POLICY_TIMEOUT_S, watch_calls
 from licorne.sim.reading import Source, load_workload
 from licorne.sim.report import Result, summarise
 from licorne.sim.script import ScriptTrace
@@ -101,6 +103,8 @@ def simulate(
     pods: bool = True,
     decisions: Path | None = None,
     input_log: InputLog | None = None,
+    policies: Sequence[Given] = (),
+    policy_timeout_s: float | None = POLICY_TIMEOUT_S,
     progress: Progress | None = None,
 ) -> Result:
     """Simulate a workload and return its result.
@@ -112,7 +116,12 @@ def simulate(
     Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
     time and times of pods are for the part of the virtual time from `from_s` and up to `to_s`, in seconds (None: the end).
     With `pods` the result has a record of each pod. `decisions` is a file for the decision lines, or for a script its trace.
-    `input_log` is told of all inputs of the scheduler, as a `licorne.recording.Recorder` is.
+    `input_log` is told of all inputs of the scheduler, as a `licorne.recording.Recorder` is. Not with policies that give
+    orders: these are no inputs, so what was recorded could not be replayed.
+
+    `policies` (`licorne.Policy`: classes, their names as for `licorne simulate --policy`, or objects) decide in place of the
+    scheduler what they have methods for. A single call of one that takes longer than `policy_timeout_s` is ended; None: none is.
+
     `progress` is called from time to time with the steps done and their total.
 
     Raises, before anything is written:
@@ -120,13 +129,20 @@ def simulate(
         OSError: a file cannot be read, or `decisions` not be written.
         RegistrationError: `config` is not usable; the text has its faults, each with line and column.
         SettingsError: one of `settings` is not usable.
-        ValueError: `from_s` is negative, or not before `to_s`.
+        ValueError: `from_s` is negative, or not before `to_s`; `input_log` with policies that give orders.
+        PolicyError: a policy cannot be used, or calls cannot be watched here: they can be in the main thread only.
+    And later:
+        PolicyError: a policy raised, answered nonsense or took too long; the text names it, the call and what was expected.
     """
+    loaded = load_policies(policies)
     workload = load_workload(workload)
     if not 0 <= from_s < (inf if to_s is None else to_s):
         raise ValueError(
             f"the window from {from_s:g} s to {to_s:g} s is empty" if to_s is not None else f"from_s: {from_s}"
         )
+    if input_log is not None and any(each.gives_orders for each in loaded):
+        raise ValueError("orders of policies are no inputs of the scheduler, so a recording of them cannot be replayed")
+    watch = watch_calls(policy_timeout_s if loaded else None)
     started = time.perf_counter()
     kept = _Collected()
     still = workload.mode is not Mode.TIMED
@@ -140,7 +156,10 @@ def simulate(
             follows=not still,
             window_ns=(to_ns(from_s), None if to_s is None else to_ns(to_s)),
             input_log=input_log,
+            policies=loaded,
+            watch=watch,
         )
+        stack.enter_context(watch)
         stream = stack.enter_context(_text_file(decisions)) if decisions is not None else None
         trace = ScriptTrace(_writer(stream), simulation.partition) if workload.mode is Mode.SCRIPT else None
         made = Decisions(None if trace is not None else stream)

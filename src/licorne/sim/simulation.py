@@ -19,9 +19,13 @@ from licorne.sim import lines
 from licorne.sim.devices import devices_of
 from licorne.sim.evictions import EvictionCosts, cause
 from licorne.sim.jobs import SETTINGS, JobQueues, has_job_orders
+from licorne.sim.measure import NANOSECONDS
 from licorne.sim.model import ResourceManager, Running
 from licorne.sim.observer import Observer, overriding
 from licorne.sim.pods import PodRecord, PodRecords
+from licorne.sim.policies.loading import Loaded
+from licorne.sim.policies.orders import Policies
+from licorne.sim.policies.watch import Watch
 from licorne.sim.refusals import Refusals
 from licorne.sim.registration import refused_configuration, register
 from licorne.sim.unplaced import Unplaced, unplaced
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 RM_ID = "simulator"
+NO_RESERVATIONS = {"reservation.enabled": "false"}
+"""For a policy that may let a pod wait although a node fits: the scheduler must not reserve one for it after a while."""
 _OF_APPLICATIONS = (lines.App, lines.ReleaseApp, lines.Ask, lines.Release)
 
 
@@ -48,23 +54,30 @@ class Simulation:
         follows: bool = False,
         window_ns: tuple[int, int | None] = (0, None),
         input_log: InputLog | None = None,
+        policies: Sequence[Loaded] = (),
+        watch: Watch | None = None,
     ) -> None:
         """Register with a new scheduler.
 
         `follows`: pods end by themselves and releases are confirmed, as in timed simulations. `settings` take precedence over
         those of the workload, and these over `defaults`. `window_ns`: the part of the time, from and up to (None: the end),
         that figures over time and figures of pods are for, the latter by the arrival of the pods. `input_log`: told of all
-        inputs of the scheduler.
+        inputs of the scheduler. `policies` decide in place of the scheduler what they have methods for; `watch` ends their
+        calls, without it nothing does.
         """
         strict = has_job_orders(workload, config)
-        own = {**(SETTINGS if strict else {}), **(defaults or {})}
+        given = NO_RESERVATIONS if any("choose_node" in each.decides for each in policies) else {}
+        own = {**(SETTINGS if strict else given), **(defaults or {})}
         self.api = SchedulerAPI(settings=own, on_output=self._on_output)
         self.api.input_log = input_log
+        self.policies = policies
+        orders = Policies(policies, lambda: self.now_ns / NANOSECONDS, watch or Watch(None))
+        self.api.cluster.orders = orders.orders()
         self.model = ResourceManager(
             grace_ns=lines.to_ns(workload.grace_s),
             follows=follows,
             resubmits=workload.resubmit,
-            devices=devices_of(workload),
+            devices=devices_of(workload, orders.device_choice()),
         )
         self.counts = self.model.counts
         self.workload = workload
@@ -82,6 +95,7 @@ class Simulation:
         self.jobs = self._job_queues() if strict else None
         self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
+        orders.attach(self.partition, self.model.pods, self.model.devices)
         self.use = Use(next(iter(self.partition.tree.queues())), *window_ns)
 
     def _job_queues(self) -> JobQueues:

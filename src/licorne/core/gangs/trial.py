@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
@@ -33,6 +33,8 @@ class Trial:
         self._index = partition.index
         self._opened = [node for node in held if node.schedulable and not node.reservations and not node.open]
         self._predicates = ask_predicates and partition.predicates is not None
+        given = partition.descent.orders
+        self._choose = given.choose_node if given is not None else None
         self._ports = partition.needs.want_ports
         self._looks = 0
         self.refused = False
@@ -104,14 +106,21 @@ class Trial:
         return placed
 
     def _first(self, ask: Ask) -> Node | None:
-        """Return the first open node in order that has room, meets the constraints, and that no predicate refuses."""
+        """Return the first open node in order that has room, meets the constraints, and that no predicate refuses.
+
+        An order of the host program (`licorne.core.scheduling.host_orders`) chooses among all of these.
+        """
+        fitting = self._fitting(ask)
+        return next(fitting, None) if self._choose is None else self._choose(ask, fitting)
+
+    def _fitting(self, ask: Ask) -> Iterator[Node]:
+        """Yield the open nodes, in order, that have room, meet the constraints, and that no predicate refuses."""
         amounts, need = ask.shape.amounts, ask.shape.need
         node: Node | None = self._index.find(amounts, need, None)
         while node is not None:
             if (need.exact or need.matches(node)) and self._allows(ask, node):
-                return node
+                yield node
             node = self._index.find(amounts, need, node)
-        return None
 
     def _best(self, ask: Ask) -> Node | None:
         """Return the node on which the ask leaves the least, measured by the type of which the largest part is left.

@@ -13,7 +13,7 @@ Other modules hold the rules for reservations, claims, limits of users and group
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from licorne.core.base.states import ApplicationState
@@ -39,6 +39,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.ask import Ask, Shape
     from cython.cimports.licorne.core.queues.queue import Queue
     from cython.cimports.licorne.core.queues.usage import Tracker
+    from cython.cimports.licorne.core.scheduling.host_orders import GivenOrders
     from cython.cimports.licorne.core.waiting.accounting import Accounting
     from cython.cimports.licorne.core.waiting.parking import Parking
     from cython.cimports.licorne.core.waiting.wakeups import WakeUps
@@ -55,6 +56,7 @@ else:
     from licorne.core.queues.ask import Ask, Shape
     from licorne.core.queues.queue import Queue
     from licorne.core.queues.usage import Tracker
+    from licorne.core.scheduling.host_orders import GivenOrders
     from licorne.core.waiting.accounting import Accounting
     from licorne.core.waiting.parking import Parking
     from licorne.core.waiting.wakeups import WakeUps
@@ -93,6 +95,7 @@ class Descent:
     reduced_by_claims: cython.bint  # claims have lowered `headroom_left` of the application being visited
     claims_priority: cython.longlong  # ask priority for which claims were subtracted last; UNLIMITED: none yet
     unplaced: dict[Application, None] | None  # applications with nothing placed; None if preemption is disabled
+    orders: GivenOrders | None  # orders of the host program in place of those of the core
 
     def __init__(self, root: Queue, accounting: Accounting, nodes: dict[str, Node], partition: Partition) -> None:
         self.root = root
@@ -114,6 +117,7 @@ class Descent:
         self.reduced_by_claims = False
         self.claims_priority = UNLIMITED
         self.unplaced = None
+        self.orders = None
         self.visits = 0
         self.attempts = 0
 
@@ -158,10 +162,13 @@ class Descent:
         app: Application
         result: cython.int
         while self.root.awake_count:
-            queue = self.root
-            while not queue.is_leaf:
-                queue = queue.first_child()
-            app = cython.cast(Application, queue.order.top())
+            if self.orders is None:
+                queue = self.root
+                while not queue.is_leaf:
+                    queue = queue.first_child()
+                app = cython.cast(Application, queue.order.top())
+            else:
+                app = self.orders.next_application(self.root)
             result = self.visit(app)
             if result != NOTHING:
                 if app.state is ACCEPTED:
@@ -318,6 +325,8 @@ class Descent:
         """
         shape: Shape = ask.shape
         node: Node | None
+        if self.orders is not None and self.orders.choose_node is not None:
+            return self.chosen_node(ask)
         self.refused = False
         if shape.failed or shape.need.failed.any_within(shape.amounts):
             if self.parking.freed_nodes.fit(shape):
@@ -351,6 +360,60 @@ class Descent:
         if ask.shape.failed:
             self.parking.revive(ask.shape)
         return None
+
+    @cython.cfunc
+    def chosen_node(self, ask: Ask) -> Node | None:
+        """Return the node of the host's choice among all that `first_node` might return.
+
+        `refused`: the host has chosen none although there is one, or a predicate has said no.
+        """
+        shape: Shape = ask.shape
+        known: cython.bint = shape.failed or shape.need.failed.any_within(shape.amounts)
+        node: Node | None
+        self.refused = False
+        if known and not self.parking.freed_nodes.fit(shape):
+            if not shape.failed:
+                self.parking.fail(shape)
+            return None
+        node = cython.cast(GivenOrders, self.orders).choose_node(ask, self.fitting(ask, known))
+        if node is not None:
+            if not node.fits(shape.amounts, shape.need):
+                raise ValueError(f"node {node.id} was chosen for ask {ask.key}, which does not fit it")
+            return node
+        self.refused = self.refused or next(self.fitting(ask, known), None) is not None
+        if known:
+            if shape.failed:
+                self.parking.revive(shape)
+        elif not self.refused:
+            self.parking.fail(shape)
+        return None
+
+    def fitting(self, ask: Ask, only_freed: bool) -> Iterator[Node]:
+        """Yield the open nodes that have room, meet the constraints, and that no predicate refuses, in order.
+
+        `only_freed`: of the freed nodes.
+        """
+        shape: Shape = ask.shape
+        node: Node | None
+        if only_freed:
+            for node in self.parking.freed_nodes.in_order():
+                if node.fits(shape.amounts, shape.need) and self.allowed(ask, node):
+                    yield node
+            return
+        node = self.index.find(shape.amounts, shape.need, None)
+        while node is not None:
+            if (shape.need.exact or shape.need.matches(node)) and self.allowed(ask, node):
+                yield node
+            node = self.index.find(shape.amounts, shape.need, node)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def allowed(self, ask: Ask, node: Node) -> cython.bint:
+        """Return whether no predicate refuses the node; one that does is noted in `refused`."""
+        if self.predicates is None or self.partition.predicate_allows(ask, node, True):
+            return True
+        self.refused = True
+        return False
 
     @cython.cfunc
     def attempt_required(self, app: Application, ask: Ask) -> cython.int:

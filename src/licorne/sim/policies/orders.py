@@ -1,0 +1,121 @@
+"""Connect policies with the scheduler, which asks for orders, and with the book of devices, which asks for a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from licorne.core.scheduling.host_orders import HostOrders
+from licorne.sim.policies.calls import KEY, Caller
+from licorne.sim.policies.interface import Key
+from licorne.sim.policies.loading import Loaded
+from licorne.sim.policies.views import Application, Known, Node, Pod, Queue
+from licorne.sim.policies.watch import Watch
+
+if TYPE_CHECKING:
+    from licorne.core.nodes.node import Node as CoreNode
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application as CoreApplication
+    from licorne.core.queues.ask import Ask as CoreAsk
+    from licorne.core.queues.queue import Queue as CoreQueue
+    from licorne.sim.devices import DeviceChoice, Devices
+    from licorne.sim.model import Pod as ModelPod
+
+_EXPECTED = {
+    "node_key": KEY,
+    "choose_node": "one of the nodes, its id, or None",
+    "queue_key": KEY,
+    "application_key": KEY,
+    "choose_device": "the index of a device with that much left",
+}
+
+
+class Policies:
+    """The policies of a simulation. `now_s` returns the virtual time; `watch` ends calls that take too long."""
+
+    def __init__(self, loaded: Sequence[Loaded], now_s: Callable[[], float], watch: Watch) -> None:
+        self._now_s = now_s
+        self._callers = {
+            method: Caller(each, method, _EXPECTED[method], watch) for each in loaded for method in each.decides
+        }
+        self._known: Known | None = None
+        self._nodes: Mapping[str, CoreNode] = {}
+
+    def attach(self, partition: Partition, pods: Mapping[str, ModelPod], devices: Devices | None) -> None:
+        """Take the partition whose orders these are, before its first decision, and what the simulator knows besides."""
+        self._known = Known(partition.types, pods, devices)
+        self._nodes = partition.nodes
+
+    @property
+    def known(self) -> Known:
+        """What views are read from."""
+        assert self._known is not None, "the policies of a simulation are asked before its partition is there"
+        return self._known
+
+    def orders(self) -> HostOrders | None:
+        """Return what the scheduler is to ask; None if the policies give no orders."""
+        has = self._callers
+        if not has.keys() - {"choose_device"}:
+            return None
+        return HostOrders(
+            choose_node=self._least_node if "node_key" in has else self._chosen_node if "choose_node" in has else None,
+            queue_key=self._queue_key if "queue_key" in has else None,
+            application_key=self._application_key if "application_key" in has else None,
+        )
+
+    def device_choice(self) -> DeviceChoice | None:
+        """Return what the book of devices is to ask; None if no policy chooses devices."""
+        return self._device if "choose_device" in self._callers else None
+
+    def _least_node(self, ask: CoreAsk, nodes: Iterator[CoreNode]) -> CoreNode | None:
+        """Return the node with the smallest key, the first of equal ones; None if there is none."""
+        key, now_s, known = self._callers["node_key"].key, self._now_s(), self.known
+        pod = Pod(ask, known)
+        return min(nodes, key=lambda node: key(now_s, pod, Node(node, known)), default=None)
+
+    def _chosen_node(self, ask: CoreAsk, nodes: Iterator[CoreNode]) -> CoreNode | None:
+        caller, known = self._callers["choose_node"], self.known
+        given = (Pod(ask, known), _Nodes(nodes, known))
+        answer = caller(self._now_s(), *given)
+        if answer is None:
+            return None
+        name = answer.id if isinstance(answer, Node) else answer
+        node = self._nodes.get(name) if isinstance(name, str) else None
+        if node is None:
+            raise caller.wrong(answer, given)
+        if not node.fits(ask.shape.amounts, ask.shape.need):
+            raise caller.wrong(answer, given, ": the pod does not fit that one")
+        return node
+
+    def _queue_key(self, queue: CoreQueue) -> Key:
+        return self._callers["queue_key"].key(self._now_s(), Queue(queue, self.known))
+
+    def _application_key(self, application: CoreApplication) -> Key:
+        return self._callers["application_key"].key(self._now_s(), Application(application, self.known))
+
+    def _device(self, free: Sequence[int], share: int) -> int:
+        caller = self._callers["choose_device"]
+        given = (tuple(free), share)
+        index = caller(self._now_s(), *given)
+        if type(index) is not int or not 0 <= index < len(free) or free[index] < share:
+            raise caller.wrong(index, given)
+        return index
+
+
+class _Nodes:
+    """The nodes that fit a pod, looked up one by one as they are iterated over."""
+
+    __slots__ = ("_known", "_nodes")
+
+    def __init__(self, nodes: Iterator[CoreNode], known: Known) -> None:
+        self._nodes = nodes
+        self._known = known
+
+    def __iter__(self) -> Iterator[Node]:
+        return self
+
+    def __next__(self) -> Node:
+        return Node(next(self._nodes), self._known)
+
+    def __repr__(self) -> str:
+        return "nodes"

@@ -1,0 +1,250 @@
+"""What policies are given: pods, nodes, queues and applications, as the scheduler knows them at that moment.
+
+An object is read from the scheduler when one of its attributes is, so it costs little and is never out of date. Amounts are as
+in workloads: vcore in thousandths of a core, memory in bytes. Types of which there is nothing are left out of a map, so read
+`node.free.get("vcore", 0)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from licorne.sim.measure import NANOSECONDS
+
+if TYPE_CHECKING:
+    from licorne.core.amounts.types import Types
+    from licorne.core.nodes.node import Node as CoreNode
+    from licorne.core.queues.application import Application as CoreApplication
+    from licorne.core.queues.ask import Ask as CoreAsk
+    from licorne.core.queues.queue import Queue as CoreQueue
+    from licorne.sim.devices import Devices
+    from licorne.sim.model import Pod as ModelPod
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Known:
+    """What the simulator knows besides the scheduler: the lines of pods, and the devices of nodes."""
+
+    def __init__(self, types: Types, pods: Mapping[str, ModelPod], devices: Devices | None) -> None:
+        self.types = types
+        self.pods = pods
+        self.devices = devices
+
+
+class Pod:
+    """A pod that waits, or in `Node.pods` one that runs."""
+
+    __slots__ = ("_ask", "_known")
+
+    def __init__(self, ask: CoreAsk, known: Known) -> None:
+        self._ask = ask
+        self._known = known
+
+    def __repr__(self) -> str:
+        return f"pod {self.key!r}"
+
+    @property
+    def key(self) -> str:
+        """Its name."""
+        return self._ask.key
+
+    @property
+    def application(self) -> Application:
+        """Its application."""
+        return Application(self._ask.app, self._known)
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        """What it wants."""
+        return MappingProxyType(self._ask.shape.resource)
+
+    @property
+    def priority(self) -> int:
+        """Its priority; larger is more urgent."""
+        return self._ask.priority
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """Its tags."""
+        return MappingProxyType(self._ask.tags) if self._ask.tags else _NOTHING
+
+    @property
+    def task_group(self) -> str:
+        """The task group of its gang; empty if it is in none."""
+        return self._ask.task_group
+
+    @property
+    def placeholder(self) -> bool:
+        """Whether it is a placeholder of a gang."""
+        return bool(self._ask.placeholder)
+
+    @property
+    def arrived_s(self) -> float:
+        """When it arrived, or was created again after an eviction."""
+        return self._ask.created / NANOSECONDS
+
+    @property
+    def requested_s(self) -> float | None:
+        """How long its user expects it to run: `requested_s` of its line, or else `duration_s`; None if neither is known."""
+        pod = self._known.pods.get(self._ask.key)
+        if pod is None:
+            return None
+        return pod.ask.requested_s if pod.ask.requested_s is not None else pod.ask.duration_s
+
+
+class Node:
+    """A node."""
+
+    __slots__ = ("_known", "_node")
+
+    def __init__(self, node: CoreNode, known: Known) -> None:
+        self._node = node
+        self._known = known
+
+    def __repr__(self) -> str:
+        return f"node {self.id!r}"
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self._node.id
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """What it has."""
+        return self._node.capacity.named(self._known.types)
+
+    @property
+    def free(self) -> Mapping[str, int]:
+        """What is left of that for pods."""
+        return self._node.free.named(self._known.types)
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Its attributes, as its line has them; the scheduler's labels among them."""
+        return MappingProxyType(self._node.attributes)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels, which node constraints are about."""
+        return dict(self._node.labels.pairs)
+
+    @property
+    def pods(self) -> Iterator[Pod]:
+        """The pods that run on it, in order of their placement."""
+        return (Pod(ask, self._known) for ask in self._node.allocations)
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """What is left on each of its devices, in thousandths; empty where the workload has none."""
+        devices = self._known.devices
+        return devices.free(self._node.id) if devices is not None else ()
+
+
+class Queue:
+    """A queue."""
+
+    __slots__ = ("_known", "_queue")
+
+    def __init__(self, queue: CoreQueue, known: Known) -> None:
+        self._queue = queue
+        self._known = known
+
+    def __repr__(self) -> str:
+        return f"queue {self.path}"
+
+    @property
+    def path(self) -> str:
+        """Its path, such as `root.batch`."""
+        return self._queue.path
+
+    @property
+    def used(self) -> Mapping[str, int]:
+        """What is allocated to it, and to the queues below it."""
+        return self._queue.allocated_resource()
+
+    @property
+    def pending(self) -> Mapping[str, int]:
+        """What waits in it, and in the queues below it."""
+        return self._queue.pending_resource()
+
+    @property
+    def guaranteed(self) -> Mapping[str, int]:
+        """What it is guaranteed; empty if nothing is."""
+        return self._queue.guaranteed_resource() or {}
+
+    @property
+    def max(self) -> Mapping[str, int]:
+        """Its own quota; empty if it has none. That of the root queue is the size of the cluster."""
+        return self._queue.max_resource() or {}
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Its properties in the configuration: a place for what a policy wants to know about a queue."""
+        return MappingProxyType(self._queue.properties)
+
+
+class Application:
+    """An application."""
+
+    __slots__ = ("_app", "_known")
+
+    def __init__(self, app: CoreApplication, known: Known) -> None:
+        self._app = app
+        self._known = known
+
+    def __repr__(self) -> str:
+        return f"application {self.id!r}"
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self._app.id
+
+    @property
+    def queue(self) -> Queue:
+        """Its queue."""
+        return Queue(self._app.queue, self._known)
+
+    @property
+    def user(self) -> str:
+        """Its user."""
+        return self._app.user
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of its user."""
+        return self._app.groups
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """Its tags."""
+        return MappingProxyType(self._app.tags)
+
+    @property
+    def submitted_s(self) -> float:
+        """When it came, or its oldest ask if that is earlier."""
+        return self._app.submitted / NANOSECONDS
+
+    @property
+    def used(self) -> Mapping[str, int]:
+        """What is allocated to it, placeholders not counted."""
+        return self._app.allocated_resource()
+
+    @property
+    def pending(self) -> Mapping[str, int]:
+        """What its pods want that wait."""
+        return self._app.pending_resource()
+
+    @property
+    def running(self) -> int:
+        """How many allocations it has."""
+        return len(self._app.allocations)
+
+    @property
+    def waiting(self) -> Iterator[Pod]:
+        """Its pods that wait, in order of arrival."""
+        return (Pod(ask, self._known) for ask in self._app.asks.values())

@@ -1,0 +1,570 @@
+"""Policies of one's own: what they decide, what they cannot change, and what becomes of those that go wrong."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+from zlib import crc32
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import licorne
+from common.examples import examples
+from licorne.sim.lines import App, Ask, Line, TaskGroup
+from licorne.sim.lines import Node as NodeLine
+from licorne.sim.policies import Application, Node, Pod, Policy, PolicyError, Queue, loading, watch
+from licorne.sim.report import Result
+from licorne.sim.runner import simulate
+from licorne.sim.workload import Mode, Workload
+from sim.random_workloads import Writer
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
+GPU = "gpu-milli"
+CONFIGURATION = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - {name: a, properties: {weight: "1"}}
+          - {name: b, properties: {weight: "3"}}
+"""
+
+
+def node(name: str, cores: int = 4, **more: Any) -> NodeLine:
+    return NodeLine(id=name, res={"vcore": 1000 * cores}, **more)
+
+
+def pods(app: str, queue: str, count: int, cores: int = 1, **more: Any) -> list[Line]:
+    asks = [Ask(key=f"{app}-{i}", app=app, res={"vcore": 1000 * cores}, **more) for i in range(count)]
+    return [App(id=app, queue=queue, user="ann"), *asks]
+
+
+def workload(*given: Line | Sequence[Line], **more: Any) -> Workload:
+    lines: list[Line] = []
+    for each in given:
+        lines += [each] if isinstance(each, Line) else each
+    return Workload(name="own", mode=Mode.TIMED, lines=lines, config=CONFIGURATION, **more)
+
+
+def placed(result: Result) -> dict[str, str]:
+    return {record.key: record.node for record in result.pods if record.node}
+
+
+def started(result: Result) -> list[str]:
+    """The pods in the order in which they were placed, by application."""
+    return [record.key.rpartition("-")[0] for record in sorted(result.pods, key=lambda record: record.start_s or 0.0)]
+
+
+# -- what they decide ------------------------------------------------------------------------------------------------
+
+
+class ByName(Policy):
+    """The node with the last name."""
+
+    def node_key(self, pod: Pod, node: Node) -> int:
+        return -int(node.id.removeprefix("n"))
+
+
+def test_a_node_order_chooses_the_node() -> None:
+    result = simulate(workload(node("n1"), node("n2"), node("n3"), pods("x", "root.a", 5)), policies=[ByName])
+    assert placed(result) == {"x-0": "n3", "x-1": "n3", "x-2": "n3", "x-3": "n3", "x-4": "n2"}
+
+
+def test_a_chosen_node_may_be_named_or_none_so_that_the_pod_waits() -> None:
+    class Alone(Policy):
+        def choose_node(self, pod: Pod, nodes: Iterable[Node]) -> Node | str | None:
+            empty = [each for each in nodes if not list(each.pods)]
+            return empty[-1] if pod.key.endswith("0") and empty else empty[-1].id if empty else None
+
+    given = workload(node("n1"), node("n2"), pods("x", "root.a", 3, duration_s=10))
+    result = simulate(given, policies=[Alone()])
+    assert placed(result) == {"x-0": "n2", "x-1": "n1", "x-2": "n2"}
+    assert {record.key: record.waiting_s for record in result.pods} == {"x-0": 0, "x-1": 0, "x-2": 10}
+
+
+def test_a_queue_order_says_whose_turn_it_is() -> None:
+    class LastFirst(Policy):
+        def queue_key(self, queue: Queue) -> tuple[int, ...]:
+            return tuple(-ord(letter) for letter in queue.path)
+
+    given = workload(node("n1"), pods("x", "root.a", 3), pods("y", "root.b", 3))
+    assert sorted(placed(simulate(given, policies=[LastFirst]))) == ["x-0", "y-0", "y-1", "y-2"]
+    assert sorted(placed(simulate(given))) == ["x-0", "x-1", "y-0", "y-1"]
+
+
+def test_an_application_order_says_which_application_is_next() -> None:
+    class YoungestFirst(Policy):
+        def application_key(self, application: Application) -> float:
+            return -application.submitted_s
+
+    given = workload(
+        node("n1"),
+        pods("x", "root.a", 3, at=1),
+        pods("y", "root.a", 3, at=1),
+        [App(id="z", queue="root.a", user="ann", at=2)],
+    )
+    given.lines[1].at, given.lines[5].at = 0.5, 1
+    assert sorted(placed(simulate(given, policies=[YoungestFirst]))) == ["x-0", "y-0", "y-1", "y-2"]
+
+
+def test_a_choice_of_device_fills_devices() -> None:
+    class Last(Policy):
+        def choose_device(self, free: Sequence[int], share: int) -> int:
+            return max(index for index, left in enumerate(free) if left >= share)
+
+    seen: list[tuple[int, ...]] = []
+
+    class Sees(Policy):
+        def node_key(self, pod: Pod, node: Node) -> float:
+            seen.append(node.devices)
+            return 0
+
+    gpus = NodeLine(id="n1", res={"vcore": 9000, GPU: 2000})
+    asks = [Ask(key=f"p{i}", app="x", res={"vcore": 1000, GPU: 300}, duration_s=9) for i in range(3)]
+    given = workload(gpus, [App(id="x", queue="root.a", user="ann"), *asks], devices=GPU)
+    result = simulate(given, policies=[Last, Sees])
+    assert seen == [(1000, 1000), (1000, 700), (1000, 400)]
+    assert result.policies[0].decides == ("choose_device",)
+    assert any(f"chosen by {__name__}:" in note for note in result.notes)
+
+
+def test_views_tell_what_the_scheduler_knows() -> None:
+    told: list[object] = []
+
+    class Tells(Policy):
+        def node_key(self, pod: Pod, node: Node) -> float:
+            app, queue = pod.application, pod.application.queue
+            told.append((self.now_s, pod.key, dict(pod.resources), pod.priority, dict(pod.tags), pod.requested_s))
+            told.append((pod.arrived_s, pod.placeholder, pod.task_group, app.id, app.user, app.groups, dict(app.tags)))
+            told.append((app.running, [each.key for each in app.waiting], app.used, app.pending, app.submitted_s))
+            told.append((queue.path, queue.used, queue.pending, queue.guaranteed, queue.max, dict(queue.properties)))
+            told.append((node.id, node.capacity, node.free, dict(node.attributes), node.labels, node.devices))
+            return 0
+
+    ask = Ask(key="p", app="x", res={"vcore": 1000}, prio=7, tags={"colour": "red"}, duration_s=9, requested_s=20, at=3)
+    app = App(id="x", queue="root.b", user="ann", groups=("g",), tags={"namespace": "dev"}, at=2)
+    given = workload(NodeLine(id="n1", res={"vcore": 4000}, attrs={"price": "2"}), [app, ask])
+    simulate(given, policies=[Tells])
+    assert told == [
+        (3.0, "p", {"vcore": 1000}, 7, {"colour": "red"}, 20),
+        (3.0, False, "", "x", "ann", ("g",), {"namespace": "dev"}),
+        (0, ["p"], {}, {"vcore": 1000}, 2.0),
+        ("root.b", {}, {"vcore": 1000}, {}, {}, {"weight": "3"}),
+        ("n1", {"vcore": 4000}, {"vcore": 4000}, {"price": "2"}, {}, ()),
+    ]
+
+
+# -- what they cannot change, as laws ----------------------------------------------------------------------------------
+
+
+class Indifferent(Policy):
+    """Equal keys for everything."""
+
+    def node_key(self, pod: Pod, node: Node) -> float:
+        return 0
+
+    def queue_key(self, queue: Queue) -> float:
+        return 0
+
+    def application_key(self, application: Application) -> float:
+        return 0
+
+
+class Arbitrary(Policy):
+    """Keys without sense, which change with the time."""
+
+    def node_key(self, pod: Pod, node: Node) -> float:
+        return crc32(f"{pod.key}{node.id}{node.free}{self.now_s}".encode()) % 5
+
+    def queue_key(self, queue: Queue) -> float:
+        return crc32(f"{queue.path}{queue.used}{self.now_s}".encode()) % 3
+
+    def application_key(self, application: Application) -> float:
+        return crc32(f"{application.id}{application.running}{self.now_s}".encode()) % 3
+
+
+def decisions(seed: int, policies: Sequence[type[Policy]], **settings: str) -> Result:
+    given = Writer(seed).workload()
+    given = msgspec.structs.replace(
+        given, lines=[line for line in given.lines if not (isinstance(line, Ask) and line.ph)]
+    )
+    found = simulate(given, policies=policies, settings=settings)
+    return msgspec.structs.replace(found, real_s=0.0, policies=[])
+
+
+@given(st.integers(0, 100_000))
+@examples(30)
+def test_equal_keys_change_nothing(seed: int) -> None:
+    assert decisions(seed, [Indifferent]) == decisions(seed, [])
+
+
+@given(st.integers(0, 100_000))
+@examples(30)
+def test_orders_without_sense_are_followed_also_where_asks_are_parked(seed: int) -> None:
+    """What waits is woken in time: without parking every ask is tried in every pass, and the decisions are the same."""
+    parked = decisions(seed, [Arbitrary])
+    tried = decisions(seed, [Arbitrary], **{"scheduler.parking": "false"})
+    assert parked.digest == tried.digest
+
+
+@given(st.integers(0, 100_000))
+@examples(30)
+def test_all_nodes_that_fit_are_offered_and_the_smallest_key_is_taken(seed: int) -> None:
+    """Against a look at all nodes, by amounts alone: the workload has no constraints and no devices."""
+    rng = Random(seed)
+    nodes = [node(f"n{i}", rng.randrange(1, 6)) for i in range(4)]
+    free = {each.id: each.res["vcore"] for each in nodes}
+    offered: dict[str, dict[str, int]] = {}
+
+    class Noted(Policy):
+        def node_key(self, pod: Pod, node: Node) -> int:
+            key = crc32(f"{pod.key}{node.id}{seed}".encode()) % 3
+            offered.setdefault(pod.key, {})[node.id] = key
+            return key
+
+    sizes = {f"p{i}": rng.randrange(1, 5) for i in range(12)}
+    asks: list[Line] = [Ask(key=key, app="x", res={"vcore": 1000 * size}) for key, size in sizes.items()]
+    result = simulate(workload(nodes, [App(id="x", queue="root.a", user="ann"), *asks]), policies=[Noted])
+    for key, where in placed(result).items():
+        fitting = {name for name, left in free.items() if left >= 1000 * sizes[key]}
+        assert offered[key].keys() == fitting
+        assert offered[key][where] == min(offered[key].values())
+        free[where] -= 1000 * sizes[key]
+    waiting = sizes.keys() - placed(result)
+    assert all(left < 1000 * sizes[key] for key in waiting for left in free.values())
+
+
+def test_atomic_gangs_follow_a_node_order() -> None:
+    group = TaskGroup(name="w", min=2, res={"vcore": 1000})
+    gang = App(id="g", queue="root.a", user="ann", gang=(group,), atomic=True)
+    asks: list[Line] = [Ask(key=f"g-{i}", app="g", group="w", res={"vcore": 1000}, duration_s=5) for i in range(2)]
+    result = simulate(workload(node("n1"), node("n2"), [gang, *asks]), policies=[ByName])
+    assert placed(result) == {"g-0": "n2", "g-1": "n2"}
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+TWO = workload(node("n1"), node("n2"), pods("x", "root.a", 1), pods("y", "root.a", 1), pods("z", "root.b", 1))
+
+
+def made(**methods: Callable[..., object]) -> type[Policy]:
+    return type("Own", (Policy,), methods)
+
+
+def raising(error: BaseException) -> Callable[..., object]:
+    def method(*_: object) -> object:
+        raise error
+
+    return method
+
+
+NODES_EXPECTED = "expected was one of the nodes, its id, or None"
+KEY_EXPECTED = "expected was a number that is not NaN, a text, or a tuple of these"
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "message"),
+    [
+        ("node_key", lambda *_: None, f"node_key(pod 'x-0', node 'n1') answered None; {KEY_EXPECTED}"),
+        ("node_key", lambda *_: float("nan"), f"node_key(pod 'x-0', node 'n1') answered nan; {KEY_EXPECTED}"),
+        ("node_key", lambda *_: (1, [2]), f"node_key(pod 'x-0', node 'n1') answered (1, [2]); {KEY_EXPECTED}"),
+        ("node_key", lambda *_: (1, (2,)), f"node_key(pod 'x-0', node 'n1') answered (1, (2,)); {KEY_EXPECTED}"),
+        ("node_key", lambda _self, _pod, node: 1 if node.id == "n1" else "1", f"node_key(pod 'x-0', node 'n2') answered '1'; {KEY_EXPECTED}, like a number that it answered before"),
+        ("node_key", lambda _self, _pod, node: (1,) if node.id == "n1" else (1, "a"), "like a tuple of 1: a number that it answered before"),
+        ("node_key", raising(ZeroDivisionError("by zero")), "node_key(pod 'x-0', node 'n1') raised ZeroDivisionError: by zero (test_policies.py:"),
+        ("node_key", raising(SystemExit(3)), "raised SystemExit: 3 (test_policies.py:"),
+        ("node_key", lambda: 1, "node_key(pod 'x-0', node 'n1') raised TypeError:"),
+        ("choose_node", lambda *_: "n7", f"choose_node(pod 'x-0', nodes) answered 'n7'; {NODES_EXPECTED}"),
+        ("choose_node", lambda *_: 3, f"choose_node(pod 'x-0', nodes) answered 3; {NODES_EXPECTED}"),
+        ("choose_node", lambda _self, _pod, nodes: [*nodes, *nodes], "answered [node 'n1', node 'n2']; " + NODES_EXPECTED),
+        ("queue_key", lambda *_: 1j, f"queue_key(queue root.a) answered 1j; {KEY_EXPECTED}"),
+        ("application_key", lambda *_: {}, f"application_key(application 'x') answered {{}}; {KEY_EXPECTED}"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_an_error_that_names_the_call(method: str, answer: Callable[..., object], message: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        simulate(TWO, policies=[made(**{method: answer})])
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"policy {__name__}:Own: ")
+
+
+def test_a_node_that_does_not_fit_cannot_be_chosen() -> None:
+    given = workload(node("n1", 1), node("n2"), pods("x", "root.a", 1, 3))
+    with pytest.raises(PolicyError, match=r"answered 'n1'; .*: the pod does not fit that one"):
+        simulate(given, policies=[made(choose_node=lambda *_: "n1")])
+
+
+@pytest.mark.parametrize("answer", [-1, 2, True, "0", 0.0, None, 1])
+def test_a_device_that_does_not_suffice_cannot_be_chosen(answer: object) -> None:
+    asks = [Ask(key=f"p{i}", app="x", res={GPU: 600}, duration_s=9) for i in range(2)]
+    given = workload(NodeLine(id="n1", res={GPU: 2000}), [App(id="x", queue="root.a", user="ann"), *asks], devices=GPU)
+    answers = iter([1, answer])
+    with pytest.raises(PolicyError, match=r"choose_device\(\(1000, 400\), 600\) answered"):
+        simulate(given, policies=[made(choose_device=lambda *_: next(answers))])
+
+
+def forever(*_: object) -> float:
+    while True:
+        pass
+
+
+def asleep(*_: object) -> float:
+    time.sleep(100)
+    return 0
+
+
+def stubborn(*_: object) -> float:
+    """Catch what ends it, once."""
+    try:
+        while True:
+            pass
+    except BaseException:  # noqa: BLE001  that is the point
+        while True:
+            pass
+
+
+@pytest.mark.parametrize("endless", [forever, asleep, stubborn])
+def test_a_call_that_takes_too_long_is_ended(endless: Callable[..., float]) -> None:
+    handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
+    before_s = time.monotonic()
+    with pytest.raises(PolicyError, match=r"node_key\(pod 'x-0', node 'n1'\) took longer than 0.2 s"):
+        simulate(TWO, policies=[made(node_key=endless)], policy_timeout_s=0.2)
+    assert time.monotonic() - before_s < 30
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert bool(signal.getitimer(signal.ITIMER_REAL)[0]) == bool(timer)
+
+
+def test_many_calls_may_together_take_longer() -> None:
+    def slow(*_: object) -> float:
+        time.sleep(0.06)
+        return 0
+
+    given = workload(node("n1"), node("n2"), pods("x", "root.a", 4))
+    assert simulate(given, policies=[made(node_key=slow)], policy_timeout_s=0.4).placed == 4
+
+
+def test_compiled_code_that_never_returns_ends_the_process() -> None:
+    """`sum` neither gives the interpreter's lock away nor handles signals."""
+    program = f"""
+        import licorne
+        from licorne.sim.policies import watch
+
+        watch.HARD_S = 0.5
+
+        class Stuck(licorne.Policy):
+            def node_key(self, pod, node):
+                return sum(range(10**15))
+
+        file = {str(EXAMPLES.parent / "gpu-holiday" / "workload.jsonl")!r}
+        licorne.simulate(file, policies=[Stuck], policy_timeout_s=0.2)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    assert "Timeout" in ended.stderr
+    assert "in node_key" in ended.stderr
+
+
+def test_calls_in_another_thread_are_not_watched_unless_they_need_not_be() -> None:
+    results: list[object] = []
+
+    def run(limit_s: float | None) -> None:
+        try:
+            results.append(simulate(TWO, policies=[ByName], policy_timeout_s=limit_s).placed)
+        except PolicyError as error:
+            results.append(str(error))
+
+    for limit_s in (1, None):
+        thread = threading.Thread(target=run, args=(limit_s,))
+        thread.start()
+        thread.join()
+    assert "in the main thread only" in str(results[0])
+    assert results[1] == 3
+
+
+@pytest.mark.parametrize("limit_s", [0, -1, float("nan"), watch.LIMIT_MAX_S + 1])
+def test_a_limit_is_above_zero(limit_s: float) -> None:
+    with pytest.raises(PolicyError, match="must be above 0 s"):
+        simulate(TWO, policies=[ByName], policy_timeout_s=limit_s)
+
+
+def test_orders_are_not_recorded() -> None:
+    class Log:
+        def __getattr__(self, name: str) -> object:
+            raise AssertionError(name)
+
+    log: Any = Log()
+    with pytest.raises(ValueError, match="cannot be replayed"):
+        simulate(TWO, policies=[ByName], input_log=log)
+
+
+# -- finding them ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    text = """
+        import licorne
+        class Good(licorne.Policy):
+            def node_key(self, pod, node):
+                return 0
+            class Inner(licorne.Policy):
+                def queue_key(self, queue):
+                    return 0
+        class Idle(licorne.Policy):
+            pass
+        class Both(licorne.Policy):
+            node_key = choose_node = lambda *_: 0
+        class Wants(Good):
+            def __init__(self, size):
+                pass
+        number = 3
+    """
+    (tmp_path / "own.py").write_text(textwrap.dedent(text))
+    (tmp_path / "broken.py").write_text("import licorne\n1 / 0\n")
+    (tmp_path / "wrong.py").write_text("class :\n")
+    (tmp_path / "needs.py").write_text("import no_such_module\n")
+    yield tmp_path
+    for name in ("own", "broken", "wrong", "needs"):
+        sys.modules.pop(f"licorne_policy_{name}", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.py:Good", "policy none.py:Good: none.py: no such file"),
+        ("own.py", "policy own.py: name a class of the file, as own.py:Class; it has Good, Idle, Both, Wants"),
+        ("own.py:Bad", "policy own.py:Bad: own.py has no Bad; it has Good, Idle, Both, Wants"),
+        ("own.py:number", "policy own.py:number: an object of int is no subclass of licorne.Policy"),
+        ("own.py:Idle", "it decides nothing; override at least one of node_key, choose_node, queue_key,"),
+        ("own.py:Both", "it has node_key and choose_node, and only one of them can decide about nodes"),
+        ("own.py:Wants", "Wants() raised TypeError:"),
+        ("broken.py:X", "broken.py cannot be loaded: ZeroDivisionError: division by zero (broken.py:2)"),
+        ("wrong.py:X", "wrong.py cannot be loaded: SyntaxError: invalid syntax"),
+        ("needs.py:X", "needs.py cannot be loaded: ModuleNotFoundError: No module named 'no_such_module' (needs.py:1)"),
+        ("no_such.module:X", "there is no module no_such.module; a file is given with its ending: FILE.py:Class"),
+        ("json:JSONDecoder", "policy json:JSONDecoder: JSONDecoder is no subclass of licorne.Policy"),
+        ("json:nothing", "policy json:nothing: json has no nothing; it has no subclass of licorne.Policy"),
+        (
+            "spread",
+            "policy spread: not found; a policy is given as module:Class, file.py:Class, or the name of an entry",
+        ),
+        ("", "policy : not found"),
+        (":X", "policy :X: not found"),
+        ("x:", "policy x:: not found"),
+    ],
+)
+def test_a_policy_that_cannot_be_used_is_an_error(folder: Path, name: str, message: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        loading.load_policy(name)
+    assert message in str(caught.value)
+
+
+def test_a_policy_is_found_in_a_file_a_module_or_by_an_entry_point(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    first = loading.load_policy("own.py:Good")
+    assert (first.name, first.decides, first.gives_orders) == ("own.py:Good", ("node_key",), True)
+    assert loading.load_policy(str(folder / "own.py") + ":Good").digest == first.digest
+    assert loading.load_policy("own:Good").digest == first.digest
+    assert loading.load_policy("own.py:Good.Inner").decides == ("queue_key",)
+    info = folder / "own-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[licorne.policies]\nspread = own:Good\n")
+    assert loading.load_policy("spread").digest == first.digest
+    sys.modules.pop("own", None)
+
+
+def test_a_file_is_run_anew_each_time_so_that_runs_share_nothing(folder: Path) -> None:
+    assert loading.find_policy("own.py:Good") is not loading.find_policy("own.py:Good")
+
+
+def test_the_digest_is_that_of_the_file(folder: Path) -> None:
+    before = loading.load_policy("own.py:Good").digest
+    (folder / "own.py").write_text((folder / "own.py").read_text() + "# another text\n")
+    assert loading.load_policy("own.py:Good").digest != before
+
+
+def test_two_policies_cannot_decide_the_same() -> None:
+    with pytest.raises(PolicyError, match="both have node_key"):
+        loading.load_policies([ByName, Indifferent])
+    with pytest.raises(PolicyError, match="both decide about nodes"):
+        loading.load_policies([ByName, made(choose_node=lambda *_: None)])
+
+
+def test_a_class_is_made_anew_for_each_run_and_an_object_is_not() -> None:
+    class Counts(Policy):
+        made: ClassVar[int] = 0
+
+        def __init__(self) -> None:
+            type(self).made += 1
+
+        def node_key(self, pod: Pod, node: Node) -> float:
+            return 0
+
+    for _ in range(2):
+        simulate(TWO, policies=[Counts])
+    assert Counts.made == 2
+    one = Counts()
+    for _ in range(2):
+        simulate(TWO, policies=[one])
+    assert Counts.made == 3
+
+
+# -- the examples, and planted faults -----------------------------------------------------------------------------------
+
+
+def test_the_public_names_are_those_of_the_library() -> None:
+    assert licorne.Policy is Policy
+    assert licorne.PolicyError is PolicyError
+
+
+def example(name: str) -> str:
+    return str(EXAMPLES / name)
+
+
+def test_the_example_of_a_node_order_takes_the_cheapest_node() -> None:
+    given = workload(node("n1", attrs={"price": "2"}), node("n2", attrs={"price": "1"}), pods("x", "root.a", 5))
+    result = simulate(given, policies=[example("cheap_nodes.py:CheapNodes")])
+    assert list(placed(result).values()) == ["n2"] * 4 + ["n1"]
+    assert result.policies[0].digest == loading.digest_of(loading.find_policy(example("cheap_nodes.py:CheapNodes")))
+
+
+def test_the_example_of_a_queue_order_shares_by_weight() -> None:
+    given = workload(node("n1", 8), pods("x", "root.a", 8), pods("y", "root.b", 8))
+    result = simulate(given, policies=[example("weighted_queues.py:WeightedQueues")])
+    assert sorted(key[0] for key in placed(result)) == ["x"] * 2 + ["y"] * 6
+
+
+def test_the_example_of_an_application_order_starts_the_shortest_first() -> None:
+    given = workload(
+        node("n1", 1),
+        pods("long", "root.a", 1, duration_s=100),
+        pods("short", "root.a", 1, duration_s=10),
+        pods("unknown", "root.a", 1),
+    )
+    result = simulate(given, policies=[example("shortest_first.py:ShortestFirst")])
+    assert started(result) == ["short", "long", "unknown"]
+
+
+def test_the_example_of_a_choice_of_device_keeps_untouched_ones() -> None:
+    choose = loading.load_policy(example("spread_devices.py:SpreadDevices")).policy.choose_device
+    assert choose((1000, 400, 600), 300) == 2
+    assert choose((400, 1000, 1000), 500) == 1
