@@ -150,12 +150,11 @@ def simulate(
     json
         Print the result as a JSON object.
     """
-    if to is not None and from_ >= to:
-        raise CommandError(f"--from {from_:g} is not before --to {to:g}")
+    _check_window(from_, to)
     _check_row_files(pods, series, swf, every)
     if report is not None:
         check_report(report)
-    loaded = _policies(policy, record)
+    _check_policies(policy, record)
     settings = pairs("--setting", setting)
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     if order is not None and config is not None:
@@ -166,8 +165,7 @@ def simulate(
     if series is not None:
         _check_beginning(workload, every or INTERVAL_S)
     _adapt(workload, input, grace, resubmit, device_policy)
-    collector = Collector() if report is not None else None
-    own = [collector] if collector is not None else []
+    own = [Collector()] if report is not None else []
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
     with (
         refusals(),
@@ -185,12 +183,12 @@ def simulate(
             pods=False,
             decisions=decisions,
             input_log=recorder,
-            policies=loaded,
+            policies=policy,
             policy_timeout_s=policy_timeout,
             progress=progress,
         )
-    if report is not None and collector is not None:
-        write_reports(report, [(result.workload, collector, result)])
+    if report is not None:
+        write_reports(report, [(result.workload, own[0], result)])
     _show(result, json)
     return Status.STRICT if strict and result.never_placed else Status.DONE
 
@@ -209,8 +207,8 @@ def _adapt(
         workload.device_policy = device_policy
 
 
-def _policies(names: Sequence[str], record: Path | None) -> Sequence[str]:
-    """Return the names of policies, all of which can be loaded. Raises CommandError."""
+def _check_policies(names: Sequence[str], record: Path | None) -> None:
+    """Check that all policies can be loaded, before anything is read. Raises CommandError."""
     try:
         loaded = load_policies(names)
     except PolicyError as error:
@@ -219,7 +217,11 @@ def _policies(names: Sequence[str], record: Path | None) -> Sequence[str]:
         raise CommandError(
             "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
         )
-    return names
+
+
+def _check_window(from_s: float, to_s: float | None) -> None:
+    if to_s is not None and from_s >= to_s:
+        raise CommandError(f"--from {from_s:g} is not before --to {to_s:g}")
 
 
 @contextmanager
