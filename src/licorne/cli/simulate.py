@@ -156,14 +156,11 @@ def simulate(
         check_report(report)
     _check_policies(policy, record)
     settings = pairs("--setting", setting)
-    text = read_configuration(config, simulated=True)[0].text if config is not None else None
-    if order is not None and config is not None:
-        raise CommandError("--order is for the queues that a log has without --config: write simulation.order there")
+    text = _configuration(config, order)
     workload = _read(input, as_, load, _batch(input, columns, jobs, order, backfill=backfill), max_asks)
     if config is not None and is_recording(input):
         workload = without_reloads(workload)
-    if series is not None:
-        _check_beginning(workload, every or INTERVAL_S)
+    _check_beginning(workload, every or INTERVAL_S, series)
     _adapt(workload, input, grace, resubmit, device_policy)
     own = [Collector()] if report is not None else []
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
@@ -219,6 +216,14 @@ def _check_policies(names: Sequence[str], record: Path | None) -> None:
         )
 
 
+def _configuration(config: Path | None, order: JobOrder | None) -> str | None:
+    """Return the text of the configuration that --config names."""
+    text = read_configuration(config, simulated=True)[0].text if config is not None else None
+    if order is not None and config is not None:
+        raise CommandError("--order is for the queues that a log has without --config: write simulation.order there")
+    return text
+
+
 def _check_window(from_s: float, to_s: float | None) -> None:
     if to_s is not None and from_s >= to_s:
         raise CommandError(f"--from {from_s:g} is not before --to {to_s:g}")
@@ -270,9 +275,9 @@ def _check_row_files(pods: Path | None, series: Path | None, swf: Path | None, e
         raise CommandError(f"{pods}: --pods and --series need a file each")
 
 
-def _check_beginning(workload: Workload, every_s: float) -> None:
+def _check_beginning(workload: Workload, every_s: float, series: Path | None) -> None:
     first_s = workload.first_arrival_s
-    if first_s / every_s > EMPTY_POINTS_MAX:
+    if series is not None and first_s / every_s > EMPTY_POINTS_MAX:
         raise CommandError(
             f"--series has a point every {every_s:g} s from 0 on, and the first pod arrives at {first_s:.0f} s: "
             "times count from 0, so subtract the first one from all"
