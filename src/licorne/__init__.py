@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from licorne.core.strict import NoEffectError
     from licorne.si.callback import ResourceManagerCallback
     from licorne.sim.policies.interface import Policy, PolicyError
-    from licorne.sim.runner import simulate
+    from licorne.sim.runner import Simulation, simulate
 
 __all__ = [
     "ConfigurationError",
@@ -37,6 +37,7 @@ __all__ = [
     "ResourceManagerCallback",
     "SchedulerAPI",
     "SettingsError",
+    "Simulation",
     "__version__",
     "simulate",
 ]
@@ -54,6 +55,7 @@ _WHERE = {
     "ResourceManagerCallback": "licorne.si.callback",
     "SchedulerAPI": "licorne.core.api",
     "SettingsError": "licorne.core.base.setting_table",
+    "Simulation": "licorne.sim.runner",
     "simulate": "licorne.sim.runner",
 }
 

@@ -23,7 +23,7 @@ from report.workloads import app, ask, head, small
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
-    from licorne.sim.simulation import Simulation
+    from licorne.sim.simulation import SimulatedCluster
 
 
 def collected(lines: Sequence[dict[str, Any]], **options: Any) -> tuple[Figures, Collector]:
@@ -132,7 +132,7 @@ class _Naive(Observer):
                 held += count
         self.held = held
 
-    def on_begin(self, simulation: Simulation) -> None:
+    def on_begin(self, simulation: SimulatedCluster) -> None:
         assert simulation.model.devices is not None
         self.simulation = simulation
         self.fragments = Fragments(simulation.workload.lines, simulation.model.devices)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from cyclopts import Parameter, validators
+from msgspec.structs import replace
 
 from licorne import RegistrationError, SettingsError
 from licorne.cli.common import CommandError, KeyValue, pairs, print_json
@@ -35,6 +37,7 @@ from licorne.sim.traces.openb import is_openb
 from licorne.sim.traces.recorded import without_reloads
 from licorne.sim.traces.swf import is_swf
 from licorne.sim.traces.swf_log import SwfOutcome, swf_file
+from licorne.sim.verification import Run, first_difference, repeat
 from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -75,6 +78,7 @@ def simulate(
     grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
+    verify: Flag = False,
     strict: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -145,15 +149,16 @@ def simulate(
         Whether an evicted pod is created again, in place of what the workload says; where neither says it, it is.
     max_asks
         A workload with more asks is refused; one that repeats counts as often as it does.
+    verify
+        Run everything twice, the second time in a process of its own, and say where the decisions differ first, if they do:
+        those of a policy may.
     strict
         Leave with exit status 6 if an ask was never placed.
     json
         Print the result as a JSON object.
     """
     _check_window(from_, to)
-    _check_row_files(pods, series, swf, every)
-    if report is not None:
-        check_report(report)
+    _check_files(pods, series, swf, report, every)
     _check_policies(policy, record)
     settings = pairs("--setting", setting)
     text = _configuration(config, order)
@@ -165,6 +170,7 @@ def simulate(
     own = [Collector()] if report is not None else []
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
     with (
+        _decision_files(decisions, verify=verify) as (first, second),
         refusals(),
         progress_bar("simulating") as progress,
         writing as observers,
@@ -178,12 +184,13 @@ def simulate(
             from_s=from_,
             to_s=to,
             pods=False,
-            decisions=decisions,
+            decisions=first,
             input_log=recorder,
             policies=policy,
             policy_timeout_s=policy_timeout,
             progress=progress,
         )
+        result = _verified(result, Run(workload, text, settings, policy, policy_timeout), first, second)
     if report is not None:
         write_reports(report, [(result.workload, own[0], result)])
     _show(result, json)
@@ -202,6 +209,32 @@ def _adapt(
         if not workload.devices:
             raise CommandError(f"{path}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
+
+
+@contextmanager
+def _decision_files(decisions: Path | None, *, verify: bool) -> Iterator[tuple[Path | None, Path | None]]:
+    """Yield the files for the decision lines of the first run and of the second, None where there are none."""
+    if not verify:
+        yield decisions, None
+        return
+    with TemporaryDirectory(prefix="licorne-") as folder:
+        yield decisions or Path(folder) / "first", Path(folder) / "second"
+
+
+def _verified(result: Result, again: Run, first: Path | None, second: Path | None) -> Result:
+    """Run once more if there is a second file, and note that the decisions were the same. Raises CommandError."""
+    if first is None or second is None:
+        return result
+    if repeat(again, second) != result.digest:
+        found = first_difference(first, second)
+        if found is not None:
+            one, other = (text.replace("\t", " on ") or "none" for text in (found.first, found.second))
+            raise CommandError(
+                f"two runs differ; first in decision {found.number}: {one}, and in the second run {other}"
+            )
+    return replace(
+        result, notes=[*result.notes, "verified: a second run, in a process of its own, took the same decisions"]
+    )
 
 
 def _check_policies(names: Sequence[str], record: Path | None) -> None:
@@ -260,7 +293,11 @@ class _Pods(Observer):
         self._write(record)
 
 
-def _check_row_files(pods: Path | None, series: Path | None, swf: Path | None, every_s: float | None) -> None:
+def _check_files(
+    pods: Path | None, series: Path | None, swf: Path | None, report: Path | None, every_s: float | None
+) -> None:
+    if report is not None:
+        check_report(report)
     if every_s is not None and series is None:
         raise CommandError("--every is the interval of --series, which is not given")
     for path in (pods, series):

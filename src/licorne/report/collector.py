@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.queue import Queue
-    from licorne.sim.simulation import Simulation
+    from licorne.sim.simulation import SimulatedCluster
 
 QUEUES_MAX = 64
 """Most queues that are followed over time."""
@@ -96,7 +96,7 @@ class Collector(Observer):
     """An observer that collects the figures of a report; `figures` returns them when the simulation has ended."""
 
     def __init__(self) -> None:
-        self._simulation: Simulation
+        self._simulation: SimulatedCluster
         self._grid: Grid
         self._values: dict[tuple[str, ...], Binned] = {}
         self._lacks: dict[tuple[str, str], _Lack] = {}
@@ -110,7 +110,7 @@ class Collector(Observer):
 
     # -- what happens --------------------------------------------------------------------------------------------
 
-    def on_begin(self, simulation: Simulation) -> None:
+    def on_begin(self, simulation: SimulatedCluster) -> None:
         """Lay out the time: from the beginning of the window, or from the first arrival if times are dates."""
         self._simulation = simulation
         workload, records = simulation.workload, simulation.records

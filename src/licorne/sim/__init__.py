@@ -5,6 +5,7 @@
     load_workload           read a workload or a trace, with a choice of how a trace is read
     Workload, WorkloadError what that returns, and what it raises
     Result, PodRecord       what a simulation returns
+    Table                   rows of a result as a table that polars, pandas and others read
     Observer                base of objects that hear what happens during a simulation
     Series, SeriesRow       an observer that samples the usage of queues at equal intervals
 
@@ -13,7 +14,7 @@ what others have recorded into the same lines, and `reading` chooses between the
 from a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
 order, by the keys of `joborders`; `simulation` connects it to a scheduler, `runner` is the clock, `devices` the book of the
 nodes' devices, such as GPUs. `measure`, `pods`, `times` and `series` are the observations, `report` the result, `comparison` two
-of them side by side; `row_files` writes observations as files, `finished` gives a file its name when it is complete, `script` the trace that is compared with recordings.
+of them side by side; `row_tables` hands observations to programs as tables, `row_files` writes them as files, `finished` gives a file its name when it is complete, `script` the trace that is compared with recordings.
 `policies` lets users decide in place of the scheduler. `papers` makes published tables again. The package `licorne.measure` times the core alone.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from licorne.sim.pods import PodRecord
     from licorne.sim.reading import load_workload
     from licorne.sim.report import Result
+    from licorne.sim.row_tables import Table
     from licorne.sim.series import Series, SeriesRow
     from licorne.sim.workload import Workload, WorkloadError
 
@@ -38,6 +40,7 @@ __all__ = [
     "Result",
     "Series",
     "SeriesRow",
+    "Table",
     "Workload",
     "WorkloadError",
     "load_workload",
@@ -49,6 +52,7 @@ _WHERE = {
     "Result": "licorne.sim.report",
     "Series": "licorne.sim.series",
     "SeriesRow": "licorne.sim.series",
+    "Table": "licorne.sim.row_tables",
     "Workload": "licorne.sim.workload",
     "WorkloadError": "licorne.sim.workload",
     "load_workload": "licorne.sim.reading",

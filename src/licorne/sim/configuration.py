@@ -13,10 +13,10 @@ from licorne.sim.workload import Workload
 
 if TYPE_CHECKING:
     from licorne.core.placement.rules import PlacementRule
-    from licorne.sim.simulation import Simulation
+    from licorne.sim.simulation import SimulatedCluster
 
 
-def configuration(workload: Workload, simulation: Simulation, *, given: bool) -> str:
+def configuration(workload: Workload, simulation: SimulatedCluster, *, given: bool) -> str:
     """Return which configuration counted, such as `built-in; application a1 asked for root.batch, which no rule uses`.
 
     `given`: it was given in place of the workload's.

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.si.messages import Output
     from licorne.sim.pods import PodRecord
-    from licorne.sim.simulation import Simulation
+    from licorne.sim.simulation import SimulatedCluster
 
 
 class Observer:
     """Base of observers: override what is wanted. Times are in nanoseconds of virtual time."""
 
-    def on_begin(self, simulation: Simulation) -> None:
+    def on_begin(self, simulation: SimulatedCluster) -> None:
         """Handle the beginning. The simulation is there to be read; what it has may change with any version."""
 
     def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:

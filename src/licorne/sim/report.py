@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -21,12 +22,14 @@ from licorne.sim.gangs import GangWaits
 from licorne.sim.measure import seconds
 from licorne.sim.pods import PodRecord
 from licorne.sim.refusals import Refused, RejectedQueue
+from licorne.sim.row_tables import Table, html_table
+from licorne.sim.series import SeriesRow
 from licorne.sim.times import QueueCompletions, QueueWaits, completions, waiting_times
 from licorne.sim.unplaced import TAKEN_BACK
 from licorne.sim.workload import Mode, Workload
 
 if TYPE_CHECKING:
-    from licorne.sim.simulation import Simulation
+    from licorne.sim.simulation import SimulatedCluster
 
 DATES_S = 365 * 24 * 3600
 """A first pod that arrives later than this, in seconds, has a date for a time."""
@@ -88,7 +91,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     were ended by the scheduler. Placeholders are counted separately: `placeholders` were allocated. `refused` is what the
     scheduler refused except asks, which are among the `reasons`. `digest` is SHA-256 over the decision lines
     (`ask<TAB>node<LF>`; `licorne.sim.escaping`). `policies`: those that decided in place of the scheduler. `pods`: what became of each pod, in the order in which that was known; empty
-    if it was not asked for.
+    if it was not asked for. `series`: the use of queues at equal intervals, if it was asked for.
     """
 
     workload: str
@@ -124,10 +127,46 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compiled: bool
     policies: list[UsedPolicy] = []
     pods: list[PodRecord] = []
+    series: list[SeriesRow] = []
+
+    def table(self, name: str) -> Table[Any]:
+        """Return the rows of a field, such as `pods`, `queues` or `waiting_times`, as a table that polars and pandas read.
+
+        Raises:
+            KeyError: there is no field of this name that has rows; the text names those that there are.
+        """
+        kinds = row_kinds()
+        if name not in kinds:
+            raise KeyError(f"{name}: no table of a result; there are {', '.join(kinds)}")
+        return Table(kinds[name], getattr(self, name))
+
+    def _repr_html_(self) -> str:
+        """Return a summary as HTML, for notebooks."""
+        counts = ("asks", "placed", "never_placed", "ended", "preempted", "simulated_s")
+        text = html_table(("", "number"), [(name.replace("_", " "), getattr(self, name)) for name in counts])
+        for policy in self.policies:
+            text += f"<p>policy {escape(policy.name)}: {', '.join(policy.decides)}</p>"
+        for name in ("waiting_times", "reasons"):
+            if getattr(self, name):
+                text += f"<h4>{name.replace('_', ' ')}</h4>" + self.table(name)._repr_html_()  # its display
+        return f"<h3>{escape(self.workload)}</h3>{text}<p>digest <code>{self.digest}</code></p>"
+
+
+def row_kinds() -> dict[str, type[msgspec.Struct]]:
+    """Return the fields of a result that have rows, and the class of their rows."""
+    lists = {name: get_args(hint) for name, hint in get_type_hints(Result).items() if get_origin(hint) is list}
+    return {name: kind for name, (kind,) in lists.items() if issubclass(kind, msgspec.Struct)}
 
 
 def summarise(
-    workload: Workload, simulation: Simulation, *, configuration: str, digest: str, real_s: float, pods: list[PodRecord]
+    workload: Workload,
+    simulation: SimulatedCluster,
+    *,
+    configuration: str,
+    digest: str,
+    real_s: float,
+    pods: list[PodRecord],
+    series: list[SeriesRow],
 ) -> Result:
     """Make the result from what a simulation has recorded."""
     counts = simulation.counts
@@ -173,16 +212,17 @@ def summarise(
         compiled=compiled,
         policies=[UsedPolicy(each.name, each.decides, each.digest) for each in simulation.policies],
         pods=pods,
+        series=series,
     )
 
 
-def _window(simulation: Simulation) -> tuple[int, int]:
+def _window(simulation: SimulatedCluster) -> tuple[int, int]:
     """Return the part of the time that figures are for; an empty one if the simulation ended before it."""
     use = simulation.use
     return use.from_ns, max(use.from_ns, min(use.to_ns, simulation.changed_ns))
 
 
-def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
+def _notes(workload: Workload, simulation: SimulatedCluster) -> Iterable[str]:
     if workload.mode is not Mode.TIMED:
         yield "time stands still: nothing waits and nothing ends"
     first_s = workload.first_arrival_s
@@ -209,7 +249,7 @@ def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
         yield f"the simulation ended after {seconds(simulation.changed_ns)} s, before the time that figures are for"
 
 
-def _reasons(simulation: Simulation) -> list[ReasonCount]:
+def _reasons(simulation: SimulatedCluster) -> list[ReasonCount]:
     """Return why asks were never placed, the most frequent reason first."""
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
@@ -225,7 +265,7 @@ def _reasons(simulation: Simulation) -> list[ReasonCount]:
     return [ReasonCount(reason, number, examples.get(reason, ""), places.get(reason, "")) for reason, number in ordered]
 
 
-def _rejected_queues(simulation: Simulation) -> list[RejectedQueue]:
+def _rejected_queues(simulation: SimulatedCluster) -> list[RejectedQueue]:
     """Return the queues that refused applications asked for, the one that most asked for first."""
     rows = list(simulation.refusals.queues.values())
     for row in rows:
@@ -233,7 +273,7 @@ def _rejected_queues(simulation: Simulation) -> list[RejectedQueue]:
     return sorted(rows, key=lambda row: (-row.applications, row.queue))
 
 
-def _utilisation(simulation: Simulation, from_ns: int, to_ns: int) -> list[Utilisation]:
+def _utilisation(simulation: SimulatedCluster, from_ns: int, to_ns: int) -> list[Utilisation]:
     share = simulation.use.share
     share.finish(to_ns)
     used = share.used.over(from_ns, to_ns)
@@ -258,7 +298,7 @@ def _utilisation(simulation: Simulation, from_ns: int, to_ns: int) -> list[Utili
     return rows
 
 
-def _queues(simulation: Simulation, from_ns: int, to_ns: int) -> list[QueueUsage]:
+def _queues(simulation: SimulatedCluster, from_ns: int, to_ns: int) -> list[QueueUsage]:
     """Return a row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
     queues: list[Any] = list(simulation.partition.tree.queues())
     known = {queue.path: queue for queue in queues}

@@ -10,11 +10,12 @@ import csv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar, get_args, get_type_hints
+from typing import IO, Generic, TypeVar
 
 import msgspec
 
 from licorne._extras import require
+from licorne.sim.row_tables import polars_schema
 
 from .finished import finished_file, opened
 
@@ -84,19 +85,10 @@ def _to_parquet(part: Path, kind: type[msgspec.Struct]) -> None:
     """Turn a file of JSON lines into one of Parquet."""
     import polars as pl  # noqa: PLC0415  # it is loaded only where it is wanted
 
-    types: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64}
-    schema = {name: types[_plain(hint)] for name, hint in get_type_hints(kind).items()}
+    schema = polars_schema(kind)
     rows = part.with_name(part.name + ".jsonl")
     part.rename(rows)
     try:
         pl.scan_ndjson(rows, schema=schema).sink_parquet(part)
     finally:
         rows.unlink(missing_ok=True)
-
-
-def _plain(hint: object) -> type:
-    """Return the type of a column: that of a field which may be None, or whose values are listed."""
-    if isinstance(hint, type):
-        return hint
-    first = get_args(hint)[0]
-    return first if isinstance(first, type) else type(first)

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from math import inf
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from licorne.core.input_log import InputLog
 from licorne.si.messages import NewAllocation, Output
@@ -34,14 +36,18 @@ from licorne.sim.configuration import configuration
 from licorne.sim.escaping import decision_lines
 from licorne.sim.finished import finished_file, opened
 from licorne.sim.lines import App, Ask, Line, Reload, Run, to_ns
+from licorne.sim.measure import seconds
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
 from licorne.sim.policies.loading import Given, load_policies
 from licorne.sim.policies.watch import POLICY_TIMEOUT_S, watch_calls
 from licorne.sim.reading import Source, load_workload
 from licorne.sim.report import Result, summarise
+from licorne.sim.row_tables import Table
 from licorne.sim.script import ScriptTrace
-from licorne.sim.simulation import Simulation
+from licorne.sim.series import Series, SeriesRow, rows_now
+from licorne.sim.simulation import SimulatedCluster
+from licorne.sim.unplaced import unplaced
 from licorne.sim.workload import Mode, Progress
 
 HOUR_NS = 3_600 * 1_000_000_000
@@ -62,7 +68,7 @@ class Decisions(Observer):
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._sha = hashlib.sha256()
-        self._stream = stream
+        self.stream = stream
         self.count = 0
 
     def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
@@ -74,8 +80,8 @@ class Decisions(Observer):
             self.count += len(made)
             text = decision_lines(made)
             self._sha.update(text.encode())
-            if self._stream is not None:
-                self._stream.write(text)
+            if self.stream is not None:
+                self.stream.write(text)
 
     def digest(self) -> str:
         """Return SHA-256 over the lines so far, in hexadecimal digits."""
@@ -92,6 +98,162 @@ class _Collected(Observer):
         self.records.append(record)
 
 
+class Simulation:
+    """A simulation of a workload, which is driven in one go (`run`) or up to one time after the other (`advance`).
+
+    Between two calls of `advance` its state can be looked at: `now_s`, `queues`, `waiting`. `licorne.simulate` is the short form.
+    """
+
+    def __init__(
+        self,
+        workload: Source,
+        *,
+        config: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        observers: Sequence[Observer] = (),
+        from_s: float = 0,
+        to_s: float | None = None,
+        pods: bool = True,
+        every_s: float | None = None,
+        input_log: InputLog | None = None,
+        policies: Sequence[Given] = (),
+        policy_timeout_s: float | None = POLICY_TIMEOUT_S,
+    ) -> None:
+        """Read the workload and make its cluster; nothing has happened then. The arguments are those of `licorne.simulate`.
+
+        Raises: as `licorne.simulate` before anything is written.
+        """
+        loaded = load_policies(policies)
+        workload = load_workload(workload)
+        if not 0 <= from_s < (inf if to_s is None else to_s):
+            raise ValueError(
+                f"the window from {from_s:g} s to {to_s:g} s is empty" if to_s is not None else f"from_s: {from_s}"
+            )
+        if input_log is not None and any(each.gives_orders for each in loaded):
+            raise ValueError(
+                "orders of policies are no inputs of the scheduler, so a recording of them cannot be replayed"
+            )
+        self._watch = watch_calls(policy_timeout_s if loaded else None)
+        self._given = config is not None
+        self._workload = workload
+        self._kept = _Collected()
+        self._series: list[SeriesRow] = []
+        still = workload.mode is not Mode.TIMED
+        started = time.perf_counter()
+        with quiet_collector():
+            self._cluster = SimulatedCluster(
+                workload,
+                config=config,
+                settings=settings,
+                defaults=STILL_SETTINGS if still else TIMED_SETTINGS,
+                follows=not still,
+                window_ns=(to_ns(from_s), None if to_s is None else to_ns(to_s)),
+                input_log=input_log,
+                policies=loaded,
+                watch=self._watch,
+            )
+        self._decisions = Decisions()
+        self._script = ScriptTrace(self._write_line, self._cluster.partition) if workload.mode is Mode.SCRIPT else None
+        self._stream: IO[str] | None = None
+        sampled = (Series(to_ns(every_s), self._series.append),) if every_s is not None else ()
+        own = (
+            self._decisions,
+            *((self._script,) if self._script is not None else ()),
+            *((self._kept,) if pods else ()),
+        )
+        self._cluster.watch((*own, *sampled, *observers))
+        self._clock = None if still else _Clock(self._cluster, workload.lines)
+        self._result: Result | None = None
+        self._real_s = time.perf_counter() - started
+
+    def write_decisions(self, stream: IO[str]) -> None:
+        """Write the decision lines, or for a script its trace, to a stream from now on."""
+        self._stream = stream
+        if self._script is None:
+            self._decisions.stream = stream
+
+    def _write_line(self, line: str) -> None:
+        if self._stream is not None:
+            self._stream.write(line + "\n")
+
+    # -- driving ---------------------------------------------------------------------------------------------------
+
+    def advance(self, until_s: float, progress: Progress | None = None) -> bool:
+        """Let happen all that happens up to a time, in seconds, and at it; return whether anything is left.
+
+        Raises:
+            ValueError: the workload has no times.
+            PolicyError: a policy raised, answered nonsense or took too long.
+        """
+        if self._clock is None:
+            raise ValueError("time stands still in this workload, so it is simulated as a whole: run()")
+        self._drive(progress, to_ns(until_s))
+        return not self._clock.over
+
+    def run(self, progress: Progress | None = None) -> Result:
+        """Simulate to the end and return the result; `progress` is called from time to time with the steps done and their total.
+
+        Raises:
+            PolicyError: a policy raised, answered nonsense or took too long.
+        """
+        if self._result is None:
+            self._drive(progress, None)
+            self._cluster.finish()
+            self._result = summarise(
+                self._workload,
+                self._cluster,
+                configuration=configuration(self._workload, self._cluster, given=self._given),
+                digest=self._decisions.digest(),
+                real_s=self._real_s,
+                pods=self._kept.records,
+                series=self._series,
+            )
+        return self._result
+
+    def _drive(self, progress: Progress | None, until_ns: int | None) -> None:
+        """Go on up to a time; None: to the end."""
+        started = time.perf_counter()
+        with quiet_collector(), self._watch:
+            if self._clock is not None:
+                self._clock.run(progress, until_ns)
+            elif self._script is not None:
+                _run_script(self._cluster, self._workload.lines, self._script, progress)
+            else:
+                _run_batch(self._cluster, self._workload.lines, progress)
+        self._real_s += time.perf_counter() - started
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    @property
+    def now_s(self) -> float:
+        """The virtual time of what happened last, in seconds."""
+        return seconds(self._cluster.now_ns)
+
+    def queues(self) -> Table[SeriesRow]:
+        """Return what the cluster and each queue use now, and what waits in it."""
+        return Table(SeriesRow, list(rows_now(self.now_s, self._cluster.partition)))
+
+    def waiting(self) -> Table[WaitingRow]:
+        """Return the asks that are not placed now, with the reason."""
+        pods = self._cluster.model.pods
+        rows = []
+        for each in unplaced(self._cluster):
+            pod = pods.get(each.key)
+            app = pod.ask.app if pod is not None else ""
+            rows.append(WaitingRow(each.key, app, self._cluster.path(app), each.reason, each.number))
+        return Table(WaitingRow, rows)
+
+
+class WaitingRow(msgspec.Struct, frozen=True):
+    """An ask that is not placed now: its key, application and queue (empty if unknown), why, and for how many pods it stands."""
+
+    key: str
+    application: str
+    queue: str
+    reason: str
+    pods: int
+
+
 def simulate(
     workload: Source,
     *,
@@ -101,6 +263,7 @@ def simulate(
     from_s: float = 0,
     to_s: float | None = None,
     pods: bool = True,
+    every_s: float | None = None,
     decisions: Path | None = None,
     input_log: InputLog | None = None,
     policies: Sequence[Given] = (),
@@ -115,7 +278,8 @@ def simulate(
 
     Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
     time and times of pods are for the part of the virtual time from `from_s` and up to `to_s`, in seconds (None: the end).
-    With `pods` the result has a record of each pod. `decisions` is a file for the decision lines, or for a script its trace.
+    With `pods` the result has a record of each pod, and with `every_s` the use of queues every so many seconds of virtual time
+    (`series`). `decisions` is a file for the decision lines, or for a script its trace.
     `input_log` is told of all inputs of the scheduler, as a `licorne.recording.Recorder` is. Not with policies that give
     orders: these are no inputs, so what was recorded could not be replayed.
 
@@ -129,58 +293,28 @@ def simulate(
         OSError: a file cannot be read, or `decisions` not be written.
         RegistrationError: `config` is not usable; the text has its faults, each with line and column.
         SettingsError: one of `settings` is not usable.
-        ValueError: `from_s` is negative, or not before `to_s`; `input_log` with policies that give orders.
+        ValueError: `from_s` is negative, or not before `to_s`; `every_s` is not above 0; `input_log` with policies that give orders.
         PolicyError: a policy cannot be used, or calls cannot be watched here: they can be in the main thread only.
     And later:
         PolicyError: a policy raised, answered nonsense or took too long; the text names it, the call and what was expected.
     """
-    loaded = load_policies(policies)
-    workload = load_workload(workload)
-    if not 0 <= from_s < (inf if to_s is None else to_s):
-        raise ValueError(
-            f"the window from {from_s:g} s to {to_s:g} s is empty" if to_s is not None else f"from_s: {from_s}"
-        )
-    if input_log is not None and any(each.gives_orders for each in loaded):
-        raise ValueError("orders of policies are no inputs of the scheduler, so a recording of them cannot be replayed")
-    watch = watch_calls(policy_timeout_s if loaded else None)
-    started = time.perf_counter()
-    kept = _Collected()
-    still = workload.mode is not Mode.TIMED
-    with ExitStack() as stack:
-        stack.enter_context(quiet_collector())
-        simulation = Simulation(
-            workload,
-            config=config,
-            settings=settings,
-            defaults=STILL_SETTINGS if still else TIMED_SETTINGS,
-            follows=not still,
-            window_ns=(to_ns(from_s), None if to_s is None else to_ns(to_s)),
-            input_log=input_log,
-            policies=loaded,
-            watch=watch,
-        )
-        stack.enter_context(watch)
-        stream = stack.enter_context(_text_file(decisions)) if decisions is not None else None
-        trace = ScriptTrace(_writer(stream), simulation.partition) if workload.mode is Mode.SCRIPT else None
-        made = Decisions(None if trace is not None else stream)
-        own = (made, *((trace,) if trace is not None else ()), *((kept,) if pods else ()))
-        simulation.watch((*own, *observers))
-        if workload.mode is Mode.BATCH:
-            _run_batch(simulation, workload.lines, progress)
-        elif trace is not None:
-            _run_script(simulation, workload.lines, trace, progress)
-        else:
-            _Clock(simulation, workload.lines, progress).run()
-        simulation.finish()
-    real_s = time.perf_counter() - started
-    return summarise(
+    simulation = Simulation(
         workload,
-        simulation,
-        configuration=configuration(workload, simulation, given=config is not None),
-        digest=made.digest(),
-        real_s=real_s,
-        pods=kept.records,
+        config=config,
+        settings=settings,
+        observers=observers,
+        from_s=from_s,
+        to_s=to_s,
+        pods=pods,
+        every_s=every_s,
+        input_log=input_log,
+        policies=policies,
+        policy_timeout_s=policy_timeout_s,
     )
+    with ExitStack() as files:
+        if decisions is not None:
+            simulation.write_decisions(files.enter_context(_text_file(decisions)))
+        return simulation.run(progress)
 
 
 @contextmanager
@@ -189,14 +323,7 @@ def _text_file(path: Path) -> Iterator[IO[str]]:
         yield text
 
 
-def _writer(stream: IO[str] | None) -> Callable[[str], object]:
-    """Return a function that writes a line of a trace; without a stream it does nothing."""
-    if stream is None:
-        return len
-    return lambda line: stream.write(line + "\n")
-
-
-def _run_batch(simulation: Simulation, lines: Sequence[Line], progress: Progress | None) -> None:
+def _run_batch(simulation: SimulatedCluster, lines: Sequence[Line], progress: Progress | None) -> None:
     """Run version 1: submit everything, then decide until nothing more is possible."""
     total = 2 * len(lines)
     for start in range(0, len(lines), _BATCH):
@@ -211,7 +338,9 @@ def _run_batch(simulation: Simulation, lines: Sequence[Line], progress: Progress
     simulation.observe()
 
 
-def _run_script(simulation: Simulation, lines: Sequence[Line], trace: ScriptTrace, progress: Progress | None) -> None:
+def _run_script(
+    simulation: SimulatedCluster, lines: Sequence[Line], trace: ScriptTrace, progress: Progress | None
+) -> None:
     """Run version 2 without times: process each line completely before the next."""
     for number, line in enumerate(lines):
         if type(line) is Run:
@@ -229,12 +358,13 @@ def _run_script(simulation: Simulation, lines: Sequence[Line], trace: ScriptTrac
 
 
 class _Clock:
-    """The virtual clock of a timed simulation."""
+    """The virtual clock of a timed simulation. `over`: nothing more will happen."""
 
-    def __init__(self, simulation: Simulation, lines: Sequence[Line], progress: Progress | None) -> None:
+    def __init__(self, simulation: SimulatedCluster, lines: Sequence[Line]) -> None:
         self.simulation = simulation
         self.lines = lines
-        self.progress = progress
+        self.over = False
+        self.idle = 0
         self.next = 0
         self.done = 0
         self.total = len(lines) + sum(type(line) is Ask and line.duration_s is not None for line in lines)
@@ -242,20 +372,19 @@ class _Clock:
         longest_ms = max(longest_ms, max((line.ph_timeout_ms for line in lines if isinstance(line, App)), default=0))
         self.quiet_ns = QUIET_NS + longest_ms * 1_000_000
 
-    def run(self) -> None:
-        """Go from moment to moment until nothing more will happen."""
+    def run(self, progress: Progress | None, until_ns: int | None) -> None:
+        """Go from moment to moment until nothing more will happen, or not beyond `until_ns`."""
         simulation = self.simulation
-        idle = steps = 0
-        while True:
+        steps = 0
+        while not self.over:
             own_ns = self._own_moment()
             deadline_ns = self._deadline()
-            # Only deadlines are left: stop when they can change nothing any more, or have had no effect for long.
-            if own_ns is None:
-                if deadline_ns is None or idle >= IDLE_DEADLINES:
-                    break
-                if deadline_ns > simulation.changed_ns + self.quiet_ns or not simulation.unsettled():
-                    break
+            if own_ns is None and (deadline_ns is None or not self._worth(deadline_ns)):
+                self.over = True
+                break
             next_ns = min([moment for moment in (own_ns, deadline_ns) if moment is not None])
+            if until_ns is not None and next_ns > until_ns:
+                break
             if simulation.hearing_moments:
                 simulation.span(next_ns)
             simulation.now_ns = next_ns
@@ -264,10 +393,16 @@ class _Clock:
             simulation.observe()
             self.done += ended + handed_in
             changed = bool(made) or simulation.changed_ns == simulation.now_ns
-            idle = 0 if changed else idle + 1
+            self.idle = 0 if changed else self.idle + 1
             steps += 1
-            if self.progress is not None and steps % 64 == 0:
-                self.progress(self.done, self.total)
+            if progress is not None and steps % 64 == 0:
+                progress(self.done, self.total)
+
+    def _worth(self, deadline_ns: int) -> bool:
+        """Whether a deadline may change something where only deadlines are left; not if they have had no effect for long."""
+        if self.idle >= IDLE_DEADLINES or deadline_ns > self.simulation.changed_ns + self.quiet_ns:
+            return False
+        return self.simulation.unsettled()
 
     def _happen(self) -> tuple[int, int]:
         """Let happen what is due; return the number of pods that ended and of lines that were submitted."""

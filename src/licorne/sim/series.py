@@ -76,6 +76,11 @@ class Series(Observer):
         self._held_ns = max(self._held_ns, self._next_ns)
 
 
+def rows_now(at_s: float, partition: Partition) -> Iterator[SeriesRow]:
+    """Yield the rows of the present state, for a time in seconds."""
+    return (SeriesRow(at_s, *values) for values in _read(partition))
+
+
 def _read(partition: Partition) -> Iterator[_Values]:
     """Yield the present values of the cluster and each queue, for each resource that is used, wanted or limited there."""
     for queue in partition.tree.queues():

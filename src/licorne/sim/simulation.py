@@ -41,7 +41,7 @@ NO_RESERVATIONS = {"reservation.enabled": "false"}
 _OF_APPLICATIONS = (lines.App, lines.ReleaseApp, lines.Ask, lines.Release)
 
 
-class Simulation:
+class SimulatedCluster:
     """Submits a workload's lines to the scheduler and keeps track of what becomes of them."""
 
     def __init__(

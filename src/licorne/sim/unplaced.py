@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from licorne.sim.reasons import waiting
 
 if TYPE_CHECKING:
-    from licorne.sim.simulation import Simulation
+    from licorne.sim.simulation import SimulatedCluster
 
 TAKEN_BACK = "taken back before it was placed"
 """The reason of asks that the workload withdrew, of which the scheduler knows nothing any more."""
@@ -29,7 +29,7 @@ class Unplaced(NamedTuple):
     place: str = ""
 
 
-def unplaced(simulation: Simulation) -> Iterator[Unplaced]:
+def unplaced(simulation: SimulatedCluster) -> Iterator[Unplaced]:
     """Yield the asks that are not placed now, those that were refused first; without those that were taken back."""
     for (reason, key), number in simulation.refusals.asks.items():
         yield Unplaced(f"rejected: {reason}", key, number, simulation.refusals.place_of(reason))

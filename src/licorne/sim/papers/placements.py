@@ -1,9 +1,9 @@
 """Pods one after the other on GPU nodes, each placed at once or never: experiments about the order of nodes.
 
-The scheduler decides, by its ordinary interface. It has one queue, and one ask at a time; it finds the nodes that have room
-for it and an accepted model, and asks the resource manager's predicate about one after the other. The predicate is a policy
-(`licorne.sim.papers.node_orders`): it allows the node that the policy finds best, and no other. An ask that is allowed nowhere has
-failed, and is withdrawn. Which devices the pod takes is the policy's choice, too.
+The scheduler decides, by its ordinary interface. It has one queue, and one ask at a time; a policy like those of users
+(`licorne.sim.policies`) takes the node that is best by one of the published orders (`licorne.sim.papers.node_orders`), and the
+scheduler takes it only if the pod fits there by its own account. An ask without a node has failed, and is withdrawn. Which devices
+the pod takes is the order's choice, too.
 
 Source: docs/spec/experiments.md, B.3, B.4 and B.8.
 """
@@ -11,13 +11,13 @@ Source: docs/spec/experiments.md, B.3, B.4 and B.8.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
 import msgspec
 
-from licorne import ResourceManagerCallback, SchedulerAPI
+from licorne import SchedulerAPI
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG, LABEL_PREFIX
 from licorne.si import messages, v19
 from licorne.sim import lines
@@ -26,6 +26,10 @@ from licorne.sim.escaping import decision_lines
 from licorne.sim.inputs import convert
 from licorne.sim.papers.fragmentation import Fragmentation, Shape, Typical
 from licorne.sim.papers.node_orders import Chosen, Machine, NodeOrder, node_order
+from licorne.sim.policies import Node, Pod, Policy
+from licorne.sim.policies.loading import Loaded
+from licorne.sim.policies.orders import Policies
+from licorne.sim.policies.watch import Watch
 
 RM_ID = "experiment"
 APPLICATION = "pods"
@@ -85,8 +89,8 @@ class Curve(msgspec.Struct, frozen=True):
     digest: str
 
 
-class _Policy(ResourceManagerCallback):
-    """The resource manager: its predicate allows the node that the policy finds best."""
+class _Best(Policy):
+    """Takes the node that an order finds best for the pod that was offered."""
 
     def __init__(self, order: NodeOrder) -> None:
         self._order = order
@@ -99,12 +103,12 @@ class _Policy(ResourceManagerCallback):
         self._pod = pod
         self._best = None
 
-    def predicates(self, args: v19.PredicatesArgs) -> str:
-        """Return why a node is not the best for the pod, empty if it is."""
-        return "" if self.best() == args.node_id else "another node is better, or none"
+    def choose_node(self, pod: Pod, nodes: Iterable[Node]) -> str | None:
+        """Return the name of the best node; None if there is none."""
+        return self.best() or None
 
     def best(self) -> str:
-        """Return the name of the node that the policy finds best for the pod, empty if it fits nowhere."""
+        """Return the name of the node that the order finds best for the pod, empty if it fits nowhere."""
         if self._best is None:
             assert self._pod is not None, "the scheduler decides about a pod that was not offered"
             self.chosen = self._order.choose(self._pod.shape, self._pod.memory_mib)
@@ -131,12 +135,15 @@ class Experiment:
         for node in self._nodes:
             node.level = self._fragmentation.level(node.cpu)
         self._order = node_order(policy, self._nodes, self._fragmentation, random)
-        self._policy = _Policy(self._order)
+        self._policy = _Best(self._order)
+        given = Policies([Loaded(policy, "", self._policy)], lambda: 0.0, Watch(None))
         self._outputs: list[messages.Output] = []
         self._api = SchedulerAPI(settings=SETTINGS, on_output=lambda _, outputs: self._outputs.extend(outputs))
+        self._api.cluster.orders = given.orders()
         self._api.register_resource_manager(
-            v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=CONFIG), self._policy, now_ns=0
+            v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=CONFIG), None, now_ns=0
         )
+        given.attach(self._api.cluster.partition(RM_ID), {}, None)
         self._submit(
             *(_node_line(at, node) for at, node in enumerate(nodes)),
             lines.App(id=APPLICATION, queue="root.pods", user="experiment"),
