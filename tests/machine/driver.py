@@ -6,7 +6,8 @@ that changes more than the time it costs; it shows in the step in which it happe
 
 Every call is kept in a log. At the end of a run the log is given to a third scheduler, which must send the same messages
 (invariant 14); it reports allocations two at a time, which is to change nothing else. The third one is recorded, and its
-recording must replay with the same digests, to the same state.
+recording must replay with the same digests, to the same state. So must a fourth one, which a few times in between is
+replaced by one that is restored from its checkpoint.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -38,6 +40,8 @@ from recording.recorded import recorded
 SECOND_NS = 10**9
 START_NS = 1_700_000_000 * SECOND_NS
 CLASSES = {"high": 7, "low": -3}
+RESTORED = 3
+"""How often a scheduler is replaced by a restored one in a run."""
 
 PolicyGroups = dict[str, tuple[str, Mapping[str, str]]]
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
@@ -68,11 +72,22 @@ class Scheduler:
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.said: Said = []
+        self.settings = settings
         self.callback = Moody()
         self.groups: PolicyGroups = {}
         self.api = SchedulerAPI(
             policy_groups=self.groups, settings=settings, on_output=lambda rm_id, out: self.said.append((rm_id, out))
         )
+
+    def restore(self) -> None:
+        """Replace the scheduler by one that is restored from its checkpoint, and has the same one."""
+        data = self.api.checkpoint()
+        asked = [rm_id for rm_id, manager in self.api.cluster.managers.items() if manager.predicates is not None]
+        self.api = SchedulerAPI(
+            policy_groups=self.groups, settings=self.settings, on_output=lambda rm_id, out: self.said.append((rm_id, out))
+        )
+        self.api.restore_checkpoint(data, dict.fromkeys(asked, self.callback))
+        assert self.api.checkpoint() == data, "a restored scheduler has another state"
 
     def do(self, call: Call) -> tuple[object, Said]:
         """Make a call and return (result or refusal, messages)."""
@@ -353,6 +368,20 @@ class Driver:
                 digest.update(repr((_comparable(result), _by_manager(said))).encode())
         assert digest.digest() == self.digest.digest(), "invariant 14: the same inputs gave other answers"
         self.second.api.validate()
+        if not alone:
+            self._replay_restored()
+
+    def _replay_restored(self) -> None:
+        """Check that checkpoints change nothing: the same inputs, the same answers."""
+        fourth = Scheduler({})
+        digest = hashlib.sha256()
+        moments = Random(len(self.log)).choices(range(1, len(self.log)), k=RESTORED) if len(self.log) > 1 else []
+        for at, (name, args, keywords) in enumerate(self.log):
+            if at in moments:
+                fourth.restore()
+            result, said = fourth.do((name, args, dict(keywords)))
+            digest.update(repr((_comparable(result), _by_manager(said))).encode())
+        assert digest.digest() == self.digest.digest(), "a restored scheduler gave other answers"
 
     def confirmations(self, rm_id: str, name: str) -> list[messages.Release]:
         """The answers that the scheduler waits for."""

@@ -96,6 +96,73 @@ class SchedulerAPI(Calls):
         self.policy_groups: PolicyGroups = {} if policy_groups is None else policy_groups
         self.settings: dict[str, str] = dict(settings or {})
 
+    # -- checkpoints -----------------------------------------------------------------------------------
+
+    def checkpoint(self) -> bytes:
+        """Return the whole state as bytes, from which `restore_checkpoint` makes an equal scheduler.
+
+        It is read between two calls and changed by none; callbacks and records of events are not part of it.
+
+        Raises:
+            RuntimeError: a callback calls this.
+        """
+        from .checkpoint.take import take  # noqa: PLC0415  only programs that take checkpoints load all that it knows
+
+        if self._busy:
+            raise RuntimeError(REENTERED)
+        return take(self.cluster, {each.rm_id: (each.policy_group, each.extra) for each in self._connections.values()})
+
+    def restore_checkpoint(
+        self, data: bytes, callbacks: Mapping[str, ResourceManagerCallback] | None = None, *, check: bool = True
+    ) -> None:
+        """Take over the state of a checkpoint: from now on, equal calls have equal results.
+
+        Its resource managers are registered then, with these `callbacks`, by id. `check`: the state is checked for
+        contradictions first, which takes longer than all the rest; leave it out only where nobody else can have written
+        the bytes.
+
+        Raises:
+            CheckpointError: the bytes are no checkpoint that this licorne can use; nothing has changed.
+            RequestError: a callback is no callback, or is missing for a resource manager that answered predicates; a
+                resource manager is registered already, or inputs are recorded, which begins with a registration.
+        """
+        from .checkpoint.restore import restore  # noqa: PLC0415  as for `checkpoint`
+
+        callbacks = callbacks or {}
+        for callback in callbacks.values():
+            check_callback(callback)
+        if self._busy:
+            raise RuntimeError(REENTERED)
+        if self._connections or self.input_log is not None:
+            raise RequestError("restore_checkpoint: only a new scheduler, whose inputs are not recorded, can be restored")
+        peers, cluster = restore(data, check=check)
+        connections = {}
+        for peer in peers:
+            callback = callbacks.get(peer.rm_id)
+            plugins = Plugins(callback, partial(self._incidents.failed, peer.rm_id))
+            if (plugins.asked, plugins.preempts) != (peer.predicates, peer.preemption_predicates):
+                raise RequestError(
+                    f"callbacks: {peer.rm_id!r}: must answer the predicates that it answered when the checkpoint was taken"
+                    f" (predicates: {peer.predicates}, preemption_predicates: {peer.preemption_predicates})"
+                )
+            plugins.manager = cluster.managers[peer.rm_id]
+            connections[peer.rm_id] = ManagerConnection(
+                peer.rm_id,
+                callback,
+                plugins,
+                peer.policy_group,
+                peer.extra,
+                self._incidents,
+                first_interface=peer.first_interface,
+            )
+        cluster.take_over(self.cluster)
+        for rm_id, connection in connections.items():
+            plugins = connection.plugins
+            cluster.attach(rm_id, plugins.predicate(), plugins.preemption_predicate(), listens=plugins.listens)
+        self.cluster = cluster
+        self._connections = connections
+        self._note_plugins()
+
     # -- registration and configuration ----------------------------------------------------------------
 
     def register_resource_manager(

@@ -152,6 +152,31 @@ class Cluster:
         self._order_managers()
         return manager
 
+    def take_over(self, other: Cluster) -> None:
+        """Take over what the host has set at a cluster that this one, which was restored, is to replace."""
+        self.watcher, self.recorder, self.read = other.watcher, other.recorder, other.read
+        if other._usage_watched:
+            self.watch_usage()
+
+    def attach(
+        self,
+        rm_id: str,
+        predicates: Predicate | None,
+        preemption_predicates: PreemptionPredicate | None,
+        *,
+        listens: bool,
+    ) -> None:
+        """Give a resource manager that was restored what belongs to its host; see `register`."""
+        manager = self.managers[rm_id]
+        manager.predicates, manager.preemption_predicates = predicates, preemption_predicates
+        manager.listens, manager.recorder = listens, self.recorder
+        for partition in manager.ordered:
+            partition.predicates, partition.preemption_predicates = predicates, preemption_predicates
+            if self.watcher is not None:
+                self.watcher(partition)
+        manager.settle_listening(self.now, announce=False)
+        self._order_managers()
+
     def _order_managers(self) -> None:
         self._ordered = [self.managers[rm_id] for rm_id in sorted(self.managers)]
         self._deciding = [manager for manager in self._ordered if not manager.paused]

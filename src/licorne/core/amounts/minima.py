@@ -27,6 +27,7 @@ else:
     from .vectors import Vec, new_vec
 
 ROWS_MAX = cython.declare(cython.Py_ssize_t, 16)
+WIDTH_MAX = 1 << 16  # of a set that is made of amounts, so that its rows are no larger than any partition needs
 
 
 @cython.cclass
@@ -136,6 +137,12 @@ class Minima:
             vec.v[d] = self.low[i * self.width + d]
         return vec
 
+    def rows(self) -> list[list[int]]:
+        """Return the amounts of all minima, `width` each."""
+        i: cython.Py_ssize_t
+        d: cython.Py_ssize_t
+        return [[self.low[i * self.width + d] for d in range(self.width)] for i in range(self.count)]
+
     @cython.cfunc
     def _append(self, vec: Vec) -> cython.void:
         d: cython.Py_ssize_t
@@ -172,3 +179,22 @@ class Minima:
         if cython.compiled:
             free(old)
         self.width = width
+
+
+def minima_of(amounts: list[int], width: int, discards_excess: bool) -> Minima:
+    """Return a set with these minima, of `width` amounts each, in their order.
+
+    Raises:
+        ValueError: the amounts are not those of at most 16 rows.
+    """
+    at: cython.Py_ssize_t
+    minima: Minima = Minima(discards_excess)
+    rows, rest = divmod(len(amounts), width) if width > 0 else (0, len(amounts))
+    if rest or not 0 <= rows <= ROWS_MAX or not 0 <= width <= WIDTH_MAX:
+        raise ValueError(f"{len(amounts)} amounts in rows of {width}")
+    if width:
+        minima._widen(width)
+        for at in range(len(amounts)):
+            minima.low[at] = amounts[at]
+        minima.count = rows
+    return minima

@@ -59,6 +59,16 @@ def new_sum() -> Vec:
     return vec
 
 
+def vec_of(values: list[int], fill: int, is_sum: bool) -> Vec:
+    """Return a vector that holds these amounts."""
+    d: cython.Py_ssize_t
+    vec: Vec = new_vec(len(values), fill)
+    for d in range(len(values)):
+        vec.v[d] = values[d]
+    vec.is_sum = is_sum
+    return vec
+
+
 @cython.no_gc  # a map of integers can be part of no reference cycle
 @cython.cclass
 class Vec:

@@ -1,0 +1,162 @@
+"""Restoring a checkpoint: a cluster in the same state as the one of which it was taken.
+
+Nothing that a checkpoint holds is executed: it names tables, attributes and texts, and gets objects of the classes of the
+contract for them, or an error. What was left out is set at the end, from the configuration and from the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from licorne._version import __version__
+from licorne.config import ConfigError
+from licorne.core.base.states import application_table
+from licorne.core.cluster import Cluster
+from licorne.core.inspection.usage_history import UsageHistory
+from licorne.core.manager import RegisteredManager
+from licorne.core.partition import Partition
+from licorne.core.placement.placer import Placer
+from licorne.core.queues.queue import Queue
+from licorne.si.partitions import short_partition
+
+from .check import check_indices
+from .columns import CheckpointError, of_types
+from .tables import Table, all_tables, table_of
+from .take import FORMAT, MAGIC, Content, Peer
+
+MEMBERS_FOR_A_BYTE: Final = 64
+"""How many members of tables a checkpoint may have for each of its bytes: a column of equal values says how many they are."""
+
+_decoder = msgspec.msgpack.Decoder(Content)
+
+
+class _Source:
+    """The members of the tables that were made, and the texts."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.tables: dict[str, list[Any]] = {"str": [None, *texts]}
+
+    def members(self, table: str, numbers: list[int], *, optional: bool) -> list[Any]:
+        known = self.tables.get(table, [None])
+        if numbers and not (0 if optional else 1) <= min(numbers) <= max(numbers) < len(known):
+            raise CheckpointError(f"damaged: a reference to a {table} that is not there")
+        return [*map(known.__getitem__, numbers)]
+
+
+def read(data: bytes) -> Content:
+    """Return what a checkpoint holds, without making anything of it.
+
+    Raises:
+        CheckpointError: the bytes are no checkpoint, or one of a newer format.
+    """
+    try:
+        head = msgspec.msgpack.decode(data, type=list[Any])[:3]
+        if head[:1] != [MAGIC] or len(head) != 3:
+            raise CheckpointError("no checkpoint of licorne")
+        if type(head[1]) is not int or head[1] > FORMAT:
+            raise CheckpointError(
+                f"format {head[1]}, of licorne {head[2]}: this is licorne {__version__}, which knows formats up to {FORMAT}; "
+                f"use licorne {head[2]} or newer"
+            )
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CheckpointError(f"damaged: {error}") from None
+
+
+def restore(data: bytes, *, check: bool = True) -> tuple[list[Peer], Cluster]:
+    """Return the resource managers of a checkpoint, and a cluster in its state.
+
+    `check`: the state is compared with every invariant, as a file may hold anything; this takes longer than all the rest.
+
+    Raises:
+        CheckpointError: the checkpoint is damaged, or of a licorne whose state consists of something else.
+    """
+    content = read(data)
+    cluster = _restored(content, len(data))
+    if check:
+        # The check may bring up to date what would else be so later, so the state that it has seen is not the one to return.
+        _validate(cluster)
+        cluster = _restored(content, len(data))
+    return content.peers, cluster
+
+
+def _validate(cluster: Cluster) -> None:
+    try:
+        cluster.validate()
+    except Exception as error:
+        raise CheckpointError(f"its state contradicts itself: {error}") from error
+
+
+def _restored(content: Content, size: int) -> Cluster:
+    try:
+        return _restore(content, size)
+    except CheckpointError:
+        raise
+    except ConfigError as error:
+        raise CheckpointError(f"its queue configuration is refused by licorne {__version__}: {error}") from None
+    except (TypeError, ValueError, LookupError, OverflowError, AttributeError, AssertionError) as error:
+        raise CheckpointError(f"damaged: {error!r}") from error
+
+
+def _restore(content: Content, size: int) -> Cluster:
+    unknown = content.tables.keys() - all_tables()
+    if unknown:
+        raise CheckpointError(f"this licorne has no {', '.join(sorted(unknown))}: use licorne {content.licorne}")
+    counts = [count for count, _ in content.tables.values()]
+    if min(counts, default=0) < 0 or sum(counts) > MEMBERS_FOR_A_BYTE * size:
+        raise CheckpointError("damaged: more members than it can hold")
+    texts = of_types([_text(text) for text in content.texts], (str,))
+    source = _Source(texts)
+    tables: dict[str, Table] = {name: table_of(name) for name in content.tables}
+    for name in sorted(tables, key=lambda name: (not tables[name].early, name == "Need")):
+        count, columns = content.tables[name]
+        source.tables[name] = [None, *tables[name].make(columns, count, source)]
+    for name, table in tables.items():
+        table.fill(source.tables[name][1:], content.tables[name][1], source)
+    clusters = source.tables.get("Cluster", [None])[1:]
+    if len(clusters) != 1:
+        raise CheckpointError("damaged: it holds no cluster")
+    check_indices(source.tables)
+    cluster: Cluster = clusters[0]
+    _complete(cluster, content.peers, source.tables.get("Application", [None])[1:])
+    return cluster
+
+
+def _text(text: Any) -> Any:
+    return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text
+
+
+def _complete(cluster: Cluster, peers: list[Peer], applications: list[Any]) -> None:
+    cluster.read = Cluster().read
+    if [peer.rm_id for peer in peers] != [*cluster.managers]:
+        raise CheckpointError("damaged: the resource managers are not those of the state")
+    roots: dict[Queue, Partition] = {}
+    for peer in peers:
+        manager = cluster.managers[peer.rm_id]
+        manager.configuration = cluster.read(peer.text)
+        manager.ordered = [manager.partitions[name] for name in sorted(manager.partitions)]
+        configured = {short_partition(one.name, peer.rm_id): one for one in manager.configuration.partitions}
+        for name, partition in manager.partitions.items():
+            partition.config = configured[name]
+            _complete_partition(cluster, manager, partition)
+            roots[partition.tree.root] = partition
+    cluster._order_managers()
+    for app in applications:
+        partition = roots[app.queue.lineage()[-1]]
+        app.table = application_table(first_interface=partition.first_interface, starting=partition.starting)
+
+
+def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition: Partition) -> None:
+    partition.paused = manager.is_paused
+    partition.placer = Placer.first(partition.config.placement_rules)
+    partition.accounting.watchers = [UsageHistory(partition)] if cluster._usage_watched else []
+    preemption = partition.guarantee_preemption
+    preemption.attempt = preemption._attempt
+    index = partition.index
+    known = len(partition.types.names)
+    index.policy = partition.score_policy(partition.config)
+    if len(partition.types.names) != known:
+        raise CheckpointError("damaged: the order of nodes weighs a resource type without a number")
+    index.rebuild(index.width)
