@@ -19,6 +19,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import track
 
+import checkpoint.faults
 import gangs.faults
 import gangs_atomic.faults
 import kube.faults
@@ -43,6 +44,7 @@ SUITES = (
     Suite("reference.faults", "reference/test_reference.py", reference.faults.FAULTS),
     Suite("parking.faults", "parking/test_parking.py", parking.faults.FAULTS),
     Suite("machine.faults", "machine/test_faults.py", machine.faults.FAULTS),
+    Suite("checkpoint.faults", "checkpoint/test_laws.py", checkpoint.faults.FAULTS),
     Suite("preemption.contests", "preemption/test_brute_force.py", preemption.contests.FAULTS),
     Suite("preemption.faults", "preemption/test_claims_law.py", preemption.faults.FAULTS),
     Suite("quotachange.faults", "quotachange/test_laws.py", quotachange.faults.FAULTS),

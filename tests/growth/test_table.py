@@ -23,6 +23,9 @@ SHORT_LIVED = {
     "StaticTree": "one check of a configuration",
     "Trial": "one trial of a gang",
     "_Begun": "one request",
+    "_Found": "one checkpoint that is taken",
+    "_Members": "one checkpoint that is taken",
+    "_Source": "one checkpoint that is restored",
 }
 """Classes whose objects live for one call, or do not grow, and why."""
 FIXED = {"PartitionEvents._readers", "SchedulerAPI.settings", "Types.met", "Types.met_at"}

@@ -84,7 +84,9 @@ class Scheduler:
         data = self.api.checkpoint()
         asked = [rm_id for rm_id, manager in self.api.cluster.managers.items() if manager.predicates is not None]
         self.api = SchedulerAPI(
-            policy_groups=self.groups, settings=self.settings, on_output=lambda rm_id, out: self.said.append((rm_id, out))
+            policy_groups=self.groups,
+            settings=self.settings,
+            on_output=lambda rm_id, out: self.said.append((rm_id, out)),
         )
         self.api.restore_checkpoint(data, dict.fromkeys(asked, self.callback))
         assert self.api.checkpoint() == data, "a restored scheduler has another state"

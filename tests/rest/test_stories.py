@@ -141,7 +141,7 @@ def test_a_completed_application_keeps_its_maximum_alone() -> None:
 
 def test_without_a_monitor_no_usage_is_counted() -> None:
     world = World()
-    world.api.cluster._usage_watched = False
+    world.api.cluster.usage_watched = False
     world.register(text=PLAIN)
     world.node("n1", vcore=10).application("x")
     ask(world, "k", "x", 3)

@@ -129,12 +129,14 @@ class SchedulerAPI(Calls):
         from .checkpoint.restore import restore  # noqa: PLC0415  as for `checkpoint`
 
         callbacks = callbacks or {}
-        for callback in callbacks.values():
-            check_callback(callback)
+        for each in callbacks.values():
+            check_callback(each)
         if self._busy:
             raise RuntimeError(REENTERED)
         if self._connections or self.input_log is not None:
-            raise RequestError("restore_checkpoint: only a new scheduler, whose inputs are not recorded, can be restored")
+            raise RequestError(
+                "restore_checkpoint: only a new scheduler, whose inputs are not recorded, can be restored"
+            )
         peers, cluster = restore(data, check=check)
         connections = {}
         for peer in peers:

@@ -75,7 +75,7 @@ class Cluster:
     orders: HostOrders | None
     _ordered: list[RegisteredManager]  # by id
     _deciding: list[RegisteredManager]  # by id, without those that are paused
-    _usage_watched: cython.bint
+    usage_watched: cython.bint
     __weakref__: object
 
     def __init__(self) -> None:
@@ -88,12 +88,12 @@ class Cluster:
         self.orders = None
         self._ordered = []
         self._deciding = []
-        self._usage_watched = False
+        self.usage_watched = False
 
     def watch_usage(self) -> None:
         """Record from now on what applications use (`licorne.core.inspection.usage_history`)."""
-        if not self._usage_watched:
-            self._usage_watched = True
+        if not self.usage_watched:
+            self.usage_watched = True
             for partition in self.partitions():
                 partition.accounting.watchers.append(UsageHistory(partition))
 
@@ -149,13 +149,13 @@ class Cluster:
         manager.recorder = self.recorder
         manager.settle_listening(self.now, announce=True)
         self.managers[rm_id] = manager
-        self._order_managers()
+        self.order_managers()
         return manager
 
     def take_over(self, other: Cluster) -> None:
         """Take over what the host has set at a cluster that this one, which was restored, is to replace."""
         self.watcher, self.recorder, self.read = other.watcher, other.recorder, other.read
-        if other._usage_watched:
+        if other.usage_watched:
             self.watch_usage()
 
     def attach(
@@ -175,9 +175,10 @@ class Cluster:
             if self.watcher is not None:
                 self.watcher(partition)
         manager.settle_listening(self.now, announce=False)
-        self._order_managers()
+        self.order_managers()
 
-    def _order_managers(self) -> None:
+    def order_managers(self) -> None:
+        """Bring up to date what follows from which managers there are, which are paused, and who listens."""
         self._ordered = [self.managers[rm_id] for rm_id in sorted(self.managers)]
         self._deciding = [manager for manager in self._ordered if not manager.paused]
         self.listening = [manager for manager in self._ordered if manager.store is not None]
@@ -187,7 +188,7 @@ class Cluster:
         manager = self.managers.get(rm_id)
         if manager is not None and manager.paused != paused:
             manager.paused = paused
-            self._order_managers()
+            self.order_managers()
 
     def _add_or_reload(self, manager: RegisteredManager, config: PartitionConfig) -> None:
         name = short_partition(config.name, manager.rm_id)
@@ -207,7 +208,7 @@ class Cluster:
         partition.predicates = manager.predicates
         partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
-        if self._usage_watched:
+        if self.usage_watched:
             partition.accounting.watchers.append(UsageHistory(partition))
         manager.add(name, partition)
         if self.watcher is not None:
@@ -216,7 +217,7 @@ class Cluster:
     def remove(self, rm_id: str) -> None:
         """Remove a resource manager with all its state; an unknown one is ignored."""
         self.managers.pop(rm_id, None)
-        self._order_managers()
+        self.order_managers()
 
     def reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> bool:
         """Apply a configuration to a resource manager's partitions; return False if the one in force is the same.
@@ -232,7 +233,7 @@ class Cluster:
         for partition in manager.partitions.values():
             partition.settings = changed
         manager.settle_listening(self.now, announce=False)
-        self._order_managers()
+        self.order_managers()
         if configuration.checksum == manager.configuration.checksum:
             return False
         manager.configuration = configuration
@@ -242,7 +243,7 @@ class Cluster:
         for name in sorted(set(manager.partitions) - named):
             self._drop_partition(manager, manager.drop(name))
         manager.settle_listening(self.now, announce=False)
-        self._order_managers()
+        self.order_managers()
         return True
 
     def check_reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> tuple[Configuration, Settings]:

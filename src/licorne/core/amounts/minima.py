@@ -143,6 +143,22 @@ class Minima:
         d: cython.Py_ssize_t
         return [[self.low[i * self.width + d] for d in range(self.width)] for i in range(self.count)]
 
+    def set_rows(self, amounts: list[int], width: int) -> None:
+        """Make an empty set hold these minima, of `width` amounts each, in their order.
+
+        Raises:
+            ValueError: the amounts are not those of at most 16 rows.
+        """
+        at: cython.Py_ssize_t
+        count: int = len(amounts) // width if width > 0 else 0
+        if not 0 <= width <= WIDTH_MAX or count > ROWS_MAX or count * width != len(amounts):
+            raise ValueError(f"{len(amounts)} amounts in rows of {width}")
+        if width:
+            self._widen(width)
+            for at in range(len(amounts)):
+                self.low[at] = amounts[at]
+            self.count = count
+
     @cython.cfunc
     def _append(self, vec: Vec) -> cython.void:
         d: cython.Py_ssize_t
@@ -179,22 +195,3 @@ class Minima:
         if cython.compiled:
             free(old)
         self.width = width
-
-
-def minima_of(amounts: list[int], width: int, discards_excess: bool) -> Minima:
-    """Return a set with these minima, of `width` amounts each, in their order.
-
-    Raises:
-        ValueError: the amounts are not those of at most 16 rows.
-    """
-    at: cython.Py_ssize_t
-    minima: Minima = Minima(discards_excess)
-    rows, rest = divmod(len(amounts), width) if width > 0 else (0, len(amounts))
-    if rest or not 0 <= rows <= ROWS_MAX or not 0 <= width <= WIDTH_MAX:
-        raise ValueError(f"{len(amounts)} amounts in rows of {width}")
-    if width:
-        minima._widen(width)
-        for at in range(len(amounts)):
-            minima.low[at] = amounts[at]
-        minima.count = rows
-    return minima

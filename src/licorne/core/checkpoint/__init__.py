@@ -5,6 +5,8 @@ Programs use `SchedulerAPI.checkpoint` and `SchedulerAPI.restore_checkpoint`. Mo
 that compiled code trusts. The format is described in docs/reference/checkpoint.md.
 """
 
+from __future__ import annotations
+
 from .columns import CheckpointError
 
 __all__ = ["CheckpointError"]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 INT64_MIN: Final = -(1 << 63)
 UINT64_MAX: Final = (1 << 64) - 1
+Column: TypeAlias = Any
+"""A column as MessagePack holds it: what it is made of is checked when it is read."""
 EQUAL: Final = "="
 RISING: Final = "+"
 
@@ -21,7 +23,7 @@ class CheckpointError(ValueError):
     """Bytes are no checkpoint that can be used here; the text says why, and what to do."""
 
 
-def pack_integers(numbers: list[int]) -> Any:
+def pack_integers(numbers: list[int]) -> Column:
     """Return a column of integers in its shortest form."""
     if len(numbers) < 2:
         return _within_64_bits(numbers)
@@ -41,7 +43,7 @@ def _within_64_bits(numbers: list[int]) -> list[Any]:
     return numbers
 
 
-def unpack_integers(column: Any, count: int) -> list[int]:
+def unpack_integers(column: Column, count: int) -> list[int]:
     """Return so many integers of a column.
 
     Raises:
@@ -65,12 +67,12 @@ def _integers(values: list[Any]) -> list[int]:
     return values
 
 
-def pack_flags(flags: list[bool | None]) -> Any:
+def pack_flags(flags: list[bool | None]) -> Column:
     """Return a column of truth values, None among them perhaps."""
     return {EQUAL: flags[0]} if len(flags) > 1 and flags.count(flags[0]) == len(flags) else flags
 
 
-def unpack_flags(column: Any, count: int, allowed: frozenset[type]) -> list[Any]:
+def unpack_flags(column: Column, count: int, allowed: frozenset[type]) -> list[Any]:
     """Return so many values of a column, each of which is of an allowed type.
 
     Raises:
@@ -88,7 +90,7 @@ def of_types(values: list[Any], allowed: Iterable[type]) -> list[Any]:
     return values
 
 
-def listed(column: Any, count: int) -> list[Any]:
+def listed(column: Column, count: int) -> list[Any]:
     """Return a column that is a list of so many items; raises CheckpointError if it is none."""
     if type(column) is not list or len(column) != count:
         raise CheckpointError("damaged: a column has another length than expected")

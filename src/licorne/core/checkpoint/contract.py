@@ -71,7 +71,7 @@ OBJECTS: Final[dict[type, str]] = {
     Cluster: """
         now: int
         managers: dict[str, RegisteredManager]
-        _usage_watched: bool
+        usage_watched: bool
     """,
     RegisteredManager: """
         rm_id: str
@@ -715,9 +715,9 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
         "__weakref__": (None, "no state"),
     },
     Types: {
-        "met": (_unnamed, "a cache"),
+        "met": (None, "a cache"),
         "met_at": (None, "a cache, valid where `met` is"),
-        "met_most": (int, "a cache"),
+        "met_most": (None, "a cache"),
     },
     Limits: {"regrouped": (_nothing, "for records of events, which decide nothing")},
     Tree: {"_sorted": (_nothing, "a cache")},

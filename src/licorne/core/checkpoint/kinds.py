@@ -20,6 +20,7 @@ from licorne.core.base.states import ApplicationState, ObjectState
 
 from .columns import (
     CheckpointError,
+    Column,
     listed,
     of_types,
     pack_flags,
@@ -63,39 +64,39 @@ class Kind:
         """Return the names of the tables that values refer to."""
         return ()
 
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         """Return the column of these values."""
         raise NotImplementedError
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         """Return so many values of a column; raises CheckpointError if it holds something else."""
         raise NotImplementedError
 
 
 class _Integers(Kind):
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         return pack_integers(values)
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         return unpack_integers(column, count)
 
 
 class _Flags(Kind):
     def __init__(self, *, optional: bool = False) -> None:
-        self.allowed = frozenset({bool, NONE} if optional else {bool})
+        self.allowed: frozenset[type] = frozenset({bool, NONE} if optional else {bool})
 
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         return pack_flags(values)
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         return unpack_flags(column, count, self.allowed)
 
 
 class _Floats(Kind):
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         return [float(value) for value in values]
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         return of_types(listed(column, count), (float,))
 
 
@@ -103,10 +104,10 @@ class _Texts(Kind):
     def __init__(self, *, optional: bool = False) -> None:
         self.optional = optional
 
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         return pack_integers(found.texts(values))
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         return source.members("str", unpack_integers(column, count), optional=self.optional)
 
 
@@ -117,7 +118,7 @@ class _Members(_Texts):
         super().__init__()
         self.known: dict[str, Any] = {member.value: member for member in enumeration}
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         try:
             return [self.known[text] for text in super().read(column, count, source)]
         except KeyError as error:
@@ -127,10 +128,10 @@ class _Members(_Texts):
 class _Nothing(Kind):
     """The values of a dict that is used as a set that keeps its order."""
 
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         assert values.count(None) == len(values), "a value where none was expected"
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         return [None] * count
 
 
@@ -157,7 +158,7 @@ class _References(Kind):
                 found[type(value).__name__].append(value)
         return {table: members for table, members in found.items() if members}
 
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         assert self.optional or not any(value is None for value in values), f"None in place of {self.names}"
         if len(self.names) == 1:
             return pack_integers(found.numbers(self.names[0], values))
@@ -168,7 +169,7 @@ class _References(Kind):
             pack_integers([0 if value is None else next(numbers[type(value).__name__]) for value in values]),
         ]
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         if len(self.names) == 1:
             return source.members(self.names[0], unpack_integers(column, count), optional=self.optional)
         kinds, numbers = (unpack_integers(part, count) for part in listed(column, 2))
@@ -199,13 +200,13 @@ class _Tuples(Kind):
         for at, part in enumerate(self.parts):
             part.visit([value[at] for value in there], found)
 
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         there = [value for value in values if value is not None]
         assert self.optional or len(there) == len(values), "None where a tuple was expected"
         columns = [part.write([value[at] for value in there], found) for at, part in enumerate(self.parts)]
         return [pack_flags([value is not None for value in values]), *columns]
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         flags, *columns = listed(column, len(self.parts) + 1)
         present = unpack_flags(flags, count, frozenset({bool}))
         there = sum(present)
@@ -228,16 +229,16 @@ class _Rows(Kind):
     def visit(self, values: Sequence[Any], found: Found) -> None:
         self.item.visit(list(chain.from_iterable(values)), found)
 
-    def write(self, values: list[Any], found: Found) -> Any:
+    def write(self, values: list[Any], found: Found) -> Column:
         return [pack_integers([*map(len, values)]), self.item.write(list(chain.from_iterable(values)), found)]
 
-    def read(self, column: Any, count: int, source: Source) -> list[Any]:
+    def read(self, column: Column, count: int, source: Source) -> list[Any]:
         lengths, items = read_lengths(column, count)
         flat = self.item.read(items, sum(lengths), source)
         return [tuple(flat[start:end]) for start, end in slices(lengths)]
 
 
-def read_lengths(column: Any, count: int) -> tuple[list[int], Any]:
+def read_lengths(column: Column, count: int) -> tuple[list[int], Column]:
     """Return the lengths and the items of a column of rows; raises CheckpointError if it is none."""
     lengths, items = listed(column, 2)
     found = unpack_integers(lengths, count)

@@ -124,7 +124,7 @@ def _restore(content: Content, size: int) -> Cluster:
     return cluster
 
 
-def _text(text: Any) -> Any:
+def _text(text: object) -> object:
     return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text
 
 
@@ -142,7 +142,7 @@ def _complete(cluster: Cluster, peers: list[Peer], applications: list[Any]) -> N
             partition.config = configured[name]
             _complete_partition(cluster, manager, partition)
             roots[partition.tree.root] = partition
-    cluster._order_managers()
+    cluster.order_managers()
     for app in applications:
         partition = roots[app.queue.lineage()[-1]]
         app.table = application_table(first_interface=partition.first_interface, starting=partition.starting)
@@ -151,9 +151,9 @@ def _complete(cluster: Cluster, peers: list[Peer], applications: list[Any]) -> N
 def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition: Partition) -> None:
     partition.paused = manager.is_paused
     partition.placer = Placer.first(partition.config.placement_rules)
-    partition.accounting.watchers = [UsageHistory(partition)] if cluster._usage_watched else []
+    partition.accounting.watchers = [UsageHistory(partition)] if cluster.usage_watched else []
     preemption = partition.guarantee_preemption
-    preemption.attempt = preemption._attempt
+    preemption.attempt = preemption.unwrapped()
     index = partition.index
     known = len(partition.types.names)
     index.policy = partition.score_policy(partition.config)

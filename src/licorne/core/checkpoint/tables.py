@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from licorne.core.amounts.minima import Minima, minima_of
+from licorne.core.amounts.minima import Minima
+from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import Vec, vec_of
 from licorne.core.base.timers import Timer
 from licorne.core.nodes.foreign import Foreign
@@ -35,7 +36,7 @@ class Table:
     early = False
     """The members are complete when they are made."""
 
-    def key(self, member: Any) -> object:
+    def key(self, member: object) -> object:
         """Return by what a member is known: its identity, or its value where equal members are one."""
         return id(member)
 
@@ -61,7 +62,9 @@ class _Objects(Table):
         self.cls = cls
         self.fields: dict[str, Kind] = {name: kind_of(kind) for name, kind in fields_of(cls).items()}
         self.left_out = {
-            name: make for name, (make, _) in LEFT_OUT.get(cls, {}).items() if make is not None and name not in self.fields
+            name: make
+            for name, (make, _) in LEFT_OUT.get(cls, {}).items()
+            if make is not None and name not in self.fields
         }
 
     def visit(self, members: Sequence[Any], found: Found) -> None:
@@ -82,7 +85,7 @@ class _Objects(Table):
 
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
         self.check_names(columns)
-        return [*map(self.cls.__new__, repeat(self.cls, count))]
+        return [self.cls.__new__(self.cls) for _ in range(count)]
 
     def fill(self, members: list[Any], columns: dict[str, Any], source: Source) -> None:
         for name, kind in self.fields.items():
@@ -108,18 +111,15 @@ class _Needs(_Objects):
         return [Need(*each) for each in zip(constraints, numbers, strict=True)]
 
 
-class _NodeIndexes(_Objects):
+class _Constructed(_Objects):
+    """Objects that have C arrays, or refuse changes: their constructors make them."""
+
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
         self.check_names(columns)
-        return [NodeIndex(ScorePolicy("fair", [])) for _ in range(count)]
+        return [_CONSTRUCTORS[self.cls]() for _ in range(count)]
 
 
-class _Foreign(_Objects):
-    def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
-        self.check_names(columns)
-        nothing: Any = None
-        return [Foreign(nothing, {}, 0, 0) for _ in range(count)]
-
+class _Foreign(_Constructed):
     def set(self, members: list[Any], name: str, values: list[Any]) -> None:
         deque(map(msgspec.structs.force_setattr, members, repeat(name), values), maxlen=0)
 
@@ -173,10 +173,10 @@ class _Minima(Table):
         widths = unpack_integers(columns["width"], count)
         lengths, amounts = read_lengths([columns["length"], columns["amount"]], count)
         flat = unpack_integers(amounts, sum(lengths))
-        return [
-            minima_of(flat[start:end], width, one)
-            for (start, end), width, one in zip(slices(lengths), widths, discards, strict=True)
-        ]
+        made = [Minima(one) for one in discards]
+        for minima, width, (start, end) in zip(made, widths, slices(lengths), strict=True):
+            minima.set_rows(flat[start:end], width)
+        return made
 
 
 class _Timers(Table):
@@ -189,7 +189,8 @@ class _Timers(Table):
 
     def write(self, members: Sequence[Timer], found: Found) -> dict[str, Any]:
         return {
-            name: kind.write([timer[at] for timer in members], found) for at, (name, kind) in enumerate(self.fields.items())
+            name: kind.write([timer[at] for timer in members], found)
+            for at, (name, kind) in enumerate(self.fields.items())
         }
 
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
@@ -242,7 +243,8 @@ class _Maps(_Dicts):
     def __init__(self, name: str) -> None:
         self.key_kind, self.value_kind = TEXTS, kind_of(parts_of(name)[0])
 
-    def key(self, member: dict[str, Any]) -> object:
+    def key(self, member: object) -> object:
+        assert isinstance(member, dict)
         return tuple(member.items())
 
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
@@ -293,7 +295,7 @@ class _Values(Table):
     def __init__(self, cls: type) -> None:
         self.cls = cls
 
-    def key(self, member: Any) -> object:
+    def key(self, member: object) -> object:
         try:
             hash(member)
         except TypeError:
@@ -310,8 +312,24 @@ class _Values(Table):
             raise CheckpointError(f"damaged: {self.cls.__name__}: {error}") from None
 
 
-_SPECIAL: Final[dict[type, type[_Objects]]] = {Need: _Needs, NodeIndex: _NodeIndexes, Foreign: _Foreign}
-_COLLECTIONS: Final[dict[str, Callable[[str], Table]]] = {"dict": _Dicts, "list": _Lists, "deque": _Deques, "Map": _Maps}
+_SPECIAL: Final[dict[type, type[_Objects]]] = {
+    Need: _Needs,
+    NodeIndex: _Constructed,
+    Types: _Constructed,
+    Foreign: _Foreign,
+}
+_NO_NODE: Final[Any] = None
+_CONSTRUCTORS: Final[dict[type, Callable[[], object]]] = {
+    NodeIndex: lambda: NodeIndex(ScorePolicy("fair", [])),
+    Types: Types,
+    Foreign: lambda: Foreign(_NO_NODE, {}, 0, 0),
+}
+_COLLECTIONS: Final[dict[str, Callable[[str], Table]]] = {
+    "dict": _Dicts,
+    "list": _Lists,
+    "deque": _Deques,
+    "Map": _Maps,
+}
 _tables: dict[str, Table] = {}
 ORDER: Final = {name: at for at, name in enumerate(["Timer", *(cls.__name__ for cls in OBJECTS)])}
 """In which order objects are looked at while a checkpoint is taken: so that those of which there are many, and which refer

@@ -37,10 +37,9 @@ class Peer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
-    """A checkpoint: what it is, the version of licorne that wrote it, resource managers, texts, and tables by name: how
-    many members each has, and their columns.
+    """A checkpoint: what it is, the version of licorne that wrote it, resource managers, texts, and tables by name.
 
-    A text that is no Unicode is kept as bytes.
+    Of a table it has the number of its members and their columns. A text that is no Unicode is kept as bytes.
     """
 
     magic: str
@@ -138,10 +137,18 @@ def take(cluster: Cluster, connections: dict[str, tuple[str, dict[str, str]]]) -
         asked = manager.predicates is not None, manager.preemption_predicates is not None
         text = manager.configuration.text
         peers.append(Peer(rm_id, text, policy_group, extra, bool(manager.first_interface), *asked))
+    found = _found(cluster)
+    tables = {name: (len(one.members), one.table.write(one.members, found)) for name, one in found.tables.items()}
+    return msgspec.msgpack.encode(Content(MAGIC, FORMAT, __version__, peers, found.all_texts(), tables))
+
+
+def all_members(cluster: Cluster) -> dict[str, list[Any]]:
+    """Return all objects of which the state of a cluster consists, by the table in which they are."""
+    return {name: one.members for name, one in _found(cluster).tables.items()}
+
+
+def _found(cluster: Cluster) -> _Found:
     found = _Found()
     found.add("Cluster", [cluster])
     found.visit_all()
-    tables = {
-        name: (len(one.members), one.table.write(one.members, found)) for name, one in found.tables.items()
-    }
-    return msgspec.msgpack.encode(Content(MAGIC, FORMAT, __version__, peers, found.all_texts(), tables))
+    return found

@@ -13,7 +13,7 @@ which nothing could be placed (`Descent.unplaced`), and each leaf has one deadli
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from licorne.core.base.states import SECOND_NS, TIME_MAX_NS, ApplicationState
@@ -69,7 +69,11 @@ class GuaranteePreemption:
         self._node_searches: dict[object, NodeSearch] = {}
         self._snapshot_key: tuple[object, ...] = ()
         self.searches = 0  # counted work
-        self.attempt = self._attempt  # a host that measures preemption may wrap it
+        self.attempt = self.unwrapped()  # a host that measures preemption may wrap it
+
+    def unwrapped(self) -> Callable[[Ask], str]:
+        """Return the try of one ask without what a host may have wrapped around it."""
+        return self._attempt
 
     def configure(self, *, enabled: bool) -> None:
         """Start anew after a change of the configuration, with every ask untried; or stop, if `enabled` is false."""

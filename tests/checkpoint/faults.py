@@ -1,0 +1,50 @@
+"""Faults to plant: an attribute that is left out of checkpoints, so that a restored scheduler begins with another value.
+
+Run as a program, `faults.py NAME`, this plants one fault and prints after how many histories it was noticed. It runs on plain
+Python, where an object whose attribute was forgotten raises an error; compiled code would take it for 0.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from checkpoint.histories import compare
+from licorne.core.checkpoint.tables import table_of
+
+SOUND: Final = "nothing"
+TRIES: Final = 6
+FAULTS: Final[dict[str, Callable[[], Any]]] = {
+    "Application.backoff_until": int,
+    "Application.timer": lambda: None,
+    "Ask.attempted": bool,
+    "Ask.deadline": lambda: None,
+    "Parking.failed": dict,
+    "Partition._last_moment": int,
+    "Timers._heap": list,
+    "Tracker.blocked": dict,
+    "Uuids.count": int,
+}
+"""Attributes, and what makes the value that a restored object has instead."""
+
+
+def main(name: str) -> None:
+    """Plant the fault, and print what was noticed."""
+    cls, _, attribute = name.partition(".")
+    if name != SOUND:
+        table = table_of(cls)
+        del table.fields[attribute]  # type: ignore[attr-defined]
+        table.left_out[attribute] = FAULTS[name]  # type: ignore[attr-defined]
+    for seed in range(TRIES):
+        for first_interface in (False, True):
+            try:
+                compare(150, seed, first_interface=first_interface, often=0.3)
+            except Exception as error:  # noqa: BLE001  whatever it raises was noticed
+                sys.stdout.write(f"{name}: caught after {seed + 1} histories: {str(error).splitlines()[0][:80]}\n")
+                return
+    sys.stdout.write(f"{name}: not caught\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

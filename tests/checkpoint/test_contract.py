@@ -1,0 +1,172 @@
+"""Every class of the core, and every attribute of a class that is state, has its line in the contract of checkpoints.
+
+A new attribute fails the first test here until somebody has decided whether it is state: if so it is kept, with its kind,
+else it is left out, with the reason (`licorne.core.checkpoint.contract`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from checkpoint.histories import busy
+from licorne.core.checkpoint.contract import ENUMERATIONS, LEFT_OUT, OBJECTS, VALUES
+from licorne.core.checkpoint.kinds import fields_of, kind_of
+from licorne.core.checkpoint.restore import restore
+from licorne.core.checkpoint.tables import all_tables, table_of
+from licorne.core.checkpoint.take import all_members
+
+CORE = Path(__file__).resolve().parents[2] / "src" / "licorne" / "core"
+OTHERS = {
+    "Vec": "a table of its own",
+    "Minima": "a table of its own",
+    "StartPlan": "a tuple",
+    "Ranked": "a base class",
+    "PartitionContents": "a base class",
+    "Incident": "told to the host",
+    "Incidents": "the host's",
+    "CallbackError": "told to the host",
+    "Plugins": "the host's",
+    "Calls": "its cluster and its connections are restored by the host's scheduler",
+    "SchedulerAPI": "as for `Calls`",
+    "ManagerConnection": "kept by what it was registered with",
+    "PartitionEvents": "records of events decide nothing",
+    "Changes": "records of events",
+    "RequestEvents": "records of events",
+    "QueueEvents": "records of events",
+    "_QueueFacts": "records of events",
+    "UserEvents": "records of events",
+    "EventStore": "records of events",
+    "Records": "records of events",
+    "AskRun": "records of events",
+    "AllocationRun": "records of events",
+    "EndedRun": "records of events",
+    "UsageHistory": "holds nothing; made anew if usage is watched",
+    "Placer": "follows from the configuration",
+    "Filter": "follows from the configuration",
+    "_Names": "follows from the configuration",
+    "ScorePolicy": "follows from the configuration",
+    "Grid": "a part of the node index, which is built anew",
+    "Columns": "a part of the node index, which is built anew",
+    "NodeBlock": "a part of the node index, which is built anew",
+    "NodeGroup": "a part of the node index, which is built anew",
+    "Expression": "a part of a value",
+    "Taint": "a part of a value",
+    "Toleration": "a part of a value",
+    "Outcome": "a part of a value",
+    "ApplicationAge": "a part of an input",
+    "PlannedUsage": "a cache of preemption",
+    "NodeSearch": "a cache of preemption",
+    "QueueBudget": "a part of `NodeSearch`",
+    "LeafCandidates": "a part of `NodeSearch`",
+    "Candidate": "a part of `NodeSearch`",
+    "NodeCandidates": "a part of `NodeSearch`",
+    "Bounds": "a part of `NodeSearch`",
+    "VictimRank": "a part of `NodeSearch`",
+    "VictimSearch": "lives for one call",
+    "VictimGroup": "lives for one call",
+    "LeafVictimSearch": "lives for one call",
+    "LoweredQuota": "lives for one call",
+    "Filling": "lives for one call",
+    "Trial": "lives for one call",
+    "_ReleaseTimeline": "lives for one call",
+    "StaticTree": "lives for one call",
+    "StaticQueue": "lives for one call",
+    "TagQuota": "lives for one call",
+    "Bound": "lives for one call",
+    "RuleStep": "lives for one call",
+    "Placement": "lives for one call",
+    "Reason": "lives for one call",
+    "_Begun": "lives for one call",
+    "Setting": "the settings that there are",
+    "ValueType": "the settings that there are",
+    "SettingTable": "the settings that there are",
+    "StateTimer": "a constant",
+    "Verdict": "lives for one call",
+    "ApplicationEvent": "lives for one call",
+    "ObjectEvent": "lives for one call",
+}
+"""Classes whose objects are no members of a table, and why."""
+FOLDERS_WITHOUT_STATE = {"checkpoint": "reads and writes state", "placement/rules.py": "follows from the configuration"}
+REASONS = {"explain.py", "story.py"}
+"""Answers to questions, made when they are asked."""
+
+
+def classes() -> Iterator[tuple[Path, ast.ClassDef]]:
+    for path in sorted(CORE.rglob("*.py")):
+        place = path.relative_to(CORE).as_posix()
+        if path.name in REASONS or any(place.startswith(folder) for folder in FOLDERS_WITHOUT_STATE):
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not is_error(node):
+                yield path, node
+
+
+def is_error(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(base).endswith(("Error", "Exception", "Protocol")) for base in node.bases)
+
+
+def attributes(node: ast.ClassDef) -> set[str]:
+    """The attributes of a class by its text: those that it annotates, and those that its methods set."""
+    found = {one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+    for one in ast.walk(node):
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+        for target in targets:
+            for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+                if isinstance(part, ast.Attribute) and ast.unparse(part.value) == "self":
+                    found.add(part.attr)
+    return found
+
+
+TEXTS = {node.name: node for _, node in classes()}
+
+
+def all_attributes(name: str) -> set[str]:
+    bases = [ast.unparse(base) for base in TEXTS[name].bases]
+    return attributes(TEXTS[name]).union(*(all_attributes(base) for base in bases if base in TEXTS))
+
+
+def test_every_class_is_state_or_is_not() -> None:
+    decided = {cls.__name__ for cls in (*OBJECTS, *VALUES, *ENUMERATIONS)} | OTHERS.keys()
+    assert TEXTS.keys() - decided == set(), "give each its line in OBJECTS of the contract, or in OTHERS here"
+    assert {name for name in decided if name not in TEXTS} <= {"ACL", "QueueProperties", "TemplateConfig"}
+
+
+@pytest.mark.parametrize("cls", OBJECTS)
+def test_every_attribute_is_kept_or_left_out(cls: type) -> None:
+    kept, left_out = set(fields_of(cls)), set(LEFT_OUT.get(cls, ()))
+    properties = {name for name in dir(cls) if isinstance(getattr(cls, name), property)}
+    there = all_attributes(cls.__name__) - properties
+    assert kept & left_out == set()
+    assert there - kept - left_out == set(), f"{cls.__name__}: give each its line in the contract of checkpoints"
+    assert kept | left_out <= there | {"__weakref__"}, f"{cls.__name__} has no such attributes"
+
+
+def test_every_kind_is_known() -> None:
+    for cls in OBJECTS:
+        for kind in fields_of(cls).values():
+            assert kind_of(kind) is not None
+    assert all(table_of(name) is not None for name in all_tables())
+
+
+CACHES = {"Tree._sorted", "Queue.by_name", "NodeIndex.target", "NodeIndex.spare", "AtomicGang._asks"}
+HOSTS = {"RegisteredManager.predicates", "Descent.predicates"}
+
+
+@pytest.mark.parametrize("first_interface", [False, True])
+def test_a_restored_object_has_every_attribute(first_interface: bool) -> None:
+    api = busy(first_interface=first_interface).api
+    _, cluster = restore(api.checkpoint())
+    found, again = all_members(api.cluster), all_members(cluster)
+    for cls in OBJECTS:
+        name = cls.__name__
+        for before, after in zip(found.get(name, ()), again.get(name, ()), strict=True):
+            for attribute in all_attributes(name) & {*dir(before)}:
+                assert hasattr(after, attribute), f"{name}.{attribute}"
+                nothing = getattr(before, attribute) is None, getattr(after, attribute) is None
+                if f"{name}.{attribute}" not in CACHES | HOSTS:
+                    assert nothing[0] == nothing[1], f"{name}.{attribute}"
+    assert found.keys() >= {"Partition", "Application", "Ask", "Node", "Queue", "Tracker", "Need", "Requests"}
