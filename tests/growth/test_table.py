@@ -23,6 +23,7 @@ SHORT_LIVED = {
     "StaticTree": "one check of a configuration",
     "Trial": "one trial of a gang",
     "_Begun": "one request",
+    "_Objects": "the contract of checkpoints",
     "_Found": "one checkpoint that is taken",
     "_Members": "one checkpoint that is taken",
     "_Source": "one checkpoint that is restored",

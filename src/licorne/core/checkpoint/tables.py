@@ -85,7 +85,8 @@ class _Objects(Table):
 
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
         self.check_names(columns)
-        return [self.cls.__new__(self.cls) for _ in range(count)]
+        cls: Any = self.cls
+        return [cls.__new__(cls) for _ in range(count)]
 
     def fill(self, members: list[Any], columns: dict[str, Any], source: Source) -> None:
         for name, kind in self.fields.items():
