@@ -18,7 +18,7 @@ from answers.clusters import TAINT, USERS, configuration, edit_configuration
 from licorne import SchedulerAPI
 from licorne.answers import Restored, changes
 from licorne.answers.copies import on_a_copy
-from licorne.answers.restore import Outputs
+from licorne.answers.restored import Outputs
 from licorne.core.partition import Partition
 from licorne.core.queues.ask import Ask
 from licorne.si import v19

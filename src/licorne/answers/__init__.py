@@ -3,7 +3,9 @@
     source          where a dump comes from: a file, or a running scheduler
     dump            reads the state dump of YuniKorn or licorne, and says what in it is unknown
     configuration   the running configuration, from the form in which REST and dumps have it, to a text
+    restored        a scheduler to start from, and what its user must know of it
     restore         a scheduler in the state of a dump, and what had to be assumed for it
+    exact           the same of a dump that has a checkpoint, with nothing assumed
     pods            the pod that an ask or allocation stands for
     copies          runs something on a copy of this process
     changes         what may be changed so that an ask runs, and how it is said
@@ -26,7 +28,8 @@ from __future__ import annotations
 
 from licorne.answers.dump import Dump, DumpError, read_dump
 from licorne.answers.partitions import running_partitions
-from licorne.answers.restore import Note, Restored, UnknownNameError, restore
+from licorne.answers.restore import restore
+from licorne.answers.restored import Note, Restored, UnknownNameError
 from licorne.answers.shares import shares
 from licorne.answers.source import SourceError, fetch
 from licorne.answers.trials import Home

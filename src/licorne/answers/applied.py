@@ -23,7 +23,7 @@ from licorne.answers.changes import (
     QueueMax,
     Schedulable,
 )
-from licorne.answers.restore import Restored
+from licorne.answers.restored import Restored
 from licorne.config.quantity import parse_quantity, spoken
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.inputs.admission import apply_namespace_tags

@@ -29,7 +29,7 @@ from licorne.answers import UnknownNameError
 from licorne.answers.copies import CopyError, end_with_parent
 from licorne.answers.process import Question, answer_to
 from licorne.answers.recorded import NothingRecordedError, as_restored
-from licorne.answers.restore import Outputs
+from licorne.answers.restored import Outputs
 from licorne.recording import RecordingError, Replay, Run
 from licorne.recording.blocks import read_blocks
 from licorne.recording.entries import CHECK, GAP

@@ -11,7 +11,7 @@ from licorne.config import Pod, RunningPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from licorne.answers.restore import Restored
+    from licorne.answers.restored import Restored
     from licorne.core.partition import Partition
 
 

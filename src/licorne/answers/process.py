@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from licorne.answers.restore import Restored
+from licorne.answers.restored import Restored
 from licorne.answers.shares import Shares, shares
 from licorne.answers.trials import Home
 from licorne.answers.why import Answer, why

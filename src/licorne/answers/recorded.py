@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from licorne.answers.restore import Note, Outputs, Restored
+from licorne.answers.restored import Note, Outputs, Restored
 from licorne.config import load
 from licorne.recording import Replay, Run
 from licorne.si import v19

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -21,9 +21,11 @@ from ruamel.yaml import YAML
 
 from licorne.answers.configuration import as_yaml
 from licorne.answers.dump import Dump, DumpError
+from licorne.answers.exact import restore_exactly
+from licorne.answers.restored import Note, Outputs, Restored, UnknownNameError
 from licorne.config import load
 from licorne.core.api import RegistrationError, SchedulerAPI
-from licorne.core.partition import Partition
+from licorne.core.checkpoint import CheckpointError
 from licorne.core.placement.rules import RECOVERY_QUEUE
 from licorne.si import messages, v19
 from licorne.si import rest_objects as objects
@@ -45,94 +47,40 @@ SHOWN: Final = 5
 """How many objects a note names."""
 
 
-class UnknownNameError(LookupError):
-    """Nothing has this name, or several things have; the text names what there is."""
-
-
-class Note(msgspec.Struct, frozen=True):
-    """Something about a dump that a reader of the answer must know.
-
-    `kind`: `assumed` (the dump does not say it), `left out` (it could not be taken over), `differs` (the restored
-    scheduler shows another value than the dump), or `unknown` (the dump says something that the specification has not).
-    `count`: how many objects it concerns, 0 if it concerns all. `examples`: some of their names.
-    """
-
-    kind: str
-    text: str
-    count: int = 0
-    examples: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return the note as a line: kind, text, how many objects it concerns, and some of their names."""
-        names = ", ".join(self.examples) + (", …" if self.count > len(self.examples) else "")
-        return f"{self.kind}: {self.text}" + (f" ({self.count}: {names})" if self.count else "")
-
-
-class Restored(msgspec.Struct, frozen=True):
-    """A scheduler in the state of a dump, at the time of the dump; no decision has been made since.
-
-    `rm_id` is the resource manager of the dump, and `config` its queue configuration as a text. What the scheduler
-    announces goes to the handler of `outputs`.
-    """
-
-    api: SchedulerAPI
-    rm_id: str
-    now_ns: int
-    config: str
-    notes: tuple[Note, ...]
-    outputs: Outputs
-
-    @property
-    def partitions(self) -> list[Partition]:
-        """The partitions of the resource manager, by name."""
-        return list(self.api.cluster.managers[self.rm_id].ordered)
-
-    def chosen(self, name: str) -> list[Partition]:
-        """Return the partition with this name, or all of them if it is empty.
-
-        Raises:
-            UnknownNameError: there is none.
-        """
-        found = [each for each in self.partitions if name in ("", each.name)]
-        if not found:
-            known = ", ".join(each.name for each in self.partitions)
-            raise UnknownNameError(f"there is no partition {name!r}; there are: {known}")
-        return found
-
-
 def restore(dump: Dump, config: str | None = None) -> Restored:
     """Return a scheduler in the state of a dump. `config`: a queue configuration in place of that of the dump.
+
+    A dump of licorne that has a checkpoint is restored exactly, if this licorne can use it.
 
     Raises:
         DumpError: the dump has no resource manager or no configuration, or contradicts itself.
         ConfigError: the configuration cannot be used.
     """
+    notes: list[Note] = []
+    if dump.state.licorne is not None:
+        try:
+            return restore_exactly(dump.state.licorne, config)
+        except CheckpointError as error:
+            notes.append(Note("left out", f"the exact state of the dump: {error}"))
+    return _restore_shown(dump, config, notes)
+
+
+def _restore_shown(dump: Dump, config: str | None, notes: list[Note]) -> Restored:
+    """Restore what a dump shows, and assume what it does not."""
     state = dump.state
     managers = list(dict.fromkeys(each.cluster_id for each in state.partitions))
     if not managers:
         raise DumpError("the dump has no partition: no resource manager was registered when it was made")
     text = _configuration(state) if config is None else config
     load(text)
-    return _Restoring(dump, managers, text).run()
+    restored = _Restoring(dump, managers, text).run()
+    return msgspec.structs.replace(restored, notes=(*notes, *restored.notes))
 
 
 def _configuration(state: objects.FullState) -> str:
     if not state.config.get("Partitions"):
         raise DumpError("the dump has no member config with the queue configuration; give the configuration yourself")
     return as_yaml({"Partitions": state.config["Partitions"]})
-
-
-class Outputs:
-    """Takes what the scheduler announces. `handler` gets each output; None: they are passed over."""
-
-    def __init__(self) -> None:
-        self.handler: Callable[[messages.Output], object] | None = None
-
-    def __call__(self, rm_id: str, outputs: Iterable[messages.Output]) -> None:
-        """Hand on the outputs for the resource manager."""
-        if self.handler is not None:
-            for output in outputs:
-                self.handler(output)
 
 
 class _Refusals:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from licorne.answers.restore import Note, Restored
+from licorne.answers.restored import Note, Restored
 from licorne.core.base.states import SECOND_NS
 
 if TYPE_CHECKING:

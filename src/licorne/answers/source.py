@@ -36,7 +36,7 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
 
     Args:
         where: a file, `-` for standard input, or the address of a scheduler's REST interface such as
-            `http://127.0.0.1:9080`; a path in it is kept, otherwise those of the dump are tried.
+            `http://127.0.0.1:9080`; a path in it is kept, otherwise those of the dump are tried; a query is kept.
         token: sent as a bearer token, to this address alone and not to one to which it redirects.
         tls_ca: certificate to know the server by, PEM; by default the authorities of this system.
         timeout_s: how long the server may be silent.
@@ -61,7 +61,8 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
 
 def _from_server(where: str, token: str, tls_ca: Path | None, timeout_s: float) -> Dump:
     parts = urlsplit(where)
-    paths = (parts.path,) if parts.path.strip("/") else PATHS
+    query = f"?{parts.query}" if parts.query else ""
+    paths = tuple(path + query for path in ((parts.path,) if parts.path.strip("/") else PATHS))
     base = f"{parts.scheme}://{parts.netloc}"
     opener = urllib.request.build_opener(*_tls(parts.scheme, tls_ca))
     for path in paths:

@@ -20,7 +20,7 @@ from licorne.answers.asks import ChangeError, Wanted, again
 from licorne.answers.changes import Change
 from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import Present, Repairs, obstacles, repairs, running
-from licorne.answers.restore import Restored
+from licorne.answers.restored import Restored
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection import explain
 from licorne.core.preemption.guarantee_preemption import RETRY_NS

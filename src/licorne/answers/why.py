@@ -16,7 +16,7 @@ import msgspec
 from licorne.answers.chain import Chain, chain
 from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
-from licorne.answers.restore import Note, UnknownNameError
+from licorne.answers.restored import Note, UnknownNameError
 from licorne.answers.trials import Home, Wanted
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain

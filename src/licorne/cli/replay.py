@@ -51,7 +51,8 @@ def replay(
     at
         Stop at this time, like 2026-11-03T14:00 (UTC) or seconds since 1970.
     dump
-        Write the state in which the repetition ends: a state dump, as REST gives it. Needs the extra `web`.
+        Write the state in which the repetition ends: a state dump, as REST gives it, from which it can be restored
+        exactly. Needs the extra `web`.
     runs
         List the runs, and repeat nothing.
     json
@@ -86,7 +87,7 @@ def _dump(repeated: Replay, now_ns: int, path: Path) -> None:
 
     if not repeated.managers:
         raise CommandError("--dump: no resource manager is registered at this time, so there is no state")
-    path.write_bytes(full_state(repeated.api, now_ns))
+    path.write_bytes(full_state(repeated.api, now_ns, exact=True))
 
 
 def _list(folder: Path, *, as_json: bool) -> int:

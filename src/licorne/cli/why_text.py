@@ -9,7 +9,7 @@ from rich.text import Text
 
 from licorne.answers.chain import Chain
 from licorne.answers.proposals import Proposals
-from licorne.answers.restore import Note
+from licorne.answers.restored import Note
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.sim.quantities import amount, duration

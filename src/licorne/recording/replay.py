@@ -272,7 +272,7 @@ class Replay:
         preemption_predicates: bool,
     ) -> None:
         self.managers.pop(rm_id, None)
-        callback = self.managers[rm_id] = _CALLBACKS[predicates, preemption_predicates](self._answer)
+        callback = self.managers[rm_id] = CALLBACKS[predicates, preemption_predicates](self._answer)
         self._on_configuration(rm_id, text, settings)
         self.api.settings = settings
         self.api.policy_groups = {rm_id: (text, {})}
@@ -384,11 +384,12 @@ class _BothPredicates(_Predicates):
         return _said(self, args)
 
 
-_CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
+CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
     (False, False): Callback,
     (True, False): _Predicates,
     (False, True): _PreemptionPredicates,
     (True, True): _BothPredicates,
 }
+"""The callback of a resource manager, by whether it answers predicates, and those of preemption."""
 
 __all__ = ["DivergedError", "Outcome", "Replay", "Run", "choose_run", "list_runs"]

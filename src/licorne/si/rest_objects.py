@@ -434,6 +434,18 @@ class PartitionHolds(View, kw_only=True):
     holds: list[dict[str, Any]]
 
 
+class ExactState(View, kw_only=True):
+    """What a state dump does not show, for programs: an addition of licorne (docs/reference/checkpoint.md).
+
+    `version` is that of this object, `licorne` that of the scheduler. `checkpoint` is its whole state at the moment when the
+    dump was begun, compressed by zlib, in Base64.
+    """
+
+    version: int
+    licorne: str
+    checkpoint: str
+
+
 class FullState(View, kw_only=True):
     """The whole state. Each object is consistent in itself; the scheduler works while one after the other is read."""
 
@@ -451,3 +463,4 @@ class FullState(View, kw_only=True):
     placement_rules: list[PartitionRules] = []
     event_streams: list[OpenStream] = []
     gang_holds: list[PartitionHolds] = []
+    licorne: ExactState | None = None

@@ -185,7 +185,19 @@ _WATCHING = (
     ),
 )
 _DEBUG = (
-    _get("/debug/fullstatedump", H.full_state, "All of the state", objects.FullState),
+    _get(
+        "/debug/fullstatedump",
+        H.full_state,
+        "All of the state",
+        objects.FullState,
+        query=(
+            Parameter(
+                "checkpoint",
+                "With `true`, the dump can be restored exactly (docs/reference/checkpoint.md).",
+                {"type": "string", "enum": ["true", "false"]},
+            ),
+        ),
+    ),
     _get("/debug/stack", debug.stack, "Stacks of threads and tasks", media="text/plain"),
     _get("/debug/pprof/{profile}", debug.pprof, "A profile of the process", media="text/plain", statuses=(404,)),
     _get("/ws/v1/version", debug.version, "What runs here", objects.Version),

@@ -38,6 +38,7 @@ from .numbers import parse_uint
 from .pieces import application_pieces, node_pieces, queue_pieces, rejection_view, state_pieces
 from .routing import Call
 from .shared import Make, Shared, State, unknown
+from .state import exact_state
 from .stream import StreamResponse, unless_gone
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
@@ -385,11 +386,17 @@ class Handlers:
     # -- all of the state ------------------------------------------------------------------------------
 
     async def full_state(self, call: Call) -> Response:
-        """Answer with all of the state."""
+        """Answer with all of the state.
+
+        A checkpoint in it is taken at once, between two decisions; the rest is made in small steps.
+        """
+        exact = None
+        if call.query("checkpoint") == "true":
+            exact = await asyncio.to_thread(exact_state, self.backend.api.checkpoint())
         managers = self.backend.managers()
         config = await self._running(managers[0] if managers else None)
         history = views.app_history(self.monitor), views.container_history(self.monitor)
-        return await in_pieces(state_pieces(self.monitor, config, *history))
+        return await in_pieces(state_pieces(self.monitor, config, *history, exact))
 
     async def dump(self) -> AsyncIterator[bytes]:
         """Return the pieces of the state dump, without the history, which are made in small steps as they are read."""

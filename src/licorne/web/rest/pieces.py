@@ -91,6 +91,7 @@ def state_pieces(
     config: dict[str, Any],
     app_history: list[objects.AppHistory],
     container_history: list[objects.ContainerHistory],
+    exact: objects.ExactState | None = None,
 ) -> Iterator[bytes]:
     """Yield the whole state. Each object is consistent in itself; between two objects the scheduler may change the state."""
     backend = monitor.backend
@@ -112,6 +113,7 @@ def state_pieces(
         ("placementRules", json_list(encoded(_rules(home, name)) for home, name in homes)),
         ("eventStreams", encoded(streams)),
         ("gangHolds", encoded(held)),
+        ("licorne", encoded(exact)),
     ]
     full = {
         "partitions": bool(homes),
@@ -124,6 +126,7 @@ def state_pieces(
         "containerHistory": bool(container_history),
         "eventStreams": bool(streams),
         "gangHolds": bool(held),
+        "licorne": exact is not None,
     }
     yield from spliced(b"{}", [(name, pieces) for name, pieces in members if full.get(name, True)])
 

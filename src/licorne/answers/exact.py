@@ -1,0 +1,66 @@
+"""A state dump that has a checkpoint: the very scheduler, with nothing assumed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from typing import Final
+
+from licorne.answers.dump import LARGEST_BYTES
+from licorne.answers.restored import Note, Outputs, Restored
+from licorne.config import load
+from licorne.core.api import SchedulerAPI
+from licorne.core.checkpoint import CheckpointError
+from licorne.core.checkpoint.restore import read
+from licorne.recording.replay import CALLBACKS
+from licorne.si import v19
+from licorne.si.rest_objects import ExactState
+
+VERSION: Final = 1
+
+
+def restore_exactly(exact: ExactState, config: str | None = None) -> Restored:
+    """Return the scheduler of which a dump was made. `config`: a queue configuration in place of its own.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used here.
+        ConfigError: the configuration cannot be used.
+    """
+    if config is not None:
+        load(config)
+    if exact.version > VERSION:
+        raise CheckpointError(
+            f"version {exact.version}, of licorne {exact.licorne}: use licorne {exact.licorne} or newer"
+        )
+    data = _unpacked(exact.checkpoint)
+    peers = read(data).peers
+    if not peers:
+        raise CheckpointError("no resource manager was registered when it was made")
+    outputs = Outputs()
+    api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=outputs)
+    kinds = {peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates] for peer in peers}
+    api.restore_checkpoint(data, {rm_id: kind(lambda: True) for rm_id, kind in kinds.items()})
+    rm_id, *others = sorted(kinds)
+    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
+    if any(peer.predicates or peer.preemption_predicates for peer in peers):
+        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
+    now_ns = api.cluster.now
+    if config is not None:
+        api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=config), now_ns=now_ns)
+    text = api.cluster.managers[rm_id].configuration.text
+    return Restored(api, rm_id, now_ns, text, tuple(notes), outputs)
+
+
+def _unpacked(text: str) -> bytes:
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(base64.b64decode(text, validate=True), LARGEST_BYTES)
+    except (binascii.Error, zlib.error) as error:
+        raise CheckpointError(f"damaged: {error}") from None
+    if not unpacker.eof:
+        raise CheckpointError("damaged: it is cut off, or too large")
+    return data
+
+
+__all__ = ["restore_exactly"]

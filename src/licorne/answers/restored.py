@@ -1,0 +1,82 @@
+"""A scheduler that was restored as a starting point for answers, and what a reader must know of how that was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from licorne.core.api import SchedulerAPI
+from licorne.core.partition import Partition
+from licorne.si import messages
+
+
+class UnknownNameError(LookupError):
+    """Nothing has this name, or several things have; the text names what there is."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something about a dump that a reader of the answer must know.
+
+    `kind`: `assumed` (the dump does not say it), `left out` (it could not be taken over), `differs` (the restored
+    scheduler shows another value than the dump), or `unknown` (the dump says something that the specification has not).
+    `count`: how many objects it concerns, 0 if it concerns all. `examples`: some of their names.
+    """
+
+    kind: str
+    text: str
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the note as a line: kind, text, how many objects it concerns, and some of their names."""
+        names = ", ".join(self.examples) + (", …" if self.count > len(self.examples) else "")
+        return f"{self.kind}: {self.text}" + (f" ({self.count}: {names})" if self.count else "")
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """A scheduler in the state of a dump, at the time of the dump; no decision has been made since.
+
+    `rm_id` is the resource manager of the dump, and `config` its queue configuration as a text. What the scheduler
+    announces goes to the handler of `outputs`.
+    """
+
+    api: SchedulerAPI
+    rm_id: str
+    now_ns: int
+    config: str
+    notes: tuple[Note, ...]
+    outputs: Outputs
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The partitions of the resource manager, by name."""
+        return list(self.api.cluster.managers[self.rm_id].ordered)
+
+    def chosen(self, name: str) -> list[Partition]:
+        """Return the partition with this name, or all of them if it is empty.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        found = [each for each in self.partitions if name in ("", each.name)]
+        if not found:
+            known = ", ".join(each.name for each in self.partitions)
+            raise UnknownNameError(f"there is no partition {name!r}; there are: {known}")
+        return found
+
+
+class Outputs:
+    """Takes what the scheduler announces. `handler` gets each output; None: they are passed over."""
+
+    def __init__(self) -> None:
+        self.handler: Callable[[messages.Output], object] | None = None
+
+    def __call__(self, rm_id: str, outputs: Iterable[messages.Output]) -> None:
+        """Hand on the outputs for the resource manager."""
+        if self.handler is not None:
+            for output in outputs:
+                self.handler(output)
+
+
+__all__ = ["Note", "Outputs", "Restored", "UnknownNameError"]

@@ -1,0 +1,79 @@
+"""A dump that has a checkpoint is restored to the very scheduler that was dumped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from answers.dumps import full_state
+from licorne.answers import read_dump, restore
+from licorne.si.messages import Allocation
+from rest.world import World, busy
+
+
+def dumped(world: World) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(full_state(world.api, world.now, exact=True))
+    return found
+
+
+def test_nothing_is_assumed_and_the_state_is_the_same() -> None:
+    world = busy()
+    restored = restore(read_dump(full_state(world.api, world.now, exact=True)))
+    assert restored.notes == ()
+    assert restored.api.checkpoint() == world.api.checkpoint()
+    assert restored.now_ns == world.api.cluster.now
+
+
+def test_it_decides_as_the_other_does() -> None:
+    world = busy()
+    restored = restore(read_dump(full_state(world.api, world.now, exact=True)))
+    said: list[object] = []
+    restored.outputs.handler = said.append
+    application = next(iter(world.api.cluster.partition(restored.rm_id).applications.values()))
+    for api in (world.api, restored.api):
+        later = [
+            Allocation(key=f"later-{n}", application_id=application.id, resource={"vcore": 100}) for n in range(20)
+        ]
+        api.submit(restored.rm_id, later, now_ns=world.now + 10**9)
+        api.schedule(now_ns=world.now + 10**9)
+    assert restored.api.checkpoint() == world.api.checkpoint()
+    assert said
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "words"),
+    [
+        ("version", 2, "version 2, of licorne"),
+        ("checkpoint", "AAAA", "damaged"),
+        ("checkpoint", "no base64!", "damaged"),
+        ("checkpoint", None, "cut off"),
+    ],
+)
+def test_one_that_cannot_be_used_is_told_and_the_rest_restored(member: str, value: object, words: str) -> None:
+    world = busy()
+    raw = dumped(world)
+    raw["licorne"][member] = raw["licorne"][member][:-400] if value is None else value
+    restored = restore(read_dump(msgspec.json.encode(raw)))
+    left_out = [note for note in restored.notes if "exact state" in note.text]
+    assert len(left_out) == 1 and left_out[0].kind == "left out" and words in left_out[0].text
+    assert any(note.kind == "assumed" for note in restored.notes)
+    restored.api.validate()
+
+
+def test_another_configuration_may_take_its_place() -> None:
+    world = busy()
+    text = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: other}]}]}]"
+    restored = restore(read_dump(full_state(world.api, world.now, exact=True)), text)
+    assert restored.config == text
+    assert restored.api.cluster.partition(restored.rm_id).tree.find("root.other") is not None
+
+
+def test_rest_has_it_on_request_alone() -> None:
+    world = busy()
+    assert "licorne" not in world.get("/debug/fullstatedump")
+    found = world.get("/debug/fullstatedump?checkpoint=true")
+    assert found["licorne"]["version"] == 1
+    restored = restore(read_dump(msgspec.json.encode(found)))
+    assert restored.api.checkpoint() == world.api.checkpoint()
