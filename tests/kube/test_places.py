@@ -163,6 +163,18 @@ def test_a_demand_about_a_large_zone_changes_no_node() -> None:
     assert all(node.labels is before for node, before in zip(partition.nodes.values(), labels, strict=True))
 
 
+@pytest.mark.parametrize("amount", [str(1 << 62), str(1 << 63), "1e30"])
+def test_a_pod_of_another_scheduler_with_an_amount_beyond_all_bounds_takes_its_other_amounts(amount: str) -> None:
+    places = Places()
+    places.node("n", allocatable={"cpu": "4"})
+    for name, node in (("of another", "n"), ("waits", "")):
+        requests = {"cpu": "3", **({"example.com/odd": amount} if node else {})}
+        places.pod(name, node=node, containers=[{"name": "c", "resources": {"requests": requests}}])
+    assert places.run() == {}
+    places.no_pod("of another")
+    assert places.run() == {"waits": "n"}
+
+
 def test_a_toleration_that_is_added_is_heeded() -> None:
     places = Places()
     places.node("n", taints=[{"key": "gpu", "effect": "NoSchedule"}])

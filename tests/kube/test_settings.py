@@ -15,7 +15,7 @@ from licorne.cli.kube import _options
 from licorne.daemon.log import Levels
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap, ObjectMeta
-from licorne.kube.settings import SETTINGS, shown, wait_for_restart
+from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
 
 
 def maps(**data: dict[str, str]) -> dict[str, ConfigMap]:
@@ -108,6 +108,30 @@ CHANGES: list[tuple[dict[str, str], dict[str, str], list[str]]] = [
 @pytest.mark.parametrize(("old", "new", "expected"), CHANGES)
 def test_what_waits_for_a_restart(old: dict[str, str], new: dict[str, str], expected: list[str]) -> None:
     assert wait_for_restart(old, new) == expected
+
+
+def test_a_value_that_means_the_default_is_told() -> None:
+    texts = {
+        "log.level": "6",
+        "log.core.level": "debug",
+        "log.shim.level": "loud",
+        "unknown.key": "6",
+        "event.ringBufferCapacity": "",
+    }
+    assert [text.partition(": must be ")[0] for text in misread(texts)] == ["log.level: '6'", "log.shim.level: 'loud'"]
+
+    async def play() -> None:
+        world = schedules.World(4)
+        _, task = schedules.start(world)
+        await asyncio.sleep(5.0)
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        world.server.put("configmaps", msgspec.structs.replace(known, data={**(known.data or {}), "log.level": "6"}))
+        await asyncio.sleep(1.0)
+        (event,) = (one for one in world.server.events if one["reason"] == "ValueNotUsed")
+        assert event["note"].startswith("log.level: '6': must be debug, info, ")
+        await schedules.stop(task)
+
+    run(play())
 
 
 def test_options_and_variables_have_their_origins() -> None:

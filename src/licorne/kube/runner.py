@@ -37,7 +37,7 @@ from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import is_managed
 from licorne.kube.reflector import Reflector, Source
-from licorne.kube.settings import set_levels, wait_for_restart
+from licorne.kube.settings import misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
 from licorne.recording.noting import Both
@@ -261,6 +261,8 @@ class Runner:
                 self._maps[name] = found
         configuration = self._configuration = read_configuration(self._maps)
         set_levels(self._levels, configuration.settings)
+        for text in misread(configuration.texts):
+            self.log.warning(text)
         manager = Manager(
             self.api,
             configuration.settings.cluster_id,
@@ -452,6 +454,9 @@ class Runner:
         self.manager.yunikorn_events.wanted = settings.yunikorn_events
         set_levels(self._levels, settings)
         self.log.info("the configuration has been changed", config_map=name)
+        for text in misread(configuration.texts):
+            self.log.warning(text)
+            self._tell_map(found, "ValueNotUsed", text)
         waiting = wait_for_restart(known.texts, configuration.texts)
         if waiting:
             text = f"takes effect when licorne is started again: {', '.join(waiting)}"

@@ -115,6 +115,16 @@ def set_levels(levels: Levels, settings: Settings) -> None:
     levels.set(settings.level, settings.levels)
 
 
+def misread(texts: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each value that does not parse and so means the default, as it does to YuniKorn."""
+    found = []
+    for key, text in sorted(texts.items()):
+        setting = TABLE.find(key)
+        if setting is not None and setting.lenient and text and setting.kind.read(text) is None:
+            found.append(f"{key}: {text[:80]!r}: {setting.kind.rule}; the default is used")
+    return found
+
+
 def wait_for_restart(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """Return the keys whose values have changed, and take effect at a restart alone."""
     found = []
@@ -137,4 +147,4 @@ def shown(texts: Mapping[str, str], origins: Mapping[str, str]) -> Iterator[Show
             yield Shown(key, value, origins[key] if given else "default", setting.applies)
 
 
-__all__ = ["SETTINGS", "TABLE", "Settings", "read_settings", "set_levels", "shown", "wait_for_restart"]
+__all__ = ["SETTINGS", "TABLE", "Settings", "misread", "read_settings", "set_levels", "shown", "wait_for_restart"]

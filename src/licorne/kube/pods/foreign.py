@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from licorne.config.kubernetes import QuantityError
 from licorne.kube.objects import Pod
 from licorne.si import v19
 from licorne.si.constants import (
@@ -17,15 +16,14 @@ from licorne.si.constants import (
 
 from . import keys
 from .constraints import host_ports
-from .resources import PODS, read_resources
+from .resources import read_countable
 
 
 def foreign_allocation(pod: Pod) -> v19.Allocation:
-    """Return the allocation of a pod that another scheduler has placed. Mirror pods, owned by their node, never move."""
-    try:
-        resources = read_resources(pod)
-    except QuantityError:
-        resources = {PODS: 1}
+    """Return the allocation of a pod that another scheduler has placed. Mirror pods, owned by their node, never move.
+
+    An amount that the scheduler cannot count does not count, as that of a node does not; the pod's other amounts do.
+    """
     ports = host_ports(pod)
     static = any(owner.kind == "Node" for owner in pod.metadata.owner_references or ())
     return v19.Allocation(
@@ -36,7 +34,7 @@ def foreign_allocation(pod: Pod) -> v19.Allocation:
             keys.TAG_POD_NAME: pod.metadata.name,
             **({TAG_NODE_CONSTRAINTS: json.dumps({"hostPorts": ports}, separators=(",", ":"))} if ports else {}),
         },
-        resource_per_alloc=resources,
+        resource_per_alloc=read_countable(pod),
         priority=pod.spec.priority or 0,
         node_id=pod.spec.node_name,
         partition_name=DEFAULT_PARTITION,

@@ -13,10 +13,12 @@ Fractions are added up exactly, and the sum of a pod is rounded up once: two con
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from licorne.config.kubernetes import CPU, read_exact, round_up
+from licorne.config.kubernetes import CPU, QuantityError, read_exact, round_up
+from licorne.core.constants import SUM_MAX
 from licorne.kube.objects.pods import Container, ContainerStatus, Pod
 from licorne.si.constants import MEMORY
 
@@ -33,6 +35,20 @@ def read_resources(pod: Pod) -> Amounts:
         QuantityError: a quantity cannot be read, is negative, or is too large to be counted.
     """
     amounts = round_up(_exact(pod))
+    amounts[PODS] = 1
+    return amounts
+
+
+def read_countable(pod: Pod) -> Amounts:
+    """Return what the pod takes from a node as `read_resources` does; of what the scheduler cannot count, nothing."""
+    try:
+        exact = _exact(pod)
+    except QuantityError:
+        exact = {}
+    amounts: Amounts = {}
+    for name, amount in exact.items():
+        with contextlib.suppress(QuantityError):
+            amounts |= {key: value for key, value in round_up({name: amount}).items() if value <= SUM_MAX}
     amounts[PODS] = 1
     return amounts
 
