@@ -12,6 +12,7 @@ from cyclopts import App, Parameter, validators
 
 from bench.cases import CASES, GROUPS, PEER_DEFAULT, Case, chosen
 from bench.instructions import instructions
+from bench.kube.clients import measure_clients
 from bench.kube.plane import PROGRAMS
 from bench.kube.report import KubeReport, new_kube_report, show_kube
 from bench.kube.run import measure_kube
@@ -247,7 +248,7 @@ def service(
     Parameters
     ----------
     names
-        grpc, client, managers, dump, rest, rest-changing, record; if none are given, all of them.
+        grpc, client, managers, dump, rest, rest-changing, memory, record; if none are given, all of them.
     scale
         Sizes as a share of the full ones, to try the command out; targets are judged at 1 only.
     out
@@ -308,6 +309,32 @@ def kube(
         say(report.failures[-1])
     store(report, out)
     return finish(report, out, show_kube, json=json)
+
+
+@app.command(name="clients")
+def http_clients(*, count: Number = 20_000, in_flight: Number = 32, turns: Number = 5, json: Flag = False) -> int:
+    """Measure HTTP clients with many bindings in flight, on asyncio's loop and on uvloop: why `licorne kube` uses aiohttp.
+
+    Parameters
+    ----------
+    count
+        Requests of each client in each turn.
+    in_flight
+        Requests at a time, each on a connection of its own.
+    turns
+        Turns, of which the median counts.
+    json
+        Print the result as JSON in place of a table.
+    """
+    found = measure_clients(count, in_flight, turns, say)
+    if json:
+        print_json(found)
+        return 0
+    for one in found:
+        print(
+            f"{one.client:8} {one.loop:8} {one.cpu_ms_a_request:7.3f} ms a request  {one.requests_per_s:8,.0f} requests/s"
+        )
+    return 0
 
 
 @app.command

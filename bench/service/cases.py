@@ -64,6 +64,7 @@ SERVICE_CASES: dict[str, ServiceCase] = {
         ServiceCase(name="dump", size=B, beside=Size(5_000, 150_000, 1_500, 100), changes_a_s=500, targets=(_STALL,)),
         _REST,
         msgspec.structs.replace(_REST, name="rest-changing", changes_a_s=20),
+        ServiceCase(name="memory", size=Size(1_000, 60_000, 600, 100)),
         ServiceCase(
             name="record",
             size=CASES["c"],

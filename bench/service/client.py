@@ -187,7 +187,7 @@ async def many_managers(task: Task) -> Outcome:
 
 async def hold(task: Task) -> Outcome:
     """Fill a cluster; then, until told to end, ask for one pod after the other if the task wants that."""
-    work = Work(task.size, task.rm_id)
+    work = Work(task.size, task.rm_id, tagged=task.tagged)
     taken: list[float] = []
     async with Peer(task.address, work) as peer:
         await peer.register()

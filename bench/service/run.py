@@ -331,6 +331,21 @@ def lost(turns: list[Turn]) -> Figures:
     }
 
 
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+def _memory(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
+    """Measure the memory of a service without pods, and with many that run and have two tags each."""
+    with serving(rest=False) as server:
+        empty = server.resident_bytes()
+        say(f"{case.name}: filling with {case.size.pods:,} pods")
+        with clients(Task(what="hold", address=server.address, size=case.size, tagged=True)) as filled:
+            held = server.resident_bytes()
+            filled.go()
+            rounds = filled.outcome().rounds
+    return {"process_bytes": empty, "bytes_per_pod": (held - empty) / rounds[0].allocations}, rounds
+
+
 # -- recording -----------------------------------------------------------------------------------------------
 
 
@@ -390,5 +405,6 @@ _MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] 
     "dump": _dump,
     "rest": _rest,
     "rest-changing": _rest,
+    "memory": _memory,
     "record": _record,
 }

@@ -72,9 +72,16 @@ class Server:
 
     def peak_bytes(self) -> int:
         """Return the peak of its memory, in bytes; 0 where the system does not tell."""
+        return self._memory("VmHWM")
+
+    def resident_bytes(self) -> int:
+        """Return the memory that it has now, in bytes; 0 where the system does not tell."""
+        return self._memory("VmRSS")
+
+    def _memory(self, name: str) -> int:
         try:
             for line in Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines():
-                if line.startswith("VmHWM:"):
+                if line.startswith(f"{name}:"):
                     return int(line.split()[1]) << 10
         except OSError:
             pass

@@ -33,6 +33,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     clients: int = 0
     probes_a_s: float = 0.0
     """hold: ask for at most this many single pods per second, each after the last one has ended, and time each"""
+    tagged: bool = False
+    """hold: each pod has two tags, its name and its namespace"""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,20 +5,29 @@ from __future__ import annotations
 from bench.worker import prepared
 from licorne.measure.boundary import allocation_requests, application_request, ask_messages, node_request
 from licorne.si import v19
+from licorne.si.constants import DOMAIN_K8S, GROUP_META, KEY_NAMESPACE, KEY_POD_NAME
 from licorne.si.wire import encode
 from licorne.sim.generate import Options, Size
 
+NAME, NAMESPACE = DOMAIN_K8S + GROUP_META + KEY_POD_NAME, DOMAIN_K8S + GROUP_META + KEY_NAMESPACE
+
 
 class Work:
-    """The requests of one resource manager. `releases` end all pods that `asks` ask for."""
+    """The requests of one resource manager. `releases` end all pods that `asks` ask for.
 
-    def __init__(self, size: Size, rm_id: str) -> None:
+    `tagged`: each pod has two tags, its name and its namespace, as on Kubernetes.
+    """
+
+    def __init__(self, size: Size, rm_id: str, *, tagged: bool = False) -> None:
         workload = prepared("b", Options(shape="unique"), size)
         nodes, applications = node_request(workload), application_request(workload)
         self.requests = allocation_requests(ask_messages(workload.lines))
         nodes.rm_id = applications.rm_id = rm_id
         for request in self.requests:
             request.rm_id = rm_id
+            if tagged:
+                for ask in request.allocations:
+                    ask.allocation_tags = {NAME: ask.allocation_key, NAMESPACE: ask.application_id}
         self.rm_id = rm_id
         self.registration = v19.RegisterResourceManagerRequest(rm_id=rm_id, config=workload.config or "")
         self.node_request, self.application_request = nodes, applications

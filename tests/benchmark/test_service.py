@@ -28,6 +28,7 @@ FIGURES = {
     "managers": {"pods_per_s", "first_s", "median_s", "last_s", "alone_per_s", "beside_idle_per_s"},
     "dump": {"dump_bytes", "slow_dump_bytes", "longest_gap_ms", "dump_longest_lag_ms", "probe_p99_ms"},
     "rest": {"rest_p99_ms", "nodes_p99_ms", "queues_p99_ms", "applications_p99_ms", "users_p99_ms", "lost_percent"},
+    "memory": {"process_bytes", "bytes_per_pod"},
     "record": {"loop_us_per_pod", "loop_us_per_pod_recording", "decisions", "bytes_per_decision", "replayed_per_s"},
 }
 FIGURES["rest-changing"] = FIGURES["rest"]
