@@ -16,7 +16,9 @@ import licorne.cli
 from licorne.core.base.setting_table import SettingsError
 from licorne.core.base.settings import Settings
 from licorne.core.base.states import TIME_MAX_NS
+from licorne.daemon import shown_settings
 from licorne.daemon.setting_table import SETTINGS, TABLE
+from licorne.daemon.shown_settings import Shown, table
 from licorne.service import GroupSettings, Security, ServiceSettings, SettingError, Web
 from licorne.service.configuration import Given, building, load_all, show
 from licorne.service.configuration.queues import EVERYBODY, Groups
@@ -311,3 +313,11 @@ def test_the_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None
     licorne.cli.run(["serve", "--help"])
     told = capsys.readouterr().out
     assert [one.option for one in SETTINGS if one.option and f"--{one.option}" not in told] == []
+
+
+def test_settings_on_a_narrow_terminal_have_a_line_for_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [Shown("licorne.some-setting", "a value of some length", "default", "at restart")]
+    assert [len(line) for line in table(rows)] == [74, 65]
+    monkeypatch.setattr(shown_settings, "_width", lambda: 73)
+    *_, key, value = table(rows)
+    assert (key, value) == ("licorne.some-setting", "    a value of some length  default  at restart")

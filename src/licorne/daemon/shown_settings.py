@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -20,13 +22,21 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def table(settings: Iterable[Shown]) -> Iterator[str]:
-    """Yield the lines of a table of settings, for people."""
+    """Yield the lines of a table of settings, for people. On a terminal that is too narrow, each has a line for its value."""
     rows = [Shown("setting", "value", "from", "changes take effect"), *settings]
     texts = [(row.key, row.value or "-", row.source, row.applies) for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(3)]
+    if sum(widths) + len(rows[0].applies) + 6 > _width():
+        yield from (line for key, *rest in texts for line in (key, f"    {'  '.join(rest)}"))
+        return
     for row in texts:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         yield "  ".join([*cells, row[3]])
+
+
+def _width() -> int:
+    """Return the width of the terminal; of a file or a pipe, more than any table has."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 __all__ = ["Shown", "table"]

@@ -1,6 +1,7 @@
 """Calls to the API server: typed lists and watches, bindings, and the few other writes.
 
-aiohttp carries them: with many requests in flight it is ten times as fast as the clients that lightkube could use.
+aiohttp carries them: with many requests in flight it takes a seventh of the processor time, or less, of the clients that
+lightkube could use (`python -m bench clients`).
 Bindings have a client, and so connections, of their own, so that nothing else can delay them.
 """
 
