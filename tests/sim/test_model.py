@@ -20,7 +20,7 @@ def manager(**policy: Any) -> ResourceManager:
         assert made.take(line, 0) is not None
     made.accepted("a", "root.q", 0)
     for key in ("short", "long"):
-        made.placed(key, "", "n", 0)
+        made.placed("a", key, "", "n", 0)
     return made
 
 
@@ -73,7 +73,7 @@ def test_an_evicted_pod_that_is_not_wanted_any_more_is_only_confirmed() -> None:
 def test_only_a_pod_that_can_run_elsewhere_is_created_again_when_its_node_is_lost() -> None:
     made = manager(replaces=True)
     made.take(ask("daemon", tags={TAG_REQUIRED_NODE: "n"}), 0)
-    made.placed("daemon", "", "n", 0)
+    made.placed("a", "daemon", "", "n", 0)
     made.take(NodeRemove(id="n"), 0)
     answers = [made.released(key, "", Termination.STOPPED_BY_RM, 0) for key in ("long", "daemon")]
     assert [said(answer) for answer in answers] == [["ask long"], []]

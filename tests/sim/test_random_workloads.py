@@ -1,4 +1,4 @@
-"""Random workloads run to their end without an error from within, twice with the same result.
+"""Random workloads run to their end without an error from within, twice with the same result; each ask not placed has a reason.
 
 LICORNE_WORKLOADS says how many, LICORNE_WORKLOADS_SEED the first seed; the long form takes 5,000 from a new seed.
 """
@@ -50,5 +50,9 @@ def _simulated(first: int, count: int, written: Callable[[int], Workload]) -> No
         except Exception as error:
             raise AssertionError(f"LICORNE_WORKLOADS=1 LICORNE_WORKLOADS_SEED={seed}") from error
         assert results[0] == results[1], f"LICORNE_WORKLOADS=1 LICORNE_WORKLOADS_SEED={seed}"
+        reasons = sum(reason.asks for reason in results[0].reasons)
+        assert reasons == results[0].never_placed, (
+            f"LICORNE_WORKLOADS=1 LICORNE_WORKLOADS_SEED={seed}: {reasons} reasons"
+        )
         placed += results[0].placed
     assert placed > count, "hardly anything was placed"

@@ -162,7 +162,7 @@ class Manager:
             for rejected in response.rejected_allocations:
                 self.counts["asks refused"] += 1
                 self.model.running.pop(rejected.allocation_key, None)
-                self.model.drop(rejected.allocation_key)
+                self.model.drop(rejected.application_id, rejected.allocation_key)
         self._send(answers)
 
     def _accepted(self, app: str, now_ns: int) -> list[messages.Input]:
@@ -178,7 +178,7 @@ class Manager:
         app, key = new.application_id, new.allocation_key
         if key in self.model.running:
             return []  # confirmed again after a resync
-        pod = self.model.placed(key, "", new.node_id, now_ns)
+        pod = self.model.placed(new.application_id, key, "", new.node_id, now_ns)
         if pod is not None:
             self.counts["placeholders" if pod.ask.ph else "placed"] += 1
             return []
@@ -193,7 +193,7 @@ class Manager:
         if pod is None and termination in CONFIRMED:
             return [messages.Release(application_id=released.application_id, key=key, termination=termination)]
         if pod is not None and not pod.placed:  # an ask that the scheduler has withdrawn
-            self.model.drop(key)
+            self.model.drop(released.application_id, key)
         return []
 
     # -- resync ----------------------------------------------------------------------------------------

@@ -75,8 +75,8 @@ class ResourceManager:
     `follows`: pods end by themselves and releases are confirmed, as in time. `resubmits`: an evicted pod is created again
     after its grace period; `replaces`: so is a pod whose node is removed.
 
-    `pods` are all asks by key, also those that gangs keep back, until they have ended or are not wanted any more; `keys_of` are
-    the keys of each application. `running` are allocations by UUID, or by key where there are no UUIDs, until the scheduler
+    `pods` are all asks by key, also those that gangs keep back, until they have ended or are not wanted any more; `others` are
+    those whose key another application has used since, by application and key; `keys_of` are the keys of each application. `running` are allocations by UUID, or by key where there are no UUIDs, until the scheduler
     releases them; an evicted one is in `going` instead, until its end. `records`, if given, is told what becomes of pods.
     `devices`, if given, are those of the nodes, for a model that follows its pods.
     """
@@ -94,6 +94,7 @@ class ResourceManager:
         self.foreign: dict[str, lines.Foreign] = {}
         self.applications: dict[str, Application] = {}
         self.pods: dict[str, Pod] = {}
+        self.others: dict[tuple[str, str], Pod] = {}
         self.keys_of: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self.running: dict[str, Running] = {}
         self.ends: list[tuple[int, int, str]] = []
@@ -123,10 +124,10 @@ class ResourceManager:
                     self.records.submitted(line)
             self.gangs.submitted(line, now_ns)
         elif isinstance(line, lines.Release):
-            pod = self.pods.get(line.key)
-            if pod is not None and pod.ask.app == line.app:
+            pod = self.find(line.app, line.key)
+            if pod is not None:
                 self._withdrawn(pod, now_ns)
-                self.drop(line.key)
+                self.drop(line.app, line.key)
             self.gangs.forget(line.app, line.key)
             if not line.app:
                 self.foreign.pop(line.key, None)
@@ -145,16 +146,29 @@ class ResourceManager:
         self._drop_pods(app)
         return self.applications.pop(app, None) is not None
 
-    def drop(self, key: str) -> Pod | None:
+    def find(self, app: str, key: str) -> Pod | None:
+        """Return the pod of an application with this key."""
+        pod = self.pods.get(key)
+        return pod if pod is not None and pod.ask.app == app else self.others.get((app, key))
+
+    def drop(self, app: str, key: str) -> Pod | None:
         """Drop a pod that is not wanted any more; if it runs, the scheduler will say when it has ended."""
-        pod = self.pods.pop(key, None)
-        if pod is not None:
-            self.keys_of[pod.ask.app].pop(key, None)
+        pod = self._remove(app, key)
+        self.keys_of[app].pop(key, None)
         return pod
+
+    def _remove(self, app: str, key: str) -> Pod | None:
+        pod = self.pods.get(key)
+        return self.pods.pop(key) if pod is not None and pod.ask.app == app else self.others.pop((app, key), None)
+
+    def every(self) -> Iterator[Pod]:
+        """Yield all pods."""
+        yield from self.pods.values()
+        yield from self.others.values()
 
     def waiting(self) -> Iterator[Pod]:
         """Yield the pods of which the scheduler has asks to place; gangs keep others back."""
-        for pod in self.pods.values():
+        for pod in self.every():
             gang = self.gangs.known.get(pod.ask.app)
             if pod.placed < pod.ask.max and (gang is None or pod.ask.key not in gang.kept):
                 yield pod
@@ -202,11 +216,13 @@ class ResourceManager:
         An ask that repeats and has all its allocations is not pending, so the scheduler takes the same key for a new ask,
         of any application.
         """
-        known = self.pods.get(line.key)
-        if known is not None and known.complete and not line.node and line.app != known.ask.app:
-            self.drop(line.key)
-            known = None
+        known = self.find(line.app, line.key)
         if known is None:
+            other = self.pods.get(line.key)
+            if other is not None and other.complete and not line.node:
+                self.drop(other.ask.app, line.key)
+            elif other is not None:
+                self.others[other.ask.app, line.key] = other
             self.pods[line.key] = Pod(line, now_ns)
             self.keys_of[line.app][line.key] = None
         elif known.complete and not line.node:
@@ -224,12 +240,14 @@ class ResourceManager:
 
     def _withdraw_pods(self, app: str, now_ns: int) -> None:
         for key in self.keys_of.get(app, ()):
-            self._withdrawn(self.pods[key], now_ns)
+            pod = self.find(app, key)
+            if pod is not None:
+                self._withdrawn(pod, now_ns)
 
     def _drop_pods(self, app: str) -> None:
         self.gangs.forget(app, "")
         for key in self.keys_of.pop(app, ()):
-            del self.pods[key]
+            self._remove(app, key)
 
     def _note_node(self, line: lines.Line) -> None:
         """Remember a line about a node, or about an allocation of another scheduler."""
@@ -279,11 +297,13 @@ class ResourceManager:
         application = self.applications.get(app)
         if application is not None:
             application.state = state
-        return [self.message(ask) for ask in self.gangs.entered(app, state, message) if ask.key in self.pods]
+        return [
+            self.message(ask) for ask in self.gangs.entered(app, state, message) if self.find(app, ask.key) is not None
+        ]
 
-    def placed(self, key: str, uuid: str, node: str, now_ns: int) -> Pod | None:
+    def placed(self, app: str, key: str, uuid: str, node: str, now_ns: int) -> Pod | None:
         """Note an allocation; return its pod, None if it is not wanted any more."""
-        pod = self.pods.get(key)
+        pod = self.find(app, key)
         if pod is None:
             return None
         pod.placed += 1
@@ -366,9 +386,9 @@ class ResourceManager:
     def _drop_ended(self, run: Running) -> bool:
         """Drop the pod of an allocation that has ended, if its ask does not repeat; return whether it was still wanted."""
         ask = run.pod.ask
-        wanted = self.pods.get(ask.key) is run.pod
+        wanted = self.find(ask.app, ask.key) is run.pod
         if wanted and ask.max == 1:
-            self.drop(ask.key)
+            self.drop(ask.app, ask.key)
         return wanted
 
     def _gone(self, run: Running, now_ns: int) -> list[messages.Input]:

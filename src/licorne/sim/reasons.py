@@ -23,8 +23,8 @@ LOOKS_MAX = 1_000_000
 NOT_LOOKED_INTO = "not looked into: too many different asks wait"
 
 
-def waiting(partition: Partition, devices: Devices | None = None) -> Iterator[tuple[str, str]]:
-    """Yield key and reason for each pending ask, in order of application and request; `devices` are those of the nodes."""
+def waiting(partition: Partition, devices: Devices | None = None) -> Iterator[tuple[Ask, str]]:
+    """Yield each pending ask with its reason, in order of application and request; `devices` are those of the nodes."""
     known: dict[tuple[Any, ...], str] = {}
     looks = 0
     for app in sorted(partition.applications.values(), key=attrgetter("seq")):
@@ -49,7 +49,7 @@ def waiting(partition: Partition, devices: Devices | None = None) -> Iterator[tu
                     found = explain.reasons(partition, app, ask)
                     text = describe(found if devices is None else _with_devices(partition, ask, found))
                     known[alike] = text
-            yield ask.key, text
+            yield ask, text
 
 
 def _with_devices(partition: Partition, ask: Ask, found: Iterable[explain.Reason]) -> Iterator[explain.Reason]:

@@ -246,7 +246,7 @@ class SimulatedCluster:
     def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
         self.changed_ns = self.now_ns
         queue = self._used(new.application_id)
-        pod = self.model.placed(new.key, new.uuid, new.node_id, self.now_ns)
+        pod = self.model.placed(new.application_id, new.key, new.uuid, new.node_id, self.now_ns)
         if pod is None:
             return
         if pod.ask.ph:
@@ -294,7 +294,7 @@ class SimulatedCluster:
     def _give_up(self, app: str, reason: str) -> None:
         """Count the asks that were kept back for an application as rejected, since it has ended."""
         for ask in self.model.gangs.given_up(app):
-            pod = self.model.drop(ask.key)
+            pod = self.model.drop(app, ask.key)
             if pod is not None:
                 self.records.never(pod, self.now_ns, "refused")
                 self.refusals.given_up(reason, ask, app)
@@ -330,15 +330,15 @@ class SimulatedCluster:
         return answers
 
     def _rejected(self, output: messages.RejectedAllocation) -> None:
-        pod = self.model.pods.get(output.key)
-        if pod is None or pod.ask.app != output.application_id or pod.placed:
+        pod = self.model.find(output.application_id, output.key)
+        if pod is None or pod.placed:
             self.refusals.allocation(output)
             return
-        self.model.drop(output.key)
+        self.model.drop(output.application_id, output.key)
         if self.jobs is not None:
             self.jobs.withdrawn()
         self.records.never(pod, self.now_ns, "refused")
-        if pod.ask.ph:
+        if pod.ask.ph or pod.ask.node:  # neither is counted among the asks
             self.refusals.allocation(output)
         else:
             self.refusals.ask(output, pod.ask.max)
@@ -366,7 +366,7 @@ class SimulatedCluster:
         """Say what became of the pods that run or wait at the end, which is the time of the last change."""
         for run in self.model.running.values():
             self.records.ended(run, self.changed_ns, "running")
-        for pod in self.model.pods.values():
+        for pod in self.model.every():
             self.records.never(pod, self.changed_ns, "waiting")
         for observer in self.hearing_moments:
             observer.on_moment(self.changed_ns, None, self.partition)

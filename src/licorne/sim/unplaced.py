@@ -34,14 +34,14 @@ def unplaced(simulation: SimulatedCluster) -> Iterator[Unplaced]:
     for (reason, key), number in simulation.refusals.asks.items():
         yield Unplaced(f"rejected: {reason}", key, number, simulation.refusals.place_of(reason))
     gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
-    for key, text in waiting(simulation.partition, simulation.model.devices):
-        pod = simulation.model.pods.get(key)
+    for ask, text in waiting(simulation.partition, simulation.model.devices):
+        pod = simulation.model.find(ask.app.id, ask.key)
         if pod is not None and pod.ask.ph:
-            gangs.setdefault(pod.ask.app, text)
+            gangs.setdefault(ask.app.id, text)
             continue
-        yield Unplaced(text, key, pod.ask.max - pod.placed if pod is not None else 1)
-    for app, ask in simulation.model.gangs.kept_back():
+        yield Unplaced(text, ask.key, ask.repeats)
+    for app, line in simulation.model.gangs.kept_back():
         text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
-        yield Unplaced(text, ask.key, ask.max)
+        yield Unplaced(text, line.key, line.max)
     for queue, pod in simulation.jobs.held_back() if simulation.jobs is not None else ():
         yield Unplaced(f"held back: another job is first in the strict order of {queue}", pod.ask.key, 1)
