@@ -14,6 +14,7 @@ from licorne import _default, _interpreted, _log
 from licorne._version import __version__
 
 if TYPE_CHECKING:
+    from licorne.answers.explained import explain, shares
     from licorne.core.api import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
     from licorne.core.arguments import RequestError
     from licorne.core.base.setting_table import SettingsError
@@ -39,6 +40,8 @@ __all__ = [
     "SettingsError",
     "Simulation",
     "__version__",
+    "explain",
+    "shares",
     "simulate",
 ]
 
@@ -56,6 +59,8 @@ _WHERE = {
     "SchedulerAPI": "licorne.core.api",
     "SettingsError": "licorne.core.base.setting_table",
     "Simulation": "licorne.sim.runner",
+    "explain": "licorne.answers.explained",
+    "shares": "licorne.answers.explained",
     "simulate": "licorne.sim.runner",
 }
 

@@ -153,3 +153,17 @@ def test_a_configuration_without_queues_is_refused(body: str) -> None:
 def test_without_a_resource_manager_no_configuration_is_taken() -> None:
     answer = World().request("PUT", "/ws/v1/config", CONFIG)
     assert (answer.status_code, answer.json()["message"]) == (404, "No resource manager is registered")
+
+
+def test_a_configuration_that_the_host_cannot_use_is_refused() -> None:
+    """As `licorne kube` refuses one without the partition `default`."""
+    world = World().register()
+
+    def admit(rm_id: str, text: str) -> None:
+        assert (rm_id, text) == ("mycluster", CONFIG)
+        raise ValueError("the queue configuration has no partition 'default'")
+
+    world.backend.admit = admit
+    answer = world.request("PUT", "/ws/v1/config", CONFIG)
+    assert answer.status_code == 409
+    assert "no partition 'default'" in answer.text

@@ -17,6 +17,7 @@
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
     partitions      what `config check --with` compares a configuration with: capacity, pods, applications
+    explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source
     process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
     follower        a process that follows the scheduler of a service and answers its questions (`following`)
     why             why an ask, an application, or everything that waits does so

@@ -60,6 +60,14 @@ REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
 
+def _admit(rm_id: str, queues: str) -> None:
+    """Refuse a queue configuration that REST is given, by the rule for one of the ConfigMap; raises a ValueError."""
+    try:
+        check_partition(queues, rm_id)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
 class Clients(msgspec.Struct, frozen=True):
     """Connections to the API server, apart, so that none of these uses can delay another."""
 
@@ -310,6 +318,7 @@ class Runner:
             self._clock,
             build_info=lambda _: {"buildVersion": __version__},
             shadow=self._compared,
+            admit=_admit,
             changed=self.changed,
             follower=self.follower,
         )

@@ -73,6 +73,8 @@ class Backend:
         prepare: reads a long configuration outside the loop, before it is applied.
         check: finds all faults of a configuration and everything that is surely not meant; its second argument says
             whether the configuration is to be applied.
+        admit: called with the id of the resource manager before a configuration is changed through this object; raises a
+            ValueError that says why, for one that this host cannot use.
         changed: called after a configuration was changed through this object, so that the engine looks for work.
         follower: a process that follows the scheduler and answers questions; None: they are asked a state dump.
     """
@@ -85,6 +87,7 @@ class Backend:
         build_info: BuildInfo = no_build_info,
         messages: Figures = no_figures,
         shadow: Callable[[], Mapping[str, int]] = no_outcomes,
+        admit: Callable[[str, str], None] = lambda _, __: None,
         changed: Callable[[], None] = lambda: None,
         prepare: Callable[[str], Awaitable[None]] = no_preparation,
         check: Callable[[str, bool], Awaitable[Report]] = check_in_thread,
@@ -97,6 +100,7 @@ class Backend:
         self.shadow = shadow
         self.prepare = prepare
         self.check = check
+        self.admit = admit
         self.follower = follower
         self.started_ns = clock()
         self._changed = changed
@@ -139,8 +143,9 @@ class Backend:
         """Apply another queue configuration if all of it is valid; otherwise change nothing.
 
         Raises:
-            ConfigurationError: the configuration is refused; the text says where and why.
+            ValueError: the configuration is refused; the text says where and why.
         """
+        self.admit(rm_id, text)
         self.api.change_configuration(rm_id, text, now_ns=self.clock())
         self._changed()
 

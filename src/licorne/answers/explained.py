@@ -1,0 +1,76 @@
+"""Answers to a Python program, from where the state of a scheduler is: `licorne.explain` and `licorne.shares`.
+
+The state is read, and restored as another scheduler in this process; the one that it is from is not touched.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from licorne.answers.recorded import restore_moment
+from licorne.answers.restore import Restored, restore
+from licorne.answers.shares import Shares
+from licorne.answers.shares import shares as shares_of
+from licorne.answers.source import fetch
+from licorne.answers.trials import Home
+from licorne.answers.why import Answer, why
+from licorne.recording import choose_run
+from licorne.recording.folder import is_recording
+
+
+def explain(
+    source: str | Path,
+    name: str = "",
+    *,
+    partition: str = "",
+    config: str | None = None,
+    at_ns: int | None = None,
+    prove: bool = True,
+    limit_s: float = 60.0,
+) -> Answer:
+    """Return why something waits, and the smallest changes with which it would run.
+
+    Args:
+        source: a file with a state dump, the address of a scheduler's REST interface, such as `http://127.0.0.1:9080`, or
+            the folder of a recording.
+        name: the key of an ask or allocation, the id of an application, or a pod's name, also as `namespace/name`; empty
+            for all that waits.
+        partition: only this partition is looked at; empty for all.
+        config: a queue configuration in place of the one in force, as a text.
+        at_ns: the moment of a recording, in nanoseconds since 1970; None for its end.
+        prove: whether changes are looked for that would let an ask run, each tried on a copy of the process.
+        limit_s: seconds after which no further change is tried.
+
+    Returns:
+        An `AskAnswer`, for an application an `ApplicationAnswer`, without a name an `Overview` (`licorne.answers`).
+
+    Raises:
+        UnknownNameError: nothing, or more than one thing, has this name.
+        SourceError: there is no such file, or the server does not answer.
+        DumpError: what was read is no state dump.
+        RecordingError: the recording cannot be repeated.
+        NothingRecordedError: no resource manager was registered at this moment of the recording.
+        ConfigError: the configuration cannot be used.
+        ValueError: `at_ns` is given, and the source is no recording.
+        CopyError: a copy of the process could not be made.
+    """
+    home = Home(_restored(source, config, at_ns))
+    until = time.monotonic() + limit_s
+    return why(home, name, partition=partition, prove=prove, more=lambda: time.monotonic() < until)
+
+
+def shares(source: str | Path, *, partition: str = "", config: str | None = None, at_ns: int | None = None) -> Shares:
+    """Return who has what of which guarantee and max, and who borrows from whom. Arguments and errors are those of `explain`."""
+    return shares_of(_restored(source, config, at_ns), partition)
+
+
+def _restored(source: str | Path, config: str | None, at_ns: int | None) -> Restored:
+    if is_recording(Path(source)):
+        return restore_moment(choose_run(Path(source), at_ns=at_ns), at_ns, config)
+    if at_ns is not None:
+        raise ValueError(f"at_ns: {source} is no recording, and has no other moments")
+    return restore(fetch(str(source)), config)
+
+
+__all__ = ["explain", "shares"]
