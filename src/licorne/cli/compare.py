@@ -34,6 +34,7 @@ def compare(
     input: Path,
     /,
     *,
+    columns: str | None = None,
     setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
     report: Path | None = None,
@@ -48,7 +49,10 @@ def compare(
     new
         The configuration that is compared with it, likewise.
     input
-        A workload, a trace or the folder of a recording, as for `licorne simulate`.
+        A workload, a trace, a table of GPU jobs (--columns) or the folder of a recording, as for `licorne simulate`.
+    columns
+        The input is a table of GPU jobs in CSV, and this says which of its columns means what: philly, helios, or a YAML
+        file with such a mapping.
     setting
         A setting of the scheduler in both runs, like reservation.delay=5s; may be given several times.
     max_asks
@@ -64,7 +68,7 @@ def compare(
         check_report(report)
     settings = pairs("--setting", setting)
     texts = [None if path == OWN else read_configuration(path, simulated=True)[0].text for path in (old, new)]
-    workload = read_input(input, max_asks)
+    workload = read_input(input, max_asks, columns)
     elsewhere = without_reloads(workload) if is_recording(input) else workload
     collectors = [Collector(), Collector()] if report is not None else []
     results = [

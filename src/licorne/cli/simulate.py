@@ -367,9 +367,9 @@ def _batch(
     return None
 
 
-def read_input(path: Path, max_asks: int) -> Workload:
-    """Read what is to be simulated, with the defaults of all options. Raises CommandError."""
-    return _read(path, None, None, None, max_asks)
+def read_input(path: Path, max_asks: int, columns: str | None = None) -> Workload:
+    """Read what is to be simulated, with the defaults of all other options. Raises CommandError."""
+    return _read(path, None, None, _batch(path, columns, None, None, backfill=False), max_asks)
 
 
 def _read(path: Path, how: ReadAs | None, load: float | None, batch: BatchAs | None, max_asks: int) -> Workload:
