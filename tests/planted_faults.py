@@ -53,6 +53,7 @@ SUITES = (
     Suite("kube.faults", "kube/test_schedules.py", kube.faults.FAULTS),
 )
 OF_ONE_EXAMPLE = (
+    "answers/test_hours.py::test_a_planted_fault_is_caught",
     "answers/test_proposals.py::test_a_planted_fault_is_caught",
     "answers/test_proposals.py::test_a_planted_fault_is_caught_with_gangs",
     "answers/test_shares.py::test_a_planted_fault_is_caught",

@@ -16,6 +16,7 @@
     proposals       the smallest changes with which an ask would run, each proved by a trial
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
+    hours           what queues, users and groups have used over a time of a recording
     partitions      what `config check --with` compares a configuration with: capacity, pods, applications
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source
     process         asks in a process of its own (`__main__`), for services whose loop must go on deciding

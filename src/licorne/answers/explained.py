@@ -8,6 +8,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from licorne.answers.hours import hours
 from licorne.answers.recorded import restore_moment
 from licorne.answers.restore import Restored, restore
 from licorne.answers.shares import Shares
@@ -60,9 +63,25 @@ def explain(
     return why(home, name, partition=partition, prove=prove, more=lambda: time.monotonic() < until)
 
 
-def shares(source: str | Path, *, partition: str = "", config: str | None = None, at_ns: int | None = None) -> Shares:
-    """Return who has what of which guarantee and max, and who borrows from whom. Arguments and errors are those of `explain`."""
-    return shares_of(_restored(source, config, at_ns), partition)
+def shares(
+    source: str | Path,
+    *,
+    partition: str = "",
+    config: str | None = None,
+    at_ns: int | None = None,
+    since_ns: int | None = None,
+) -> Shares:
+    """Return who has what of which guarantee and max, and who borrows from whom.
+
+    `since_ns`: with a recording, what was used from this time on is in `hours`; nanoseconds since 1970. The other arguments,
+    and the errors, are those of `explain`.
+    """
+    if since_ns is not None and not is_recording(Path(source)):
+        raise ValueError(f"since_ns: {source} is no recording, so nothing is known of the time before")
+    found = shares_of(_restored(source, config, at_ns), partition)
+    if since_ns is None:
+        return found
+    return replace(found, hours=hours(choose_run(Path(source), at_ns=at_ns), since_ns, at_ns, partition=partition))
 
 
 def _restored(source: str | Path, config: str | None, at_ns: int | None) -> Restored:

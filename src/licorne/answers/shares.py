@@ -83,13 +83,42 @@ class PartitionShares(msgspec.Struct, frozen=True):
     loans: tuple[Loan, ...]
 
 
+class HoursUsed(msgspec.Struct, frozen=True):
+    """What a queue (its path), user or group (`kind`, `name`) has used of one type: base units times hours.
+
+    A queue's use is that of all queues below it too. Of `pods` it is pod hours, where asks want one of that type, as those of
+    Kubernetes do.
+    """
+
+    partition: str
+    kind: str
+    name: str
+    resource: str
+    hours: float
+
+
+class Hours(msgspec.Struct, frozen=True):
+    """What was used from one time to another (Unix time): queues before users and groups, each by name and type.
+
+    Of users and groups those are told whose use the scheduler counts.
+    """
+
+    since_s: float
+    until_s: float
+    used: tuple[HoursUsed, ...]
+
+
 class Shares(msgspec.Struct, frozen=True):
-    """Who has what, at a time (Unix time), in each partition. `age_s`: as in `AskAnswer`."""
+    """Who has what, at a time (Unix time), in each partition.
+
+    `age_s`: as in `AskAnswer`. `hours`: what was used before, if a recording was asked for it.
+    """
 
     partitions: tuple[PartitionShares, ...]
     at_s: float
     notes: tuple[Note, ...]
     age_s: float | None = None
+    hours: Hours | None = None
 
 
 def shares(restored: Restored, partition: str = "") -> Shares:
@@ -262,6 +291,8 @@ def _apportioned(total: int, weights: Mapping[str, int]) -> dict[str, int]:
 __all__ = [
     "UNGUARANTEED",
     "Borrower",
+    "Hours",
+    "HoursUsed",
     "Loan",
     "PartitionShares",
     "PersonShare",

@@ -18,8 +18,8 @@ class Moment(Argument, shown="TIME"):
     __slots__ = ()
 
 
-def moment_ns(text: str) -> int:
-    """Return a time as nanoseconds since 1970: ISO 8601, in UTC unless it says otherwise, or a number of seconds.
+def moment_ns(text: str, option: str = "--at") -> int:
+    """Return a time, given with `option`, as nanoseconds since 1970: ISO 8601, in UTC unless it says otherwise, or a number of seconds.
 
     Raises:
         CommandError: it is no such time.
@@ -30,7 +30,7 @@ def moment_ns(text: str) -> int:
         at = dt.datetime.fromisoformat(text)
     except ValueError:
         raise CommandError(
-            f"--at {text}: is no time; give one like 2026-11-03T14:00 (UTC), 2026-11-03T14:00+02:00, or seconds since 1970",
+            f"{option} {text}: is no time; give one like 2026-11-03T14:00 (UTC), 2026-11-03T14:00+02:00, or seconds since 1970",
             Status.USAGE,
         ) from None
     at = at if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from msgspec.structs import replace
 
 from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.recordings import Moment
-from licorne.cli.sources import DEFAULT_SOURCE, read_state
+from licorne.cli.sources import DEFAULT_SOURCE, read_hours, read_state
 from licorne.cli.statuses import Status
+from licorne.recording.folder import is_recording
 
 Flag = Annotated[bool, Parameter(negative="")]
 
@@ -21,6 +23,7 @@ def shares(
     *,
     source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
     at: Moment | None = None,
+    since: Moment | None = None,
     partition: str = "",
     token_file: Path | None = None,
     tls_ca: Path | None = None,
@@ -39,6 +42,8 @@ def shares(
     at
         With a recording: ask about this time, like 2026-11-03T14:00 (UTC) or seconds since 1970; without it: about
         its end.
+    since
+        With a recording: say also what was used from this time on, until that of --at, in pod hours, GPU hours and so on.
     partition
         Look at this partition alone.
     token_file
@@ -48,8 +53,14 @@ def shares(
     json
         Print the answer as a JSON object.
     """
+    if since and not is_recording(Path(source)):
+        raise CommandError(
+            f"--since {since}: only a recording knows the time before; give its folder: --from DIR", Status.USAGE
+        )
     try:
         answer = shares_of(read_state(source, token_file, tls_ca, at=at or ""), partition)
+        if since:
+            answer = replace(answer, hours=read_hours(Path(source), since, at or "", partition))
     except UnknownNameError as error:
         raise CommandError(str(error)) from None
     if json:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from licorne.answers.shares import PartitionShares, Shares
+from licorne.answers.shares import Hours, HoursUsed, PartitionShares, Shares
+from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.cli.why_text import print_notes
 from licorne.sim.quantities import amount, duration
@@ -27,6 +28,8 @@ def show(answer: Shares, console: Console | None = None) -> None:
         for sheet in (_queues(part), _below(part, answer.at_s), _loans(part), _people(part)):
             if sheet.rows:
                 sheet.print(console)
+    if answer.hours is not None:
+        _hours(answer.hours).print(console)
     print_notes(console, answer.notes)
 
 
@@ -85,6 +88,25 @@ def _people(part: PartitionShares) -> Sheet:
         last = who
     sheet.more(len(part.people) - SHOWN, "rows")
     return sheet
+
+
+def _hours(found: Hours) -> Sheet:
+    over = duration(found.until_s - found.since_s)
+    sheet = Sheet(f"used in {over}, from {written(int(found.since_s * 10**9))} on", ("<who", "<resource", "hours"))
+    last = ""
+    for row in found.used[:SHOWN]:
+        who = row.name if row.kind == "queue" else f"{row.kind} {row.name}"
+        sheet.add(who if who != last else "", f"{row.resource} hours", _per_hour(row))
+        last = who
+    sheet.more(len(found.used) - SHOWN, "rows")
+    return sheet
+
+
+def _per_hour(row: HoursUsed) -> str:
+    """Return an amount times hours: of cores and GiB, or of what the type counts."""
+    unit = {"vcore": 1000, "memory": 2**30}.get(row.resource, 1)
+    name = {"vcore": " cores", "memory": " GiB"}.get(row.resource, "")
+    return f"{row.hours / unit:,.2f}{name}"
 
 
 def _or_dash(resource: str, value: int | None) -> str:

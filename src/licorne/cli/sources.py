@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from licorne.answers import DumpError, Restored, restore
+from licorne.answers.hours import hours
 from licorne.answers.recorded import NothingRecordedError, restore_moment
+from licorne.answers.shares import Hours
 from licorne.answers.source import SourceError, fetch
 from licorne.cli.common import CommandError, read_text
 from licorne.cli.configurations import read_configuration
@@ -43,6 +45,19 @@ def read_state(
     try:
         return restore(fetch(source, token=token, tls_ca=tls_ca), text)
     except (SourceError, DumpError) as error:
+        raise CommandError(str(error), Status.FILE) from None
+
+
+def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:
+    """Return what was used from one moment of a recording to another, or to its end if that is empty. Raises CommandError."""
+    since_ns, until_ns = moment_ns(since, "--since"), moment_ns(until) if until else None
+    if until_ns is not None and since_ns >= until_ns:
+        raise CommandError(f"--since {since}: is not before --at {until}", Status.USAGE)
+    try:
+        with progress_bar("replaying") as told:
+            run = choose_run(folder, at_ns=until_ns)
+            return hours(run, since_ns, until_ns, told or (lambda *_: None), partition=partition)
+    except RecordingError as error:
         raise CommandError(str(error), Status.FILE) from None
 
 
