@@ -6,6 +6,7 @@ Amounts are by type of resource in base units: thousandths of a vcore, bytes of 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -80,20 +81,22 @@ class Chain(msgspec.Struct, frozen=True):
     reasons: tuple[WaitingReason, ...]
 
 
-def chain(partition: Partition, app: Application, ask: Ask) -> Chain:
-    """Return what stands between a pending ask and a node."""
+def chain(partition: Partition, app: Application, ask: Ask) -> tuple[Chain, list[explain.Reason]]:
+    """Return what stands between a pending ask and a node, and why it waits; the nodes are looked at once for both."""
     survey = list(explain.survey(partition, ask))
     counted: explain.Counted = {explain.alike(ask): explain.count(partition, survey)}
+    reasons = explain.reasons(partition, app, ask, counted)
     if ask.required:
         survey = [each for each in survey if each[0].id == ask.required]
-    return Chain(
+    found = Chain(
         application_state=str(app.state.value),
         queues=tuple(_queue_levels(partition, app, ask)),
         limits=tuple(_limit_levels(partition, app, ask)),
         nodes=_counts(survey),
         nearest=_nearest(partition, ask, survey),
-        reasons=tuple(map(told, explain.reasons(partition, app, ask, counted))),
+        reasons=tuple(map(told, reasons)),
     )
+    return found, reasons
 
 
 def told(reason: explain.Reason) -> WaitingReason:
@@ -143,28 +146,29 @@ def _limit_levels(partition: Partition, app: Application, ask: Ask) -> list[Limi
 
 
 def _counts(survey: Iterable[tuple[Node, str, bool]]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for _, why, _ in survey:
-        counts[why] = counts.get(why, 0) + 1
+    counts = Counter([why for _, why, _ in survey])
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _nearest(partition: Partition, ask: Ask, survey: Iterable[tuple[Node, str, bool]]) -> tuple[NearMiss, ...]:
     """Return the nodes that come nearest: those that could take the ask if they were empty first, then by what is missing."""
     wanted = [(d, amount) for d, amount in enumerate(ask.shape.amounts.values()) if amount > 0]
-
-    def distance(each: tuple[Node, str, bool]) -> tuple[bool, float, int]:
-        node, _, never = each
-        free = node.free
+    ranked: dict[bool, list[tuple[float, int, Node, str]]] = {False: [], True: []}
+    for node, why, never in survey:
+        if why == "too small" or (never and len(ranked[False]) >= NEAREST):
+            continue
+        at = node.free.at
         lack = 0.0
         for d, amount in wanted:
-            left = free.at(d)
+            left = at(d)
             if left < amount:
-                lack += (amount - max(0, left)) / amount
-        return never, lack, node.rank
-
-    near = heapq.nsmallest(NEAREST, (each for each in survey if each[1] != "too small"), key=distance)
-    return tuple(NearMiss(node.id, why, explain.lack(partition, node.free, ask.shape.amounts)) for node, why, _ in near)
+                lack += (amount - left) / amount if left > 0 else 1.0
+        ranked[never].append((lack, node.rank, node, why))
+    near = heapq.nsmallest(NEAREST, ranked[False])
+    near += heapq.nsmallest(NEAREST - len(near), ranked[True])
+    return tuple(
+        NearMiss(node.id, why, explain.lack(partition, node.free, ask.shape.amounts)) for _, _, node, why in near
+    )
 
 
 __all__ = ["Chain", "LimitLevel", "NearMiss", "QueueLevel", "chain", "told"]

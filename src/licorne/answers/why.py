@@ -149,7 +149,13 @@ def _find(partitions: list[Partition], name: str) -> _Found:
     applications = [_Found(each, each.applications[name], "") for each in partitions if name in each.applications]
     if applications:
         return _only(applications, name)
-    by_key = [_Found(part, app, key) for part, app, key, _ in _items(partitions) if key == name]
+    by_key = [
+        _Found(part, app, name)
+        for part in partitions
+        for app in part.applications.values()
+        for items in (app.asks, app.allocations)
+        if name in items
+    ]
     if by_key:
         return _only(by_key, name)
     pods = [_Found(part, app, key) for part, app, key, item in _items(partitions) if name in pod_names(item)]
@@ -204,9 +210,8 @@ def _of_ask(
     node = "" if alloc is None or alloc.node is None else alloc.node.id
     links, proposals, since = None, None, ask.created
     if alloc is None:
-        reason = most_important(explain.reasons(partition, app, ask))
-        state, said = "waits", sentence(reason)
-        links = chain(partition, app, ask)
+        links, reasons = chain(partition, app, ask)
+        state, said = "waits", sentence(most_important(reasons))
         if prove:
             proposals = propose(home, Wanted(partition.name, app.id, key), more=more)
     elif (app.id, key) in home.placed:

@@ -389,7 +389,7 @@ def survey(partition: Partition, ask: Ask) -> Iterator[tuple[Node, str, bool]]:
             unfit = mismatches[labels]
         else:
             unfit = "too small"
-        why = taken_up(partition, ask, node) or unfit
+        why = unfit if node.open else taken_up(partition, ask, node) or unfit
         if not why and not free.covers(amounts):
             types = tuple([d for d, amount in wanted if amount > free.at(d)])
             if types not in lacks:
