@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import copy
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -147,18 +149,22 @@ def _as_tag(amounts: Mapping[str, int]) -> str:
 
 
 def _reconfigure(home: Restored, partition: Partition, changes: list[Change], now_ns: int) -> None:
-    found = YAML(typ="safe", pure=True).load(home.config)
+    found = copy.deepcopy(_parsed(home.config))
     config = next(each for each in found["partitions"] if _partition_name(each) == partition.name)
     for change in changes:
         _write(config, change)
-    out = io.StringIO()
-    YAML(typ="safe", pure=True).dump(found, out)
+    text = json.dumps(found)  # which is YAML too, and written in no time
     try:
-        home.api.update_configuration(
-            v19.UpdateConfigurationRequest(rm_id=home.rm_id, config=out.getvalue()), now_ns=now_ns
-        )
+        home.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=home.rm_id, config=text), now_ns=now_ns)
     except ValueError as error:
         raise ChangeError(str(error)) from None
+
+
+@lru_cache(maxsize=1)
+def _parsed(config: str) -> dict[str, Any]:
+    """Return a configuration as data, which must not be changed; it is read once for all trials."""
+    found: dict[str, Any] = YAML(typ="safe", pure=True).load(config)
+    return found
 
 
 def _partition_name(config: Mapping[str, Any]) -> str:

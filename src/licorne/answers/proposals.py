@@ -36,7 +36,7 @@ from licorne.answers.changes import (
 )
 from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import Repairs, alternatives
-from licorne.answers.trials import Home, Outcome, Trials
+from licorne.answers.trials import RUNNING_MAX, Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 
@@ -47,7 +47,7 @@ ROUNDS_MAX: Final = 24
 """How often a search adds changes."""
 EXACT_ROUNDS: Final = 6
 """For so many rounds what is missing is added; then amounts double."""
-SMALLER_MAX: Final = 60
+SMALLER_MAX: Final = RUNNING_MAX
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
 """Up to this number, lower ones are tried one by one."""
@@ -92,6 +92,9 @@ class Proposals(msgspec.Struct, frozen=True):
     found: tuple[Proposal, ...] = ()
     trials: int = 0
     complete: bool = True
+
+
+_NOT_PLACED: Final = Outcome()
 
 
 class _OutOfTimeError(Exception):
@@ -145,13 +148,16 @@ class _Search:
             reasons=tuple(self.reasons.values()), found=tuple(found), trials=1 + len(self.known), complete=self.complete
         )
 
-    def _try(self, changes: tuple[Change, ...]) -> Outcome:
+    def _try(self, changes: tuple[Change, ...], *, suggest: bool = False) -> Outcome:
+        """Return what becomes of the ask with these changes. `suggest`: with repairs."""
         name = msgspec.json.encode(changes)
         outcome = self.known.get(name)
-        if outcome is None:
+        if outcome is None or (suggest and outcome.reasons and not outcome.repairs):
+            if not suggest and self.trials.cannot_do(changes):
+                return _NOT_PLACED
             if not self.more():
                 raise _OutOfTimeError
-            outcome = self.known[name] = self.trials.run(list(changes))
+            outcome = self.known[name] = self.trials.run(list(changes), suggest=suggest)
             self._note(outcome)
         return outcome
 
@@ -166,15 +172,15 @@ class _Search:
         changes: list[Change] = []
         outcome = first
         for number in range(ROUNDS_MAX):
-            new = [change for repairs in outcome.repairs if (change := _preferred(repairs, order)) is not None]
+            new = _chosen(outcome, order)
             if not new:
                 return None
             exact = _all_merged(changes, new, doubled=False)
             changes = _all_merged(changes, new, doubled=True) if number >= EXACT_ROUNDS else exact
-            outcome = self._try(tuple(changes))
+            outcome = self._try(tuple(changes), suggest=True)
             if outcome.refused:  # such as a limit that would be higher than the max of its queue
                 changes = exact
-                outcome = self._try(tuple(changes))
+                outcome = self._try(tuple(changes), suggest=True)
             if outcome.placed:
                 return tuple(changes)
         return None
@@ -291,7 +297,7 @@ class _Search:
             if fewer and works(_end(fewer)):
                 chosen = fewer
         for size in range(1, len(chosen)):
-            if comb(len(self.running), size) > SMALLER_MAX:
+            if self.running is None or comb(len(self.running), size) > SMALLER_MAX:
                 return _end(chosen), False
             for some in combinations(self.running, size):
                 if works(_end(some)):
@@ -334,6 +340,10 @@ def _all_merged(changes: list[Change], new: Sequence[Change], *, doubled: bool) 
     return changes
 
 
+def _chosen(outcome: Outcome, order: tuple[Kind, ...]) -> list[Change]:
+    return [change for repairs in outcome.repairs if (change := _preferred(repairs, order)) is not None]
+
+
 def _preferred(repairs: Repairs, order: tuple[Kind, ...]) -> Change | None:
     return next((change for kind in order if (change := getattr(repairs, kind)) is not None), None)
 
@@ -362,11 +372,11 @@ def _size(change: Change) -> int:
 def _units(partition: Partition) -> dict[str, int]:
     """Return for each type of resource the least that any pending ask of the partition wants of it."""
     units: dict[str, int] = {}
-    for app in partition.applications.values():
-        for ask in app.asks.values():
-            for name, amount in ask.shape.resource.items():
-                if amount > 0:
-                    units[name] = min(amount, units.get(name, amount))
+    shapes = {id(ask.shape): ask.shape for app in partition.applications.values() for ask in app.asks.values()}
+    for shape in shapes.values():
+        for name, amount in shape.resource.items():
+            if amount > 0:
+                units[name] = min(amount, units.get(name, amount))
     return units
 
 

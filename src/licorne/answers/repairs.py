@@ -299,14 +299,21 @@ def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes |
     """Return one node more like the smallest that would take the ask if it were empty; else one made for it."""
     total = partition.tree.root.limit
     best: tuple[float, Node] | None = None
-    for node in partition.nodes.values():
+    sizes: dict[tuple[int, ...], float] = {}
+    for node in partition.nodes.values():  # the cheap checks first: there are thousands
         amounts, occupied = node.capacity.values(), node.occupied
-        if node.id not in present.nodes or not _takes_when_new(ask, node):
+        if node.id not in present.nodes:
             continue
-        size = sum(amount / total.at(d) for d, amount in enumerate(amounts) if total.at(d) > 0)
+        capacity = tuple(amounts)
+        size = sizes.get(capacity)
+        if size is None:
+            size = sum(amount / total.at(d) for d, amount in enumerate(amounts) if total.at(d) > 0)
+            sizes[capacity] = size
+        if best is not None and size >= best[0]:
+            continue
         if any(amount > amounts[d] - occupied.at(d) for d, amount in enumerate(ask.shape.amounts.values()) if amount):
             continue
-        if best is None or size < best[0]:
+        if _takes_when_new(ask, node):
             best = size, node
     if best is not None:
         return MoreNodes(1, best[1].id)
@@ -380,6 +387,8 @@ def _end_on_a_node(partition: Partition, present: Present, ask: Ask) -> End | No
             found = _end_on(partition, present, ask, node)
             if found is not None and (best is None or len(found.allocations) < len(best.allocations)):
                 best = found
+                if len(best.allocations) == 1:
+                    break
     return best
 
 

@@ -9,7 +9,7 @@ themselves, and no other asks, nodes or configurations come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from licorne.answers.applied import apply
 from licorne.answers.asks import ChangeError, Wanted, again
-from licorne.answers.changes import Change
+from licorne.answers.changes import Change, LimitMax, MaxApplications, MoreNodes, NoTaint, QueueMax, Schedulable
 from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import Present, Repairs, obstacles, repairs, running
 from licorne.answers.restored import Restored
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection import explain
 from licorne.core.preemption.guarantee_preemption import RETRY_NS
+from licorne.core.preemption.planned_usage import has_any_guarantee
 from licorne.si import messages
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 STEP_NS: Final = SECOND_NS
 """Deadlines that are nearer to each other than this are handled at the same time."""
+SLICE: Final = 1_000
+"""After so many decisions it is looked at whether the ask is placed."""
+RUNNING_MAX: Final = 60
+"""Of more running allocations than this no sets are tried, so they are not listed."""
 LONGEST_NS: Final = 3600 * SECOND_NS
 """A trial ends after this much simulated time, whatever was begun."""
 CONFIRMED: Final = frozenset(
@@ -125,25 +130,67 @@ class Trials:
 
     `first` is what becomes of the ask by that. If it still waits, changes are tried from there on: whatever was begun
     before, such as a back-off or the age at which an ask may reserve a node, has had its effect. `running`: what ran in
-    its partition at the beginning and may be ended, in the order of the keys.
+    its partition at the beginning and may be ended, in the order of the keys; None if these are more than `RUNNING_MAX`.
     """
 
     def __init__(self, home: Home, wanted: Wanted) -> None:
         partition = home.partition(wanted.partition)
-        self.running = sorted(
-            running(each) for app in partition.applications.values() for each in app.allocations.values()
-        )
-        present = Present(frozenset(partition.nodes), frozenset(each.key for each in self.running))
+        allocations = [each for app in partition.applications.values() for each in app.allocations.values()]
+        self.running = sorted(map(running, allocations)) if len(allocations) <= RUNNING_MAX else None
+        present = Present(frozenset(partition.nodes), frozenset([each.key for each in allocations]))
         self._played = _Played(home, wanted, present)
-        self.first = self._played.wait()
+        self.first = self._played.wait(suggest=True)
+        self._played.steady = self._steady = is_steady(partition)
+        self._lacking = tuple(
+            each for each in self.first.reasons if isinstance(each, explain.QueueQuota | explain.UserLimit)
+        )
 
-    def run(self, changes: list[Change]) -> Outcome:
-        """Return what becomes of the ask if the changes are made then; nothing here changes.
+    def run(self, changes: list[Change], *, suggest: bool = False) -> Outcome:
+        """Return what becomes of the ask if the changes are made then; nothing here changes. `suggest`: with repairs.
 
         Raises:
             CopyError: the trial could not be made.
         """
-        return on_a_copy(lambda: self._played.change(changes), Outcome)
+        return on_a_copy(lambda: self._played.change(changes, suggest=suggest), Outcome)
+
+    def cannot_do(self, changes: Sequence[Change]) -> bool:
+        """Return whether it is certain that the ask is not placed with these changes, so that no trial is needed.
+
+        Where nothing gives room back, a quota or limit that lacks an amount now has to be raised by at least that.
+        """
+        if not self._steady or not all(isinstance(change, _GIVES_NOTHING_BACK) for change in changes):
+            return False
+        for reason in self._lacking:
+            raised: dict[str, int] = {}
+            for change in changes:
+                if _is_about(change, reason):
+                    assert isinstance(change, QueueMax | LimitMax)
+                    raised = {name: raised.get(name, 0) + more for name, more in change.more.items()}
+            if any(raised.get(name, 0) < amount for name, amount in reason.missing.items()):
+                return True
+        return False
+
+
+_GIVES_NOTHING_BACK: Final = (QueueMax, LimitMax, MaxApplications, MoreNodes, NoTaint, Schedulable)
+
+
+def _is_about(change: Change, reason: explain.QueueQuota | explain.UserLimit) -> bool:
+    match change, reason:
+        case QueueMax(), explain.QueueQuota():
+            return change.queue == reason.queue
+        case LimitMax(), explain.UserLimit():
+            return (change.kind, change.name, change.queue) == (reason.kind, reason.name, reason.queue)
+    return False
+
+
+def is_steady(partition: Partition) -> bool:
+    """Return whether nothing but a message gives room back: nobody may be evicted, and no placeholder waits or is replaced."""
+    if partition.config.preemption_enabled and any(has_any_guarantee(leaf) for leaf in partition.tree.queues()):
+        return False
+    return not partition.quotas.starts and not any(
+        app.gang is not None or app.atomic is not None or any(ask.required for ask in app.asks.values())
+        for app in partition.applications.values()
+    )
 
 
 class _Played:
@@ -156,21 +203,32 @@ class _Played:
         self.partition = home.partition(wanted.partition)
         self.answers: list[messages.Input] = []
         self.evicted = 0
+        self.steady = False  # nothing gives room back, so an ask that is placed stays so
         self.served = ""  # the node on which the ask, a placeholder, was replaced by an ask of its task group
+        self._look_for_nobody()
         for output in home.owed:
             self._take(output)
         home.restored.outputs.handler = self._take
 
-    def change(self, changes: list[Change]) -> Outcome:
+    def change(self, changes: list[Change], *, suggest: bool = False) -> Outcome:
         """Make the changes, and wait."""
         try:
             self.wanted = apply(self.home.restored, self.wanted, changes, self.home.now_ns)
         except ChangeError as error:
             return Outcome(refused=str(error))
-        return self.wait()
+        self._look_for_nobody()  # a new configuration brings the settings back
+        return self.wait(suggest=suggest)
 
-    def wait(self) -> Outcome:
-        """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is."""
+    def _look_for_nobody(self) -> None:
+        """Switch the hints for autoscalers off, for which all pending asks are looked at after each second."""
+        for partition in self.home.restored.partitions:
+            partition.settings = replace(partition.settings, outstanding_inspection=False)
+
+    def wait(self, *, suggest: bool) -> Outcome:
+        """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is.
+
+        `suggest`: with repairs, which are not needed of every trial.
+        """
         api, start = self.home.restored.api, self.home.now_ns
         latest = start + horizon_ns(self.partition)
         node, placed_ns = "", 0
@@ -181,7 +239,7 @@ class _Played:
                 node, placed_ns = now, self.home.now_ns - start
             due = api.next_deadline_ns()
             end = min(latest, self._ends_ns())
-            if self.home.now_ns >= end or due is None:
+            if self.home.now_ns >= end or due is None or (node and self.steady):
                 break
             self.home.now_ns = min(max(due, self.home.now_ns + STEP_NS), end)
         if node:
@@ -192,7 +250,9 @@ class _Played:
         found = obstacles(self.partition, app, ask)
         return Outcome(
             reasons=tuple(obstacle.reason for obstacle in found),
-            repairs=tuple(each for obstacle in found for each in repairs(self.partition, self.present, obstacle)),
+            repairs=tuple(each for obstacle in found for each in repairs(self.partition, self.present, obstacle))
+            if suggest
+            else (),
         )
 
     def _ends_ns(self) -> int:
@@ -205,11 +265,11 @@ class _Played:
     def _settle(self) -> None:
         """Decide, and confirm what is to end, until neither does anything."""
         api, rm_id, now = self.home.restored.api, self.home.restored.rm_id, self.home.now_ns
-        made = api.schedule(now_ns=now)
-        while made or self.answers:
+        made = api.schedule(now_ns=now, limit=SLICE)
+        while (made or self.answers) and not (self.steady and self._node()):
             answers, self.answers = self.answers, []
             api.submit(rm_id, answers, now_ns=now)
-            made = api.schedule(now_ns=now)
+            made = api.schedule(now_ns=now, limit=SLICE)
 
     def _ask(self) -> tuple[Application | None, Ask | None]:
         app = self.partition.applications.get(self.wanted.application)

@@ -43,22 +43,24 @@ def _walk(
             yield from _walk(partition, child, used)
         return
     for app in sorted(queue.apps.values(), key=lambda a: a.seq):
+        bounds = _bounds(app)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_PLACEHOLDER:
                 continue  # its placeholder already holds what it will use
             attempted = ask.attempted or ask.seq <= app.visited_seq
-            if not attempted or not _fits(app, ask, used):
+            if not attempted or not _fits(bounds, ask, used):
                 continue
-            for level, _, _ in _bounds(app):
+            for level, _, _ in bounds:
                 used.setdefault(level, Vec()).plus(ask.shape.amounts)
             if not ask.required:
                 yield app, ask
 
 
-def _fits(app: Application, ask: Ask, used: dict[Queue | Tracker, Vec]) -> bool:
-    for level, limit, taken in _bounds(app):
+def _fits(bounds: list[Bound], ask: Ask, used: dict[Queue | Tracker, Vec]) -> bool:
+    amounts = ask.shape.amounts.values()
+    for level, limit, taken in bounds:
         also = used.get(level)
-        for d, amount in enumerate(ask.shape.amounts.values()):
+        for d, amount in enumerate(amounts):
             left = limit.at(d)
             if left == UNLIMITED or amount == 0:
                 continue
