@@ -6,10 +6,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from cyclopts import App, Parameter, validators
 
+from bench import answers
 from bench.cases import CASES, GROUPS, PEER_DEFAULT, Case, chosen
 from bench.instructions import instructions
 from bench.kube.clients import measure_clients
@@ -48,6 +49,7 @@ def list_cases() -> int:
             f"{case.name:32} {case.workload} {' '.join(f'{target.figure}={target.value:g}' for target in case.targets)}"
         )
     print(f"groups: {', '.join(GROUPS)}")
+    print("other measurements: answers, instructions, kube, peer, service, soak, turns, walks (each has --help)")
     return 0
 
 
@@ -248,7 +250,7 @@ def service(
     Parameters
     ----------
     names
-        grpc, client, managers, dump, rest, rest-changing, memory, record; if none are given, all of them.
+        grpc, client, managers, dump, rest, rest-changing, memory, record, follow; if none are given, all of them.
     scale
         Sizes as a share of the full ones, to try the command out; targets are judged at 1 only.
     out
@@ -335,6 +337,32 @@ def http_clients(*, count: Number = 20_000, in_flight: Number = 32, turns: Numbe
             f"{one.client:8} {one.loop:8} {one.cpu_ms_a_request:7.3f} ms a request  {one.requests_per_s:8,.0f} requests/s"
         )
     return 0
+
+
+@app.command(name="answers")
+def measure_answers(
+    *,
+    shape: Literal["app", "same", "unique"] = "app",
+    scale: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=1))] = 1,
+    json: Flag = False,
+) -> int:
+    """Measure answers to "why" about 5,000 nodes with 50,000 asks running and 50,000 pending. Exit status: 0; 1 if a goal is missed.
+
+    Parameters
+    ----------
+    shape
+        app: the pods of an application are alike; same: all are; unique: all differ.
+    scale
+        Nodes and asks as a share of these.
+    json
+        Print the result as JSON.
+    """
+    found = answers.measure(scale, shape, say)
+    if json:
+        print_json(found)
+    else:
+        print("\n".join(answers.lines(found)))
+    return 0 if found.holds else 1
 
 
 @app.command

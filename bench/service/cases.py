@@ -74,5 +74,11 @@ SERVICE_CASES: dict[str, ServiceCase] = {
                 Target("bytes_per_decision", 200, at_most=True),
             ),
         ),
+        ServiceCase(
+            name="follow",
+            size=CASES["c"],
+            seconds=30.0,
+            targets=(Target("question_percent", 1, at_most=True), Target("state_age_s", 1, at_most=True)),
+        ),
     )
 }

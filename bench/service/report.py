@@ -22,6 +22,8 @@ _WORDS = {
     "lost_percent": "% of the rate lost",
     "loop_percent": "% more processor time of the thread that decides",
     "bytes_per_decision": "bytes a decision",
+    "question_percent": "% more processor time of the thread that decides, with a question a second",
+    "state_age_s": "s: the age of the state that was asked",
 }
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
+from typing import Final
+from urllib.request import urlopen
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -29,6 +34,8 @@ SLOW_BYTES_PER_S = 10e6
 TURN_S = 1.0
 """Seconds for which the rate is measured without clients of REST, and then with them, each time to the end of the round. They
 are few, so that the machine's speed is mostly the same in both, and that no cached answer grows too old meanwhile."""
+QUESTION_S = 1.0
+"""Seconds between two questions."""
 METRICS, DUMP = "/ws/v1/metrics", "/debug/fullstatedump"
 Say = Callable[[str], None]
 Figures = dict[str, float]
@@ -351,28 +358,12 @@ def _memory(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
 
 def _record(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
     """Measure what recording costs the thread that decides, with two services in turn, and replay what was recorded."""
-    turns = max(1, round(case.seconds / TURN_S))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory())) / "recording"
-        services: list[Server] = []
-        workers: list[Clients] = []
-        for options in ((), ("--record", str(folder))):
-            server = stack.enter_context(serving(rest=False, options=options))
-            task = Task(what="turns", address=server.address, size=case.size, turns=turns, seconds=case.seconds / turns)
-            services.append(server)
-            workers.append(stack.enter_context(clients(task)))
-        say(f"{case.name}: {turns} turns of {TURN_S:g} s with and without a recording")
-        spent_s: list[list[float]] = [[], []]
-        for turn in range(turns):
-            for which in (0, 1) if turn % 2 == 0 else (1, 0):
-                before_s = services[which].loop_s()
-                workers[which].go()
-                workers[which].ready()
-                spent_s[which].append(services[which].loop_s() - before_s)
-        rounds = []
-        for worker in workers:
-            worker.go()
-            rounds.append(worker.outcome().rounds)
+        services = [
+            stack.enter_context(serving(rest=False, options=options)) for options in ((), ("--record", str(folder)))
+        ]
+        rounds, loop_us = _in_turns(stack, case, services, say)
         services[1].end()
         say(f"{case.name}: replaying")
         began = time.perf_counter()
@@ -381,7 +372,7 @@ def _record(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
         size = sum(path.stat().st_size for path in folder.rglob("segment-*"))
     if outcome.remark or outcome.checked != outcome.messages:
         raise BenchError(f"{case.name}: the recording is not complete: {outcome}")
-    plain, recording = (_loop_us(some, spent) for some, spent in zip(rounds, spent_s, strict=True))
+    plain, recording = loop_us
     return {
         "loop_us_per_pod": median(plain),
         "loop_us_per_pod_recording": median(recording),
@@ -390,6 +381,101 @@ def _record(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
         "bytes_per_decision": size / outcome.allocations,
         "replayed_per_s": outcome.allocations / replay_s,
     }, rounds[1]
+
+
+def _in_turns(
+    stack: ExitStack,
+    case: ServiceCase,
+    services: Sequence[Server],
+    say: Say,
+    beside: Callable[[int], AbstractContextManager[object]] = lambda _: nullcontext(),
+) -> tuple[list[list[Round]], list[list[float]]]:
+    """Give services work in turn; return of each the rounds, and by turn the microseconds of its deciding thread for each pod.
+
+    `beside` is entered while the service with this number works.
+    """
+    turns = max(1, round(case.seconds / TURN_S))
+    seconds = case.seconds / turns
+    tasks = [
+        Task(what="turns", address=each.address, size=case.size, turns=turns, seconds=seconds) for each in services
+    ]
+    workers = [stack.enter_context(clients(task)) for task in tasks]
+    say(f"{case.name}: {turns} turns of {TURN_S:g} s of {len(services)} services")
+    spent_s: list[list[float]] = [[] for _ in services]
+    for turn in range(turns):
+        for which in range(len(services))[:: 1 if turn % 2 == 0 else -1]:
+            before_s = services[which].loop_s()
+            with beside(which):
+                workers[which].go()
+                workers[which].ready()
+            spent_s[which].append(services[which].loop_s() - before_s)
+    rounds = []
+    for worker in workers:
+        worker.go()
+        rounds.append(worker.outcome().rounds)
+    return rounds, [_loop_us(some, spent) for some, spent in zip(rounds, spent_s, strict=True)]
+
+
+# -- questions -----------------------------------------------------------------------------------------------
+
+ASKING: Final = {
+    "alone": (False, False),
+    "followed": (True, False),
+    "followed_asked": (True, True),
+    "dumped": (False, True),
+}
+"""Services by whether a process follows them, and whether they are asked."""
+
+
+def _follow(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
+    """Measure what a process that follows, and questions, cost the thread that decides, with services in turn."""
+    with ExitStack() as stack:
+        services = [
+            stack.enter_context(serving(rest=True, options=("--follow",) if follows else ()))
+            for follows, _ in ASKING.values()
+        ]
+        asked = [is_asked for _, is_asked in ASKING.values()]
+        ages_s: list[float] = []
+        rounds, loop_us = _in_turns(
+            stack,
+            case,
+            services,
+            say,
+            lambda which: _asking(services[which].rest, ages_s) if asked[which] else nullcontext(),
+        )
+    alone, followed, followed_asked, dumped = loop_us
+    grown = {
+        "follow_percent": zip(alone, followed, strict=True),
+        "question_percent": zip(followed, followed_asked, strict=True),
+        "question_by_dump_percent": zip(alone, dumped, strict=True),
+    }
+    return {
+        "loop_us_per_pod": median(alone),
+        **{name: median(100 * (after / before - 1) for before, after in pairs) for name, pairs in grown.items()},
+        "questions": float(len(ages_s)),
+        "state_age_s": max(ages_s, default=0.0),
+    }, rounds[2]
+
+
+@contextmanager
+def _asking(address: str, ages_s: list[float]) -> Iterator[None]:
+    """Ask a question a second; note of each answer that a process has given which follows, how old its state was."""
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.wait(QUESTION_S):
+            with contextlib.suppress(OSError), urlopen(f"http://{address}/api/v1/shares", timeout=60) as answer:
+                age_s = json.load(answer)["age_s"]
+                if age_s is not None:
+                    ages_s.append(age_s)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        asking.join()
 
 
 def _loop_us(rounds: list[Round], spent_s: list[float]) -> list[float]:
@@ -407,4 +493,5 @@ _MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] 
     "rest-changing": _rest,
     "memory": _memory,
     "record": _record,
+    "follow": _follow,
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase, given, note
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from answers import scenes
@@ -110,6 +111,22 @@ def check(restored: Callable[[], Restored], placed_for: Callable[[str], Placed])
     home.restored.api.validate()
 
 
+@pytest.mark.timeout(scaled(300))
+@examples(60)
+@given(clusters(quiet=True), st.integers(0, 12))
+def test_what_is_said_to_be_impossible_is_so(dump: bytes, steps: int) -> None:
+    home = Home(restore(read_dump(dump)))
+    keys = [(app.id, key) for app in home.partition("default").applications.values() for key in app.asks]
+    for app, key in keys[:1]:
+        tried = trials.Trials(home, Wanted("default", app, key))
+        for repair in tried.first.repairs:
+            change = repair.grow
+            if isinstance(change, changes.QueueMax | changes.LimitMax):
+                lower = [replace(change, more={"vcore": GRID * steps})]
+                if tried.cannot_do(lower):
+                    assert not tried.run(lower).placed
+
+
 def _smaller(restored: Restored, proposal: Proposal) -> Iterator[list[changes.Change]]:
     """Yield all that is smaller in one place: a change left out, a lower number, fewer allocations of any kind."""
     for index, change in enumerate(proposal.changes):
@@ -153,8 +170,12 @@ def _not_the_least(most: int, _: Callable[[int], bool]) -> int:
     return most
 
 
-def _never_tried(*_: object) -> Outcome:
+def _never_tried(*_: object, **__: object) -> Outcome:
     return Outcome("cpu-0")
+
+
+def _cannot(*_: object) -> bool:
+    return True
 
 
 def test_a_search_ends_when_the_process_that_asked_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,8 +190,9 @@ def test_a_search_ends_when_the_process_that_asked_has_ended(monkeypatch: pytest
     [
         (proposals, "_least", _not_the_least),
         (trials._Played, "change", _never_tried),
+        (trials.Trials, "cannot_do", _cannot),
     ],
-    ids=["more than is needed is proposed", "a change is not tried"],
+    ids=["more than is needed is proposed", "a change is not tried", "what may help is taken for impossible"],
 )
 def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, fault: Any) -> None:
     @examples(100, phases=(Phase.generate,), report_multiple_bugs=False)
