@@ -84,7 +84,8 @@ class Chain(msgspec.Struct, frozen=True):
 def chain(partition: Partition, app: Application, ask: Ask) -> tuple[Chain, list[explain.Reason]]:
     """Return what stands between a pending ask and a node, and why it waits; the nodes are looked at once for both."""
     survey = list(explain.survey(partition, ask))
-    counted: explain.Counted = {explain.alike(ask): explain.count(partition, survey)}
+    own = ask.reserved is not None  # then its nodes are not counted as those of asks that are alike
+    counted = None if own else {explain.alike(ask): explain.count(partition, survey)}
     reasons = explain.reasons(partition, app, ask, counted)
     if ask.required:
         survey = [each for each in survey if each[0].id == ask.required]

@@ -343,12 +343,21 @@ def lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
 
 
 def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes | None:
-    if counted is None or ask.reserved is not None:  # the node that it reserves counts otherwise than for its shape
+    if counted is None:
         return _nodes(partition, ask)
     like = alike(ask)
     if like not in counted:
-        counted[like] = _nodes(partition, ask)
-    return counted[like]
+        counted[like] = count(partition, survey(partition, ask, own=False))
+    found = counted[like]
+    if ask.reserved is None or found is None:
+        return found
+    # The node that it reserves counts otherwise for it than for others.
+    failed = dict(found.failed)
+    [(_, others, _)] = survey(partition, ask, [ask.reserved], own=False)
+    [(_, mine, _)] = survey(partition, ask, [ask.reserved])
+    failed[others] -= 1
+    failed[mine or "predicate"] = failed.get(mine or "predicate", 0) + 1
+    return Nodes({why: number for why, number in sorted(failed.items()) if number}, found.never)
 
 
 def alike(ask: Ask) -> tuple[Need, tuple[int, ...]]:
@@ -374,13 +383,19 @@ def count(partition: Partition, found: Iterable[tuple[Node, str, bool]]) -> Node
     return Nodes(dict(sorted(failed.items())), never)
 
 
-def survey(partition: Partition, ask: Ask) -> Iterator[tuple[Node, str, bool]]:
-    """Yield each node with the reason why it does not take the ask now, "" if it has room, and whether it would not empty."""
+def survey(
+    partition: Partition, ask: Ask, nodes: Iterable[Node] | None = None, *, own: bool = True
+) -> Iterator[tuple[Node, str, bool]]:
+    """Yield each node with the reason why it does not take the ask now, "" if it has room, and whether it would not empty.
+
+    `nodes`: these alone; None: all. `own`: a node that the ask reserves is open to it, as it is not to asks that are alike.
+    """
+    asking = ask if own else None
     amounts, constraints = ask.shape.amounts, ask.shape.need.constraints
     wanted = [(d, amount) for d, amount in enumerate(amounts.values()) if amount > 0]
     mismatches: dict[int, str] = {}  # by labels, which nodes share
     lacks: dict[tuple[int, ...], str] = {}
-    for node in partition.nodes.values():
+    for node in partition.nodes.values() if nodes is None else nodes:
         free = node.free
         if node.capacity.covers(amounts):
             labels = id(node.labels)
@@ -389,7 +404,7 @@ def survey(partition: Partition, ask: Ask) -> Iterator[tuple[Node, str, bool]]:
             unfit = mismatches[labels]
         else:
             unfit = "too small"
-        why = unfit if node.open else taken_up(partition, ask, node) or unfit
+        why = unfit if node.open else taken_up(partition, asking, node) or unfit
         if not why and not free.covers(amounts):
             types = tuple([d for d, amount in wanted if amount > free.at(d)])
             if types not in lacks:
@@ -398,7 +413,7 @@ def survey(partition: Partition, ask: Ask) -> Iterator[tuple[Node, str, bool]]:
         yield node, why, unfit != "" and not unfit.startswith(HOST_PORT)
 
 
-def taken_up(partition: Partition, ask: Ask, node: Node) -> str:
+def taken_up(partition: Partition, ask: Ask | None, node: Node) -> str:
     """Return why a node takes no ask, or not this one, for the time being; "" if nothing is in the way."""
     if not node.schedulable:
         return "not schedulable"
