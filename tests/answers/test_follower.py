@@ -220,6 +220,25 @@ def test_a_process_that_is_stopped_is_cut_off_and_nothing_waits_for_it(monkeypat
     asyncio.run(check())
 
 
+def test_a_process_that_was_behind_and_has_caught_up_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with followed() as (world, follower):
+            waiting(world)
+            await answered(follower, "k4", world, prove=False)
+            assert follower.pid is not None
+            os.kill(follower.pid, signal.SIGSTOP)
+            monkeypatch.setattr(following, "BEHIND_S", 0.05)
+            assert await follower.ask(Question("why", "k4"), world.now) is None
+            assert follower.behind
+            os.kill(follower.pid, signal.SIGCONT)
+            await until(lambda: not follower.behind)
+            monkeypatch.setattr(following, "BEHIND_S", WAIT_S)
+            monkeypatch.setattr(following, "STUCK_S", 0.0)
+            assert (await answered(follower, "k5", world, prove=False)).state == "waits"
+
+    asyncio.run(check())
+
+
 def test_a_process_that_does_not_begin_a_question_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "BEHIND_S", 0.05)
     monkeypatch.setattr(following, "STUCK_S", 0.1)

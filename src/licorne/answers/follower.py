@@ -108,6 +108,11 @@ class Follower(Noting):
         """The id of the process; None if there is none."""
         return self._feed.pid
 
+    @property
+    def behind(self) -> bool:
+        """Whether a question has been asked that the process has not begun to answer."""
+        return self._waits_since > 0
+
     def start(self) -> None:
         """Begin, in the loop of the scheduler, before the first resource manager registers."""
         self._loop = asyncio.get_running_loop()
@@ -160,7 +165,6 @@ class Follower(Noting):
                 await asyncio.wait([reply.begun])
             if reply.begun.cancelled():
                 return None
-            self._waits_since = 0.0
             async with asyncio.timeout(question.limit_s + ENDING_S):
                 await asyncio.wait([reply.answer])
         except TimeoutError:
@@ -186,7 +190,12 @@ class Follower(Noting):
     # -- from the threads ------------------------------------------------------------------------------
 
     def _took(self, number: int, kind: int, said: bytes) -> None:
-        self._in_loop(lambda: self._replies[number].take(kind, said) if number in self._replies else None)
+        self._in_loop(lambda: self._hear(number, kind, said))
+
+    def _hear(self, number: int, kind: int, said: bytes) -> None:
+        self._waits_since = 0.0
+        if number in self._replies:  # else it has been given up
+            self._replies[number].take(kind, said)
 
     def _ended(self, process: int, reason: str) -> None:
         self._in_loop(lambda: self._lost(process, reason))
