@@ -122,7 +122,7 @@ def test_what_is_said_to_be_impossible_is_so(dump: bytes, steps: int) -> None:
         for repair in tried.first.repairs:
             change = repair.grow
             if isinstance(change, changes.QueueMax | changes.LimitMax):
-                lower = [replace(change, more={"vcore": GRID * steps})]
+                lower: list[changes.Change] = [replace(change, more={"vcore": GRID * steps})]
                 if tried.cannot_do(lower):
                     assert not tried.run(lower).placed
 
@@ -183,6 +183,20 @@ def test_a_search_ends_when_the_process_that_asked_has_ended(monkeypatch: pytest
     assert propose(home, Wanted("default", "index", "index-0")).complete
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert not propose(home, Wanted("default", "index", "index-0")).complete
+
+
+def test_what_is_known_to_do_is_told_where_the_time_ends_before_less_is_tried() -> None:
+    home = Home(restore(read_dump(DUMP.read_bytes())))
+    wanted = Wanted("default", "index", "index-0")
+    whole = propose(home, wanted)
+    told: list[Proposal] = []
+    for allowed in range(1, whole.trials):
+        trials_left = iter(range(allowed))
+        found = propose(home, wanted, more=lambda left=trials_left: next(left, None) is not None)  # type: ignore[misc]
+        if not found.complete:
+            told += found.found
+    assert any(not each.smallest for each in told)
+    assert all(each in whole.found for each in told if each.smallest)
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ class _Search:
         self.known: dict[bytes, Outcome] = {}
         self.reasons: dict[str, explain.Reason] = {}
         self.complete = True
+        self.enough: tuple[Change, ...] | None = None  # what is known to do, while less is looked for
         self.partition = home.partition(wanted.partition)
         self.wanted = wanted
         self.units = _units(self.partition)
@@ -135,14 +136,17 @@ class _Search:
                 return Proposals(True, first.node, first.after_ns / SECOND_NS, trials=1)
             self._note(first)
             for order in ORDERS:
-                changes = self._sufficient(first, order)
-                if changes is not None:
-                    proposal = self._smallest(changes)
+                self.enough = self._sufficient(first, order)
+                if self.enough is not None:
+                    proposal = self._smallest(self.enough)
                     if all(proposal.text != other.text for other in found):
                         found.append(proposal)
+            self.enough = None
             found += self._otherwise()
         except _OutOfTimeError:
             self.complete = False
+            if self.enough is not None:  # less may do, but this does
+                found.append(self._proposal(self.enough, smallest=False))
         found.sort(key=lambda proposal: (len(proposal.changes), sum(map(_size, proposal.changes)), proposal.text))
         return Proposals(
             reasons=tuple(self.reasons.values()), found=tuple(found), trials=1 + len(self.known), complete=self.complete
@@ -229,7 +233,12 @@ class _Search:
                 less, proved = self._less(changes, index)
                 smallest = smallest and proved
                 changes = (*changes[:index], less, *changes[index + 1 :])
-            changes = self._needed(changes)
+                self.enough = changes
+            self.enough = changes = self._needed(changes)
+        return self._proposal(changes, smallest=smallest)
+
+    def _proposal(self, changes: tuple[Change, ...], *, smallest: bool) -> Proposal:
+        """Return changes that have been tried as a proposal."""
         outcome = self._try(changes)
         words = " and ".join(map(text, changes))
         return Proposal(changes, words, outcome.node, outcome.after_ns / SECOND_NS, smallest)
