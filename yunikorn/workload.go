@@ -40,8 +40,9 @@ type line struct {
 	Node      string            `json:"node"`
 	Duration  *float64          `json:"duration_s"`
 	// Of no effect on the scheduler here: what becomes of evicted pods is the simulator's affair.
-	Grace    float64 `json:"grace_s"`
-	Resubmit bool    `json:"resubmit"`
+	Grace    float64  `json:"grace_s"`
+	Resubmit bool     `json:"resubmit"`
+	Notes    []string `json:"notes"`
 }
 
 // workload is what the scheduler is told, in the order of the file.

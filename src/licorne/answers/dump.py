@@ -42,7 +42,7 @@ def read_dump(data: bytes) -> Dump:
     Raises:
         DumpError: the data is no JSON, is cut off, or has not the form of a dump.
     """
-    raw = _decoded(_unpacked(data))
+    raw = _decoded(unpacked(data))
     if not isinstance(raw, dict):
         raise DumpError("this is no state dump: a JSON object is expected, such as GET /debug/fullstatedump answers")
     if "partitions" not in raw and "applications" not in raw:
@@ -60,7 +60,12 @@ def read_dump(data: bytes) -> Dump:
     return Dump(state, tuple(unknown))
 
 
-def _unpacked(data: bytes) -> bytes:
+def unpacked(data: bytes) -> bytes:
+    """Return an answer of a scheduler without gzip, if it is compressed so.
+
+    Raises:
+        DumpError: it cannot be unpacked, or is larger than any state dump.
+    """
     if not data.startswith(GZIP):
         return data
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)

@@ -10,6 +10,9 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,7 +26,11 @@ STDIN: Final = "-"
 
 
 class SourceError(OSError):
-    """The dump cannot be fetched; the text says why and what to do."""
+    """Something cannot be fetched; the text says why and what to do. `code`: the status of the answer, 0 without one."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def is_url(where: str) -> bool:
@@ -60,29 +67,62 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
 
 
 def _from_server(where: str, token: str, tls_ca: Path | None, timeout_s: float) -> Dump:
-    parts = urlsplit(where)
-    query = f"?{parts.query}" if parts.query else ""
-    paths = tuple(path + query for path in ((parts.path,) if parts.path.strip("/") else PATHS))
-    base = f"{parts.scheme}://{parts.netloc}"
-    opener = urllib.request.build_opener(*_tls(parts.scheme, tls_ca))
+    server = Server(where, token=token, tls_ca=tls_ca, timeout_s=timeout_s)
+    paths = tuple(path + server.query for path in ((server.path,) if server.path.strip("/") else PATHS))
     for path in paths:
-        request = urllib.request.Request(base + path, headers={"Accept-Encoding": "gzip"})  # noqa: S310  http or https
-        if token:
-            request.add_unredirected_header("Authorization", f"Bearer {token}")
         try:
-            with opener.open(request, timeout=timeout_s) as answer:
+            with server.open(path, "state dump") as answer:
                 return read_dump(answer.read(LARGEST_BYTES + 1))
-        except urllib.error.HTTPError as error:
-            if error.code == 404 and path != paths[-1]:
-                continue
-            raise SourceError(f"{base}{path}: {_explained(error)}") from None
-        except urllib.error.URLError as error:
-            raise SourceError(f"{where}: {_unreachable(error.reason)}") from None
-        except (OSError, ValueError) as error:
-            if isinstance(error, DumpError):
-                raise DumpError(f"{base}{path}: {error}") from None
-            raise SourceError(f"{where}: {_unreachable(error)}") from None
+        except SourceError as error:
+            if error.code != 404 or path == paths[-1]:
+                raise
+        except DumpError as error:
+            raise DumpError(f"{server.base}{path}: {error}") from None
     raise AssertionError("the last path answers or raises")
+
+
+class Server:
+    """The REST interface of a scheduler, which is only read.
+
+    Parameters:
+        where: its address, such as `http://127.0.0.1:9080`; `path` and `query` are what stands behind that.
+        token: sent as a bearer token, to this address alone and not to one to which it redirects.
+        tls_ca: certificate to know the server by, PEM; by default the authorities of this system.
+        timeout_s: how long the server may be silent.
+    """
+
+    def __init__(
+        self, where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        parts = urlsplit(where)
+        self.path = parts.path
+        self.query = f"?{parts.query}" if parts.query else ""
+        self.base = f"{parts.scheme}://{parts.netloc}"
+        self._token = token
+        self._timeout_s = timeout_s
+        self._opener = urllib.request.build_opener(*_tls(parts.scheme, tls_ca))
+
+    @contextmanager
+    def open(self, path: str, what: str, **headers: str) -> Iterator[HTTPResponse]:
+        """Ask for a path, and yield the answer, which must be a good one. `what` is expected there, for errors.
+
+        Raises:
+            SourceError: the server cannot be reached, or does not give it; also while the answer is read.
+        """
+        sent = {"Accept-Encoding": "gzip", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        request = urllib.request.Request(self.base + path, headers=sent)  # noqa: S310  http or https
+        if self._token:
+            request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as answer:
+                yield answer
+        except urllib.error.HTTPError as error:
+            with error:
+                raise SourceError(f"{self.base}{path}: {_explained(error, what)}", error.code) from None
+        except urllib.error.URLError as error:
+            raise SourceError(f"{self.base}: {_unreachable(error.reason)}") from None
+        except (HTTPException, OSError) as error:
+            raise SourceError(f"{self.base}: {_unreachable(error)}") from None
 
 
 def _tls(scheme: str, tls_ca: Path | None) -> list[urllib.request.BaseHandler]:
@@ -95,14 +135,14 @@ def _tls(scheme: str, tls_ca: Path | None) -> list[urllib.request.BaseHandler]:
     return [urllib.request.HTTPSHandler(context=context)]
 
 
-def _explained(error: urllib.error.HTTPError) -> str:
+def _explained(error: urllib.error.HTTPError, what: str) -> str:
     match error.code:
         case 401:
             return "401: the scheduler asks for a token; give --token-file"
         case 403:
-            return "403: this token may not read the state dump"
+            return f"403: this token may not read the {what}"
         case 404:
-            return "404: no state dump is here; is this the REST interface of YuniKorn (port 9080) or licorne?"
+            return f"404: no {what} is here; is this the REST interface of YuniKorn (port 9080) or licorne?"
         case _:
             return f"{error.code} {error.reason}"
 
@@ -117,4 +157,4 @@ def _unreachable(reason: object) -> str:
     return f"cannot be reached: {reason}"
 
 
-__all__ = ["SourceError", "fetch", "is_url"]
+__all__ = ["Server", "SourceError", "fetch", "is_url"]

@@ -49,6 +49,13 @@ _add(
 )
 _add(
     app,
+    "record",
+    "record:record",
+    "Make a workload from a running YuniKorn or licorne.",
+    epilogue("the names of its configuration cannot be replaced", Status.FILE, done="the workload is written"),
+)
+_add(
+    app,
     "serve",
     "serve:serve",
     "Run a scheduler for resource managers, by gRPC.",

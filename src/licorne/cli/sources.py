@@ -37,10 +37,7 @@ def read_state(
         return _recorded(Path(source), config, moment_ns(at) if at else None)
     if at:
         raise CommandError(f"--at {at}: only a recording has other moments; give its folder: --from DIR", Status.USAGE)
-    try:
-        token = "" if token_file is None else token_in(read_text(token_file, "a file with a token"), str(token_file))
-    except SecurityError as error:
-        raise CommandError(str(error), Status.FILE) from None
+    token = read_token(token_file)
     text = _text(config)
     try:
         return restore(fetch(source, token=token, tls_ca=tls_ca), text)
@@ -58,6 +55,14 @@ def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:
             run = choose_run(folder, at_ns=until_ns)
             return hours(run, since_ns, until_ns, told or (lambda *_: None), partition=partition)
     except RecordingError as error:
+        raise CommandError(str(error), Status.FILE) from None
+
+
+def read_token(token_file: Path | None) -> str:
+    """Return the token in a file; "" without one. Raises CommandError."""
+    try:
+        return "" if token_file is None else token_in(read_text(token_file, "a file with a token"), str(token_file))
+    except SecurityError as error:
         raise CommandError(str(error), Status.FILE) from None
 
 

@@ -118,6 +118,7 @@ def head(workload: Workload, version: int) -> Iterator[Line]:
         version=version,
         grace_s=workload.grace_s,
         resubmit=workload.resubmit,
+        notes=tuple(workload.notes) if version > 1 else (),
     )
     if workload.config is not None:
         yield Config(yaml=workload.config, extra=workload.extra)

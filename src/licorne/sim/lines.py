@@ -49,7 +49,8 @@ class Meta(Line, tag="meta"):
 
     Evictions in a timed file: an evicted pod ends after `grace_s` seconds, and if `resubmit` is true it is then created
     again, with its full duration. `devices`: the resource type that counts devices in thousandths, and `device_policy`: which
-    of them a share of one is placed on (`licorne.sim.devices`).
+    of them a share of one is placed on (`licorne.sim.devices`). `notes`: sentences for readers of results, such as what is not
+    known of the cluster from which the workload was made.
     """
 
     name: str = ""
@@ -59,6 +60,7 @@ class Meta(Line, tag="meta"):
     resubmit: bool = True
     devices: str = ""
     device_policy: DevicePolicy = "least-left"
+    notes: tuple[str, ...] = ()
 
 
 class Config(Line, tag="config"):

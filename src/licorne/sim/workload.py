@@ -267,6 +267,8 @@ class _Reader:
             self.meta = line
             if line.version == 1 and (line.grace_s != 1 or not line.resubmit):
                 raise self.fault(number, "grace_s" if line.resubmit else "resubmit", 'needs "version":2 in meta')
+            if line.version == 1 and line.notes:
+                raise self.fault(number, "notes", 'needs "version":2 in meta')
             if line.version == 1 and line.devices:
                 raise self.fault(number, "devices", 'needs "version":2 in meta')
             if line.version == 1:
@@ -340,6 +342,7 @@ class _Reader:
             lines=lines,
             grace_s=self.meta.grace_s,
             resubmit=self.meta.resubmit,
+            notes=list(self.meta.notes),
             devices=self.meta.devices,
             device_policy=self.meta.device_policy,
             file=self.file,
