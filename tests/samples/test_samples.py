@@ -18,6 +18,8 @@ NOT_RUN = {
     r"\.venv/bin/licorne\b": "the first screen of README; other pages show these commands with their output",
     r"curl .*(scheduler_application_total|/odd-00003)": "what the demonstration shows depends on the moment",
     r"licorne why .*yunikorn-service": "the scheduler is the reader's",
+    r"licorne record\b": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
+    r"licorne (simulate|compare \S+ \S+) week\.jsonl$": "the workload is the reader's",
     r"licorne .*/var/lib/licorne": "the folder is the reader's; a simulation is recorded, and replayed, in its place",
     r"licorne kube\b": "it needs a Kubernetes cluster; tests/kube run it on one",
     r"(\S+=\S* )*\S*python -m (pytest|bench|cProfile)\b": "runs tests or the benchmark, or profiles",
