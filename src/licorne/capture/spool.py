@@ -16,6 +16,7 @@ from typing import Self
 from licorne.sim import lines
 from licorne.sim.lines import Line
 from licorne.sim.measure import NANOSECONDS
+from licorne.sim.whole_files import whole_file
 
 _RANKS: dict[type[Line], int] = {
     lines.Reload: 0,
@@ -65,16 +66,11 @@ class Spool:
 
     def write(self, head: Iterable[Line]) -> None:
         """Write the file: the head, and then all lines in order. Raises OSError as the file system does."""
-        part = self._path.with_name(f"{self._path.name}.part")
-        descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        with whole_file(self._path) as file:
             for line in head:
                 file.write(lines.encode(line) + b"\n")
             for (text,) in self._data.execute("SELECT line FROM lines ORDER BY at, rank, since, rowid"):
                 file.write(text + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(self._path)
 
 
 def seconds(nanoseconds: int) -> float:

@@ -56,6 +56,18 @@ _add(
 )
 _add(
     app,
+    "import",
+    "import_:import_command",
+    "Make a workload from what `kubectl get pods,nodes -o json` prints.",
+    epilogue(
+        "the names of its configuration cannot be replaced",
+        Status.PACKAGES,
+        Status.FILE,
+        done="the workload is written",
+    ),
+)
+_add(
+    app,
     "serve",
     "serve:serve",
     "Run a scheduler for resource managers, by gRPC.",

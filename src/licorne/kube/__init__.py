@@ -5,6 +5,7 @@
 - `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
   kube-scheduler, and which nodes running pods keep others off.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
+- `importing`: a workload from objects that kubectl prints.
 - `pauses`: notices that the process was paused, so that nothing is sent before the cluster has been read again.
 - `binding`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
 - `writing`: carries the other commands out.

@@ -1,0 +1,166 @@
+"""`licorne import`: makes a workload from what `kubectl get pods,nodes -o json` prints."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json as json_module
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from licorne.cli.common import STDIN, CommandError, print_json
+from licorne.cli.statuses import Status
+from licorne.recording import Names
+from licorne.recording.anonymous import AnonymityError
+from licorne.sim.generate import write
+from licorne.sim.lines import Ask
+from licorne.sim.whole_files import whole_file
+from licorne.sim.workload import Workload
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What `licorne import --json` prints: how many asks were written, and notes of what is not known."""
+
+    asks: int
+    notes: list[str]
+
+
+def import_command(
+    *files: Annotated[Path, Parameter(allow_leading_hyphen=True)],
+    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    scheduler_name: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    anonymous: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Make a workload from pods and nodes of a Kubernetes cluster, for `licorne simulate` and `licorne compare`.
+
+    It reads what `kubectl get pods,nodes -A -o json` prints, and also namespaces (quotas), priority classes and the ConfigMaps of
+    YuniKorn (queues), if they are there. A pod asks for what it would ask for with `licorne kube`. Needs the extra `kube`.
+
+    Parameters
+    ----------
+    files
+        Files with objects or lists of objects, JSON or YAML, also several in a file; -: standard input.
+    output
+        The workload file that is written (JSON lines).
+    scheduler_name
+        Pods that name this scheduler are the workload, other ones hold their room; may be given several times. Without it:
+        yunikorn.
+    anonymous
+        Write digests in place of names of users and groups.
+    json
+        Print the outcome as a JSON object.
+    """
+    from licorne.kube.configmaps import ConfigurationError  # noqa: PLC0415  # of the extra `kube`
+    from licorne.kube.importing import Imported, ImportedError  # noqa: PLC0415
+
+    if not files:
+        raise CommandError("give a file, or - for standard input: kubectl get pods,nodes -A -o json | licorne import -")
+    found = Imported(scheduler_name or ("yunikorn",), Names() if anonymous else None)
+    for path in files:
+        for made in _objects(path):
+            try:
+                found.add(made)
+            except ImportedError as error:
+                raise CommandError(f"{path}: {error}", Status.FILE) from None
+    try:
+        workload = found.workload(output.name.removesuffix(".jsonl"))
+    except (ImportedError, ConfigurationError) as error:
+        raise CommandError(str(error), Status.FILE) from None
+    except AnonymityError as error:
+        raise CommandError(f"--anonymous: {error}") from None
+    _write(workload, output)
+    outcome = Outcome(sum(isinstance(line, Ask) for line in workload.lines), workload.notes)
+    if json:
+        print_json(outcome)
+    else:
+        print("\n".join([f"{output}: {outcome.asks:,} asks", *(f"note: {note}" for note in outcome.notes)]))
+    return Status.DONE
+
+
+def _write(workload: Workload, output: Path) -> None:
+    try:
+        with whole_file(output) as file:
+            write(workload, file)
+    except OSError as error:
+        raise CommandError(f"{output}: {error.strerror}", Status.FILE) from None
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file, which is JSON if it begins so, and otherwise YAML."""
+    try:
+        data = sys.stdin.buffer.read() if str(path) == STDIN else path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}; give what `kubectl get -o json` prints", Status.FILE) from None
+    documents = _json(path, data) if data.lstrip()[:1] in (b"{", b"[") else _yaml(path, data)
+    for document in documents:
+        for made in document if isinstance(document, list) else [document]:
+            if not isinstance(made, dict):
+                raise CommandError(
+                    f"{path}: holds no objects of Kubernetes; give what `kubectl get -o json` prints", Status.FILE
+                )
+            yield made
+
+
+def _json(path: Path, data: bytes) -> Iterator[Any]:
+    try:
+        documents = [msgspec.json.decode(data)]
+    except msgspec.DecodeError as error:
+        if "trailing characters" not in str(error):
+            byte = re.search(r"\(byte (\d+)\)", str(error))
+            line = data.count(b"\n", 0, int(byte.group(1)) if byte else len(data)) + 1
+            raise CommandError(f"{path}:{line}: not JSON: {error}", Status.FILE) from None
+        documents = list(_one_behind_the_other(path, data.decode("utf-8", "replace")))
+    yield from documents
+
+
+def _one_behind_the_other(path: Path, text: str) -> Iterator[Any]:
+    """Yield the documents of a text that has several."""
+    decoder, at = json_module.JSONDecoder(), 0
+    while (at := _skipped(text, at)) < len(text):
+        try:
+            found, at = decoder.raw_decode(text, at)
+        except ValueError as error:
+            raise CommandError(f"{path}: not JSON: {error}", Status.FILE) from None
+        yield found
+
+
+def _skipped(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _yaml(path: Path, data: bytes) -> Iterator[Any]:
+    try:
+        for document in YAML(typ="safe").load_all(data):
+            if document is not None:
+                yield _plain(document)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
+        raise CommandError(f"{path}:{line}: not YAML: {error.problem}", Status.FILE) from None
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: not YAML: {error}", Status.FILE) from None
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  any YAML
+    """Return a YAML value with times as texts, as JSON has them."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dt.datetime | dt.date):
+        return value.isoformat()
+    return value
+
+
+__all__ = ["import_command"]

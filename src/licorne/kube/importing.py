@@ -1,0 +1,336 @@
+"""A workload from what `kubectl get pods,nodes -o json` prints: what pods, nodes and ConfigMaps mean to the scheduler.
+
+Pods, nodes, namespaces and ConfigMaps are read by the code of `licorne kube`, so a pod asks here for what it would ask for
+there. Pure: objects in, a workload out. The time 0 is the creation of the first pod. What a list of objects cannot tell is
+in the notes of the workload.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from licorne.core.base.setting_table import unknown_settings
+from licorne.kube.configmaps import Configuration, check_partition, read_configuration
+from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PriorityClass
+from licorne.kube.objects.meta import Object
+from licorne.kube.pods import (
+    Surroundings,
+    Work,
+    foreign_allocation,
+    is_managed,
+    is_over,
+    is_placeholder,
+    namespace_tags,
+    node_info,
+    read_pod,
+    unix_seconds,
+)
+from licorne.kube.pods.keys import TAG_IMAGE_PULL_SECRETS
+from licorne.kube.pods.resources import PODS
+from licorne.recording import Names
+from licorne.si import v19
+from licorne.si.constants import (
+    NODE_PARTITION,
+    TAG_ALLOCATION_CREATION_TIME,
+    TAG_APPLICATION_CREATION_TIME,
+    TAG_CREATE_FORCE,
+)
+from licorne.sim import lines
+from licorne.sim.workload import Mode, Workload
+
+KINDS: Final[dict[str, type[KubernetesObject]]] = {
+    "ConfigMap": ConfigMap,
+    "Namespace": Namespace,
+    "Node": Node,
+    "Pod": Pod,
+    "PriorityClass": PriorityClass,
+}
+"""The objects that are read; others are passed over."""
+_OF_THE_MOMENT: Final = (TAG_APPLICATION_CREATION_TIME, TAG_CREATE_FORCE, TAG_ALLOCATION_CREATION_TIME)
+"""Tags that only mean something to a scheduler that is started anew beside pods that run."""
+NOTES: Final = {
+    "running": "pods run; for how long is not known, and they run on",
+    "unended": "pods have ended, and when is not known; they are left out",
+    "placeholder": "placeholders of gangs are left out; the simulator makes them as they are needed",
+    "foreign": "pods of other schedulers hold their room from the beginning to the end",
+    "elsewhere": "pods wait for other schedulers; they are left out",
+    "later": "pods ask for what licorne does not decide yet, such as affinity to pods or volumes; that is left out",
+    "gated": "pods wait for their scheduling gates to be removed; here they ask at once",
+    "fault": "pods have resources that cannot be read; they are left out",
+    "kind": "objects of other kinds were passed over",
+}
+"""What the notes of the workload say, by the key under which the cases are counted."""
+ALWAYS: Final = (
+    "nodes are there from the beginning to the end, as they are now",
+    "pods that were deleted are not known",
+)
+
+
+class ImportedError(ValueError):
+    """The objects make no workload; the text says why and what to do."""
+
+
+class _Terminated(Object):
+    finished_at: str | None = None
+
+
+class _State(Object):
+    terminated: _Terminated | None = None
+
+
+class _ContainerTimes(Object):
+    state: _State | None = None
+
+
+class _ConditionTimes(Object):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _StatusTimes(Object):
+    conditions: tuple[_ConditionTimes, ...] | None = None
+    container_statuses: tuple[_ContainerTimes, ...] | None = None
+
+
+class PodTimes(Object):
+    """When a pod was placed and its containers ended; a scheduler needs neither, so `Pod` has them not."""
+
+    status: _StatusTimes = msgspec.field(default_factory=_StatusTimes)
+
+    def duration_s(self, pod: Pod) -> int | None:
+        """Return for how many seconds a pod ran that has ended; None if that is not known."""
+        placed = [
+            unix_seconds(one.last_transition_time)
+            for one in self.status.conditions or ()
+            if one.type == "PodScheduled" and one.status == "True"
+        ]
+        ended = [
+            unix_seconds(one.state.terminated.finished_at)
+            for one in self.status.container_statuses or ()
+            if one.state is not None and one.state.terminated is not None
+        ]
+        began = min(placed, default=0) or unix_seconds(pod.status.start_time)
+        return max(max(ended) - began, 0) if began and max(ended, default=0) else None
+
+
+class Imported:
+    """Collects objects, in any order, and makes a workload of them.
+
+    Parameters:
+        scheduler_names: pods that name one of these schedulers are the workload; others hold room.
+        names: replaces names of users and groups; None: they are written.
+    """
+
+    def __init__(self, scheduler_names: Iterable[str] = ("yunikorn",), names: Names | None = None) -> None:
+        self.counts: Counter[str] = Counter()
+        self._scheduler_names = tuple(scheduler_names)
+        self._names = names
+        self._pods: dict[str, tuple[Pod, PodTimes]] = {}
+        self._nodes: dict[str, Node] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._maps: dict[str, ConfigMap] = {}
+
+    def add(self, found: Mapping[str, Any]) -> None:
+        """Take an object, or a list of objects, as the API writes it.
+
+        Raises:
+            ImportedError: it is no such object.
+        """
+        kind = found.get("kind")
+        if not isinstance(kind, str):
+            raise ImportedError("an object without a kind; give what `kubectl get pods,nodes -o json` prints")
+        if kind.endswith("List"):
+            for item in found.get("items") or ():
+                if not isinstance(item, Mapping):
+                    raise ImportedError(f"items of a {kind} must be objects")
+                self.add({"kind": kind.removesuffix("List"), **item})
+            return
+        if kind not in KINDS:
+            self.counts["kind"] += 1
+            return
+        try:
+            self._take(msgspec.convert(found, KINDS[kind], strict=False), found)
+        except msgspec.ValidationError as error:
+            meta = found.get("metadata")
+            name = meta.get("name", "") if isinstance(meta, Mapping) else ""
+            raise ImportedError(f"{kind} {name!r}: {error}") from None
+
+    def _take(self, made: KubernetesObject, found: Mapping[str, Any]) -> None:
+        meta = made.metadata
+        match made:
+            case Pod():
+                uid = meta.uid or f"{meta.namespace}/{meta.name}"
+                meta.uid = uid
+                self._pods[uid] = made, msgspec.convert(found, PodTimes, strict=False)
+            case Node():
+                self._nodes[meta.name] = made
+            case Namespace():
+                self._namespaces[meta.name] = made
+            case PriorityClass():
+                self._classes[meta.name] = made
+            case ConfigMap():
+                self._maps[meta.name] = made
+
+    def workload(self, name: str) -> Workload:
+        """Return the workload.
+
+        Raises:
+            ImportedError: there is no node, or no pod that the scheduler would place.
+            ConfigurationError: the ConfigMaps cannot be used.
+            AnonymityError: names are to be replaced, and the configuration depends on them.
+        """
+        configuration = read_configuration(self._maps)
+        check_partition(configuration.queues, "")
+        around = Surroundings(self._classes, configuration.work_settings(self._scheduler_names))
+        ours = [(pod, times) for pod, times in self._pods.values() if is_managed(pod, around.settings)]
+        self._check(ours)
+        begin_s = min(unix_seconds(pod.metadata.creation_timestamp) for pod, _ in ours)
+        made: list[lines.Line] = [self._node(self._nodes[each]) for each in sorted(self._nodes)]
+        made += [
+            self._foreign(pod)
+            for pod, _ in self._pods.values()
+            if not is_managed(pod, around.settings) and not is_over(pod) and self._is_placed(pod)
+        ]
+        made += self._asked(ours, around, begin_s)
+        return Workload(
+            name=name,
+            mode=Mode.TIMED,
+            config=self._configuration(configuration),
+            extra={key: text for key, text in configuration.texts.items() if not unknown_settings({key: text})},
+            lines=made,
+            notes=[*self._notes(configuration), *ALWAYS],
+        )
+
+    def _check(self, ours: list[tuple[Pod, PodTimes]]) -> None:
+        if not self._nodes:
+            raise ImportedError("there is no node; give what `kubectl get pods,nodes -A -o json` prints")
+        if not ours:
+            there = Counter(pod.spec.scheduler_name for pod, _ in self._pods.values())
+            told = ", ".join(f"{name or 'none'} ({count:,})" for name, count in there.most_common(5)) or "no pods"
+            raise ImportedError(
+                f"no pod names the scheduler {' or '.join(self._scheduler_names)}; there are: {told}. "
+                "--scheduler-name chooses another one"
+            )
+
+    def _notes(self, configuration: Configuration) -> Iterable[str]:
+        if not configuration.queues:
+            yield "there is no ConfigMap with queues, so the built-in configuration applies; --config of simulate gives one"
+        for why, text in NOTES.items():
+            if count := self.counts[why]:
+                yield f"{text} ({count:,})"
+
+    def _configuration(self, configuration: Configuration) -> str | None:
+        if not configuration.queues:
+            return None
+        return configuration.queues if self._names is None else self._names.configuration(configuration.queues)
+
+    # -- lines -----------------------------------------------------------------------------------------------
+
+    def _node(self, node: Node) -> lines.Node:
+        info = node_info(node, v19.ActionFromRM.CREATE)
+        attrs = {key: text for key, text in (info.attributes or {}).items() if key != NODE_PARTITION and text}
+        return lines.Node(at=0, id=info.node_id, res=dict(info.schedulable_resource or {}), attrs=attrs or None)
+
+    def _is_placed(self, pod: Pod) -> bool:
+        placed = pod.spec.node_name in self._nodes
+        self.counts["foreign" if placed else "elsewhere"] += 1
+        return placed
+
+    def _foreign(self, pod: Pod) -> lines.Foreign:
+        found = foreign_allocation(pod)
+        return lines.Foreign(
+            at=0, key=found.allocation_key, node=found.node_id, res=dict(found.resource_per_alloc or {})
+        )
+
+    def _asked(self, ours: list[tuple[Pod, PodTimes]], around: Surroundings, begin_s: int) -> list[lines.Line]:
+        made: list[lines.Line] = []
+        apps: set[str] = set()
+        order = sorted(
+            ours,
+            key=lambda each: (
+                unix_seconds(each[0].metadata.creation_timestamp),
+                each[0].metadata.namespace,
+                each[0].metadata.name,
+            ),
+        )
+        for pod, times in order:
+            work = read_pod(pod, around)
+            duration_s = times.duration_s(pod) if is_over(pod) else None
+            if not self._counts(pod, work, duration_s):
+                continue
+            at_s = unix_seconds(pod.metadata.creation_timestamp) - begin_s
+            if work.application.application_id not in apps:
+                apps.add(work.application.application_id)
+                made.append(self._app(work, pod, at_s))
+            made.append(self._ask(work, at_s, duration_s))
+        if not made:
+            raise ImportedError("none of the pods can be taken over: " + "; ".join(self._notes(Configuration("-"))))
+        return made
+
+    def _counts(self, pod: Pod, work: Work, duration_s: int | None) -> bool:
+        """Count what is to be said of a pod; returns whether it is taken over."""
+        if is_placeholder(pod):
+            self.counts["placeholder"] += 1
+            return False
+        if work.fault:
+            self.counts["fault"] += 1
+            return False
+        if is_over(pod) and duration_s is None:
+            self.counts["unended"] += 1
+            return False
+        self.counts["running"] += bool(pod.spec.node_name) and not is_over(pod)
+        self.counts["later"] += bool(work.later)
+        self.counts["gated"] += bool(work.gates)
+        return True
+
+    def _tags(self, tags: Mapping[str, str] | None) -> dict[str, str] | None:
+        kept = {key: text for key, text in (tags or {}).items() if key not in _OF_THE_MOMENT}
+        kept.pop(TAG_IMAGE_PULL_SECRETS, None)
+        return (kept if self._names is None else self._names.tags(kept)) or None
+
+    def _app(self, work: Work, pod: Pod, at_s: int) -> lines.App:
+        asked, gang, names = work.application, work.gang, self._names
+        namespace = self._namespaces.get(pod.metadata.namespace)
+        user, groups = (asked.ugi.user, asked.ugi.groups or []) if asked.ugi is not None else ("", [])
+        made = lines.App(
+            at=at_s,
+            id=asked.application_id,
+            queue=asked.queue_name,
+            user=user if names is None else names.of(user),
+            groups=tuple(groups if names is None else map(names.of, groups)),
+            tags=self._tags({**(asked.tags or {}), **(namespace_tags(namespace) if namespace is not None else {})}),
+        )
+        if gang is not None:
+            made.gang = tuple(
+                lines.TaskGroup(name=group.name, min=group.members, res={**group.resource, PODS: 1})
+                for group in gang.groups
+            )
+            made.atomic = gang.atomic
+            made.style = "Hard" if gang.hard else "Soft"
+            made.ph_timeout_ms = 1000 * gang.timeout_s
+        return made
+
+    def _ask(self, work: Work, at_s: int, duration_s: int | None) -> lines.Ask:
+        ask = work.ask
+        policy = ask.preemption_policy or v19.PreemptionPolicy()
+        return lines.Ask(
+            at=at_s,
+            key=ask.allocation_key,
+            app=ask.application_id,
+            res=dict(ask.resource_per_alloc or {}),
+            prio=ask.priority,
+            tags=self._tags(ask.allocation_tags),
+            group=ask.task_group_name,
+            pre_self=policy.allow_preempt_self,
+            pre_other=policy.allow_preempt_other,
+            duration_s=duration_s,
+        )
+
+
+__all__ = ["Imported", "ImportedError"]

@@ -1,0 +1,268 @@
+"""`licorne import`: what kubectl prints as a workload, in which pods ask for what they ask for with `licorne kube`."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from ruamel.yaml import YAML
+
+from cli.conftest import Command, licorne
+from licorne.kube.importing import Imported, ImportedError
+from licorne.kube.objects import Pod
+from licorne.kube.pods import Surroundings, read_pod
+from licorne.recording import Names
+from licorne.sim import lines
+from licorne.sim.workload import Workload, read_workload
+
+__all__ = ["licorne"]
+
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: dev
+            limits: [{limit: of annabella, users: [annabella], maxapplications: 2}]
+"""
+GROUPS = [
+    {"name": "workers", "minMember": 2, "minResource": {"cpu": "500m", "memory": "1Gi"}, "labels": {"of": "annabella"}}
+]
+EVERYTHING = ("annabella", "developers")
+
+
+def pod(name: str, second: int = 0, *, scheduler: str = "yunikorn", node: str = "", **more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "dev",
+            "uid": f"uid-{name}",
+            "creationTimestamp": f"2026-11-03T10:00:{second:02}Z",
+            "labels": {"applicationId": more.get("app", "a1"), "queue": "root.dev", "owner": "annabella"},
+            "annotations": {
+                "yunikorn.apache.org/user.info": '{"user":"annabella","groups":["developers"]}',
+                **more.get("annotations", {}),
+            },
+        },
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}],
+            "nodeSelector": {"zone": "a"},
+            **more.get("spec", {}),
+        },
+        "status": {"phase": "Running" if node else "Pending", **more.get("status", {})},
+    }
+    if node:
+        made["spec"]["nodeName"] = node
+    return made
+
+
+NODE = {
+    "kind": "Node",
+    "metadata": {"name": "n1", "labels": {"zone": "a"}},
+    "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+}
+MAP = {
+    "kind": "ConfigMap",
+    "metadata": {"name": "yunikorn-configs", "namespace": "yunikorn"},
+    "data": {"queues.yaml": QUEUES, "log.level": "DEBUG"},
+}
+ENDED = {
+    "phase": "Succeeded",
+    "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-03T10:00:05Z"}],
+    "containerStatuses": [{"state": {"terminated": {"finishedAt": "2026-11-03T10:01:05Z"}}}],
+}
+
+
+def made(*objects: dict[str, Any], names: Names | None = None, **more: Any) -> Workload:
+    found = Imported(names=names, **more)
+    for each in objects:
+        found.add(each)
+    return found.workload("imported")
+
+
+def of(workload: Workload, kind: type[lines.Line]) -> list[Any]:
+    return [line for line in workload.lines if type(line) is kind]
+
+
+def test_a_pod_asks_for_what_it_asks_for_with_licorne_kube() -> None:
+    waiting = pod("p", spec={"tolerations": [{"key": "gpu", "operator": "Exists"}], "priority": 7})
+    [ask] = of(made(NODE, waiting), lines.Ask)
+    work = read_pod(msgspec.convert(waiting, Pod), Surroundings())
+    assert (ask.key, ask.app, ask.res, ask.prio) == (
+        work.ask.allocation_key,
+        work.ask.application_id,
+        work.ask.resource_per_alloc,
+        7,
+    )
+    assert ask.tags == work.ask.allocation_tags
+    assert ask.tags["licorne/node-constraints"] == (
+        '{"nodeSelector":{"zone":"a"},"tolerations":[{"key":"gpu","operator":"Exists"}]}'
+    )
+    [app] = of(made(NODE, waiting), lines.App)
+    assert (app.queue, app.user, app.groups) == ("root.dev", "annabella", ("developers",))
+    assert app.tags == {"namespace": "dev"}
+
+
+def test_times_begin_with_the_first_pod_and_what_has_ended_ran_as_long_as_it_ran() -> None:
+    found = made(
+        NODE,
+        pod("late", 9),
+        pod("done", 3, node="n1", status=ENDED),
+        pod("first", 1, node="n1"),
+        pod("lost", 4, node="n1", status={"phase": "Failed"}),
+    )
+    asks = {line.key: line for line in of(found, lines.Ask)}
+    assert {key: (line.at, line.duration_s) for key, line in asks.items()} == {
+        "uid-first": (0, None),
+        "uid-done": (2, 60),
+        "uid-late": (8, None),
+    }
+    assert any("pods run; for how long is not known" in note and "(1)" in note for note in found.notes)
+    assert any("have ended, and when is not known" in note and "(1)" in note for note in found.notes)
+
+
+def test_nodes_taints_and_pods_of_others() -> None:
+    found = made(NODE, pod("p"), pod("daemon", scheduler="default-scheduler", node="n1"), pod("w", scheduler="other"))
+    [node] = of(found, lines.Node)
+    assert node.res == {"vcore": 4000, "memory": 8 << 30, "pods": 110}
+    assert json.loads(node.attrs["taints"]) == [{"key": "gpu", "effect": "NoSchedule"}]
+    [foreign] = of(found, lines.Foreign)
+    assert (foreign.key, foreign.node, foreign.res["vcore"]) == ("uid-daemon", "n1", 500)
+    assert any("wait for other schedulers" in note for note in found.notes)
+
+
+def test_a_gang_is_one_for_the_simulator_and_its_placeholders_are_left_out() -> None:
+    annotations = {
+        "yunikorn.apache.org/task-groups": json.dumps(GROUPS),
+        "yunikorn.apache.org/task-group-name": "workers",
+        "yunikorn.apache.org/schedulingPolicyParameters": "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=30",
+    }
+    placeholder = pod("ph", 1, annotations={"yunikorn.apache.org/placeholder": "true"})
+    found = made(NODE, pod("p", annotations=annotations), placeholder)
+    [app] = of(found, lines.App)
+    [group] = app.gang
+    assert (group.name, group.min, group.res) == ("workers", 2, {"vcore": 500, "memory": 1 << 30, "pods": 1})
+    assert (app.style, app.ph_timeout_ms) == ("Hard", 30_000)
+    [ask] = of(found, lines.Ask)
+    assert ask.group == "workers"
+    assert any("placeholders of gangs are left out" in note for note in found.notes)
+
+
+def test_namespaces_give_quotas_and_config_maps_the_queues() -> None:
+    namespace = {
+        "kind": "Namespace",
+        "metadata": {"name": "dev", "annotations": {"yunikorn.apache.org/namespace.quota": '{"cpu": "2"}'}},
+    }
+    found = made(NODE, pod("p"), namespace, MAP, {"kind": "Service", "metadata": {"name": "s"}})
+    assert found.config == QUEUES
+    assert found.extra == {"log.level": "DEBUG"}
+    [app] = of(found, lines.App)
+    assert json.loads(app.tags["namespace.resourcequota"]) == {"resources": {"vcore": {"value": 2000}}}
+    assert any("other kinds were passed over (1)" in note for note in found.notes)
+
+
+def test_without_names() -> None:
+    annotations = {"yunikorn.apache.org/task-groups": json.dumps(GROUPS)}
+    names = Names(b"key")
+    found = made(NODE, pod("p", annotations=annotations), MAP, names=names)
+    text = "\n".join(lines.encode(line).decode() for line in found.lines) + str(found.config)
+    assert [name for name in EVERYTHING if name in text] == []
+    assert names.of("annabella") in text
+    assert names.of("annabella") in str(found.config)
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([pod("p")], "there is no node"),
+        ([NODE], "no pod names the scheduler yunikorn; there are: no pods"),
+        ([NODE, pod("p", scheduler="default-scheduler")], r"there are: default-scheduler \(1\). --scheduler-name"),
+        ([NODE, {"metadata": {}}], "an object without a kind"),
+        ([NODE, {"kind": "Pod", "metadata": {"name": "x"}, "spec": 3}], "Pod 'x': Expected `object`, got `int`"),
+        ([NODE, pod("p", spec={"containers": [{"resources": {"requests": {"cpu": "many"}}}]})], "none of the pods"),
+    ],
+)
+def test_objects_that_make_no_workload_are_told(objects: list[dict[str, Any]], expected: str) -> None:
+    with pytest.raises(ImportedError, match=expected):
+        made(*objects)
+
+
+# -- the command --------------------------------------------------------------------------------------------
+
+OBJECTS = [NODE, pod("p", node="n1"), pod("q", 5), MAP]
+
+
+def as_yaml(*documents: object) -> str:
+    out = io.StringIO()
+    YAML(typ="safe", pure=True).dump_all(documents, out)
+    return out.getvalue()
+
+
+FORMS = {
+    "list.json": json.dumps({"kind": "List", "items": OBJECTS}, indent=2),
+    "several.json": "\n".join(json.dumps(each) for each in OBJECTS),
+    "bare.json": json.dumps(OBJECTS),
+    "list.yaml": as_yaml({"kind": "List", "items": OBJECTS}),
+    "documents.yaml": as_yaml(*OBJECTS),
+    "unquoted.yaml": as_yaml(*OBJECTS).replace("'2026-11-03T10:00:00Z'", "2026-11-03T10:00:00Z"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_all_forms_give_the_same(tmp_path: Path, licorne: Command, name: str) -> None:
+    file, out = tmp_path / name, tmp_path / "week.jsonl"
+    file.write_text(FORMS[name], encoding="utf-8")
+    done = licorne("import", file, "-o", out)
+    assert done.status == 0, done.err
+    assert f"{out}: 2 asks" in done.out
+    assert read_workload(out).lines == made(*OBJECTS).lines
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert licorne("simulate", out).status == 0
+
+
+def test_several_files_and_another_scheduler(tmp_path: Path, licorne: Command) -> None:
+    files = []
+    for number, each in enumerate([NODE, pod("p", scheduler="mine"), MAP]):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps(each), encoding="utf-8")
+    out = tmp_path / "week.jsonl"
+    assert licorne("import", *files, "-o", out, "--scheduler-name", "mine", "--anonymous", "--json").status == 0
+    assert "annabella" not in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"kind": "List",\n "items": [}', ":2: not JSON"),
+        ("kind: List\nitems: [\n", "not YAML"),
+        ("just a text", "holds no objects of Kubernetes"),
+        ('{"kind": "List", "items": []}', "there is no node"),
+    ],
+)
+def test_bad_files_are_told_and_nothing_is_written(tmp_path: Path, licorne: Command, text: str, expected: str) -> None:
+    file = tmp_path / "objects"
+    file.write_text(text, encoding="utf-8")
+    done = licorne("import", file, "-o", tmp_path / "week.jsonl")
+    assert done.status == 4
+    assert expected in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["objects"]
+
+
+def test_what_is_missing_without_the_extra_is_told() -> None:
+    program = "import sys; sys.modules['lightkube'] = None; from licorne.cli import run; sys.exit(run(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "import", "x.json", "-o", "y.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "pip install 'licorne[kube]'" in done.stderr
