@@ -98,7 +98,7 @@ def _write(workload: Workload, output: Path) -> None:
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file, which is JSON if it begins so, and otherwise YAML."""
     try:
-        data = sys.stdin.buffer.read() if str(path) == STDIN else path.read_bytes()
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}; give what `kubectl get -o json` prints", Status.FILE) from None
     documents = _json(path, data) if data.lstrip()[:1] in (b"{", b"[") else _yaml(path, data)
