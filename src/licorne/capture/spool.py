@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Self
 
 from licorne.sim import lines
+from licorne.sim.finished import finished_file
 from licorne.sim.lines import Line
 from licorne.sim.measure import NANOSECONDS
-from licorne.sim.whole_files import whole_file
 
 _RANKS: dict[type[Line], int] = {
     lines.Reload: 0,
@@ -66,7 +66,8 @@ class Spool:
 
     def write(self, head: Iterable[Line]) -> None:
         """Write the file: the head, and then all lines in order. Raises OSError as the file system does."""
-        with whole_file(self._path) as file:
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY
+        with finished_file(self._path) as part, os.fdopen(os.open(part, flags, 0o600), "wb") as file:
             for line in head:
                 file.write(lines.encode(line) + b"\n")
             for (text,) in self._data.execute("SELECT line FROM lines ORDER BY at, rank, since, rowid"):

@@ -19,9 +19,9 @@ from licorne.cli.common import STDIN, CommandError, print_json
 from licorne.cli.statuses import Status
 from licorne.recording import Names
 from licorne.recording.anonymous import AnonymityError
+from licorne.sim.finished import finished_file, opened
 from licorne.sim.generate import write
 from licorne.sim.lines import Ask
-from licorne.sim.whole_files import whole_file
 from licorne.sim.workload import Workload
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -89,7 +89,7 @@ def import_command(
 
 def _write(workload: Workload, output: Path) -> None:
     try:
-        with whole_file(output) as file:
+        with finished_file(output) as part, opened(part, output) as file:
             write(workload, file)
     except OSError as error:
         raise CommandError(f"{output}: {error.strerror}", Status.FILE) from None
