@@ -200,7 +200,7 @@ class _Capture:
             ahead_s = parsedate_to_datetime(date).timestamp() - time.time()
             self._offset_ns = int(ahead_s * NANOSECONDS) if abs(ahead_s) > CLOCK_S else 0
         found = msgspec.json.decode(data)
-        return msgspec.convert([] if found is None and kind is not dict else found, kind)
+        return msgspec.convert([] if found is None else found, kind)
 
     def finish(self) -> Iterator[str]:
         """Put what is still there; yield what is not known, as sentences."""

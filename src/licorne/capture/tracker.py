@@ -162,7 +162,7 @@ class Tracker:
     def nodes(self, nodes: Iterable[objects.Node], now_ns: int) -> None:
         """Take the nodes that there are, with what other schedulers have on them."""
         found = {node.node_id: node for node in nodes}
-        first = not self._nodes
+        first = self._polls == 0
         for name, node in sorted(found.items()):
             before = self._nodes.get(name)
             if before is None:
@@ -196,7 +196,7 @@ class Tracker:
         for key, each in found.items():
             before = self._foreign.get(key)
             if before is None or before.resource != each.resource:
-                at_ns = now_ns if self._nodes else self.begin_ns
+                at_ns = now_ns if self._polls else self.begin_ns
                 self._put(at_ns, lines.Foreign(key=key, node=each.node_id, res=each.resource))
         for key in self._foreign.keys() - found.keys():
             if self._foreign[key].node_id in nodes:  # otherwise it went with its node
