@@ -68,6 +68,19 @@ _add(
 )
 _add(
     app,
+    "sweep",
+    "sweep:sweep",
+    "Simulate many combinations of workloads, configurations, loads and policies, and compare them.",
+    epilogue(
+        "no point could be simulated",
+        Status.PACKAGES,
+        Status.FILE,
+        Status.CONFIGURATION,
+        done="done; points that failed are in the table",
+    ),
+)
+_add(
+    app,
     "serve",
     "serve:serve",
     "Run a scheduler for resource managers, by gRPC.",

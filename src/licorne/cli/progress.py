@@ -10,8 +10,8 @@ from licorne.sim.workload import Progress
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
-    """Show a progress bar within the `with` block; `what` is its label.
+def progress_bar(what: str, *, remaining: bool = False) -> Iterator[Progress | None]:
+    """Show a progress bar within the `with` block; `what` is its label. `remaining`: with the time that is left.
 
     Yields a function that takes the steps done and their total (0: unknown); None if standard error is no terminal.
     """
@@ -26,6 +26,7 @@ def progress_bar(what: str) -> Iterator[Progress | None]:
         progress.BarColumn(),
         progress.TaskProgressColumn(),
         progress.TimeElapsedColumn(),
+        *((progress.TextColumn("left"), progress.TimeRemainingColumn()) if remaining else ()),
     )
     with progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from licorne.config.nodes import YamlNode, behind, compose
-from licorne.config.problems import Notes
+from licorne.config.nodes import YamlNode, behind
 from licorne.sim.traces.batch import NODES_MAX
 from licorne.sim.workload import WorkloadError
+from licorne.sim.yaml_files import composed, entries, place
 
 FOLDER = Path(__file__).with_name("mappings")
 READY = ("helios", "philly")
@@ -57,21 +57,18 @@ def read_mapping(name: str) -> Mapping:
 
 def parse_mapping(text: str, name: str) -> Mapping:
     """Return the mapping that a text says; `name` is that of its file in messages. Raises WorkloadError as `read_mapping`."""
-    notes = Notes(name)
-    root = compose(text, notes)
-    for problem in notes.report().faults:
-        raise WorkloadError(f"{name}:{problem.line}:{problem.column}: {problem.message}")
+    root = composed(text, name)
     if root is None:
         raise WorkloadError(f"{name}:1:1: the file is empty, and names no column")
-    parts = _entries(root, name, "a mapping", ("columns", "cluster"))
+    parts = entries(root, name, "a mapping", ("columns", "cluster"))
     if "columns" not in parts:
-        raise WorkloadError(f"{_place(name, root)}: a mapping needs `columns`, which names the columns of the table")
-    found = _entries(parts["columns"], name, "columns", FIELDS)
+        raise WorkloadError(f"{place(name, root)}: a mapping needs `columns`, which names the columns of the table")
+    found = entries(parts["columns"], name, "columns", FIELDS)
     for field in NEEDED:
         if field not in found:
-            raise WorkloadError(f"{_place(name, parts['columns'])}: columns: names no column for `{field}`")
+            raise WorkloadError(f"{place(name, parts['columns'])}: columns: names no column for `{field}`")
     columns = {field: _text(node, name, field) for field, node in found.items()}
-    cluster = _entries(parts["cluster"], name, "cluster", ("nodes", "gpus")) if "cluster" in parts else {}
+    cluster = entries(parts["cluster"], name, "cluster", ("nodes", "gpus")) if "cluster" in parts else {}
     return Mapping(
         name=name,
         columns=columns,
@@ -80,36 +77,15 @@ def parse_mapping(text: str, name: str) -> Mapping:
     )
 
 
-def _place(name: str, node: YamlNode) -> str:
-    return f"{name}:{node.line}:{node.column}"
-
-
-def _entries(given: YamlNode, name: str, what: str, known: tuple[str, ...]) -> dict[str, YamlNode]:
-    """Return the values of a YAML mapping by their keys, each of which is known and stands once."""
-    node = behind(given)
-    if node.kind != "mapping":
-        raise WorkloadError(f"{_place(name, given)}: {what}: must be keys with values; known are {', '.join(known)}")
-    found: dict[str, YamlNode] = {}
-    for key, value in zip(node.items[::2], node.items[1::2], strict=True):
-        if key.text not in known:
-            raise WorkloadError(
-                f"{_place(name, key)}: {what}: `{key.text[:40]}` is not known; known are {', '.join(known)}"
-            )
-        if key.text in found:
-            raise WorkloadError(f"{_place(name, key)}: {what}: `{key.text}` stands twice")
-        found[key.text] = value
-    return found
-
-
 def _text(given: YamlNode, name: str, field: str) -> str:
     node = behind(given)
     if node.kind != "scalar" or not node.text.strip():
-        raise WorkloadError(f"{_place(name, given)}: columns: {field}: must be the name of a column")
+        raise WorkloadError(f"{place(name, given)}: columns: {field}: must be the name of a column")
     return node.text.strip()
 
 
 def _number(given: YamlNode, name: str, field: str, most: int) -> int:
     node = behind(given)
     if node.kind != "scalar" or not node.text.isdecimal() or len(node.text) > 9 or not 1 <= int(node.text) <= most:
-        raise WorkloadError(f"{_place(name, given)}: cluster: {field}: must be a whole number from 1 to {most:,}")
+        raise WorkloadError(f"{place(name, given)}: cluster: {field}: must be a whole number from 1 to {most:,}")
     return int(node.text)

@@ -1,0 +1,162 @@
+"""`licorne sweep`: many configurations, workloads, loads, seeds and policies, by processes on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter, validators
+
+from licorne._extras import require
+from licorne.cli.common import CommandError, KeyValue, pairs, print_json
+from licorne.cli.configurations import read_configuration
+from licorne.cli.progress import progress_bar
+from licorne.cli.statuses import Status
+from licorne.sim.lines import DevicePolicy
+from licorne.sim.workload import WorkloadError
+from licorne.sweep.document import read_sweep
+from licorne.sweep.page import write_sweep_page
+from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
+from licorne.sweep.running import Job, jobs_of, run_sweep
+from licorne.sweep.table import rows, write_table
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Several = Parameter(negative="", show_default=False)
+
+
+def sweep(
+    folder: Path,
+    /,
+    *,
+    file: Path | None = None,
+    workload: Annotated[tuple[Path, ...], Several] = (),
+    config: Annotated[tuple[Path, ...], Several] = (),
+    load: Annotated[
+        tuple[float, ...], Parameter(negative="", show_default=False, validator=validators.Number(gt=0))
+    ] = (),
+    seed: Annotated[
+        tuple[int, ...], Parameter(negative="", show_default=False, validator=validators.Number(gte=0))
+    ] = (),
+    policy: Annotated[tuple[str, ...], Several] = (),
+    device_policy: Annotated[tuple[DevicePolicy, ...], Several] = (),
+    setting: Annotated[tuple[KeyValue, ...], Several] = (),
+    jobs: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    retry: Flag = False,
+    report: Annotated[bool, Parameter(show_default=False)] = True,
+    dry_run: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Simulate each combination of workloads, configurations, loads, policies and seeds, and compare them in one table.
+
+    The outcome of each point is kept in the folder, so a sweep that was interrupted goes on where it was, and one that is
+    extended runs only what is new. A point that fails is part of the table, with its error.
+
+    Parameters
+    ----------
+    folder
+        Where the table (table.csv, table.parquet), the report (sweep.html) and the outcomes are written.
+    file
+        A sweep file (YAML) that says what is combined. Options take the place of what it says.
+    workload
+        A workload, a trace or the folder of a recording, as for `licorne simulate`; may be given several times, as may all
+        that is combined.
+    config
+        A queue configuration; own: that of the workload.
+    load
+        A load: what it means for openb is said by `licorne simulate`; times of arrival of other workloads are divided by it.
+    seed
+        A seed of a workload that is drawn.
+    policy
+        A policy of your own, as for `licorne simulate`; own: what licorne does.
+    device_policy
+        Which device of a node a share is placed on, where the workload has devices.
+    setting
+        A setting of the scheduler at all points, like reservation.delay=5s.
+    jobs
+        How many points run at a time, each in a process of its own; without it, as many as there are processors.
+    retry
+        Run points once more that failed before.
+    report
+        Whether sweep.html and table.parquet are written, which need the extra `report`.
+    dry_run
+        Print what would run, and run nothing.
+    json
+        Print the rows of the table as JSON.
+    """
+    plan = _plan(file, workload, config, load, seed, policy, device_policy, pairs("--setting", setting))
+    if report and not dry_run:
+        require("report")
+    for name in plan.configurations:
+        if name != OWN:
+            read_configuration(Path(name), simulated=True)
+    points = plan.points()
+    found = jobs_of(points, folder)
+    if dry_run:
+        return _say(found, retry=retry)
+    with progress_bar("simulating", remaining=True) as progress:
+        outcomes = run_sweep(found, processes=jobs or os.cpu_count() or 1, again=retry, progress=progress)
+    table = rows(points, outcomes)
+    files = write_table(folder, table, parquet=report)
+    if report:
+        files.append(write_sweep_page(folder, plan.name, table))
+    failed = [(point, outcome.error) for point, outcome in zip(points, outcomes, strict=True) if outcome.error]
+    if json:
+        print_json(table)
+    else:
+        print(f"{len(points):,} points, {len(failed):,} failed")
+        for point, error in failed[:10]:
+            print(f"  {point.name}: {error}")
+        print("\n".join(map(str, files)))
+    return Status.NO if len(failed) == len(points) else Status.DONE
+
+
+def _plan(
+    file: Path | None,
+    workload: tuple[Path, ...],
+    config: tuple[Path, ...],
+    load: tuple[float, ...],
+    seed: tuple[int, ...],
+    policy: tuple[str, ...],
+    device_policy: tuple[DevicePolicy, ...],
+    settings: dict[str, str],
+) -> Sweep:
+    """Return what a file and options say together. Raises CommandError."""
+    try:
+        plan = read_sweep(file) if file is not None else Sweep()
+    except WorkloadError as error:
+        raise CommandError(str(error)) from None
+    given: dict[str, Any] = {
+        "workloads": [str(path) for path in workload],
+        "configurations": [str(path) for path in config],
+        "loads": list(load),
+        "seeds": list(seed),
+        "policies": list(policy),
+        "device_policies": list(device_policy),
+        "settings": settings,
+    }
+    plan = msgspec.structs.replace(plan, **{name: value for name, value in given.items() if value})
+    if not plan.workloads:
+        raise CommandError("nothing to simulate: give --workload, or a sweep file with --file")
+    if len(plan) > POINTS_MAX:
+        raise CommandError(f"{len(plan):,} combinations are too many; {POINTS_MAX:,} are allowed")
+    for name, values in given.items():
+        if isinstance(values, list) and len(set(values)) < len(values):
+            raise CommandError(f"{name}: {max(values, key=values.count)} is given twice")
+    return plan
+
+
+def _say(found: list[Job], *, retry: bool) -> int:
+    """Print what would run."""
+    missing = 0
+    for job in found:
+        outcome = job.outcome()
+        runs = outcome is None or (retry and bool(outcome.error))
+        missing += runs
+        print(f"{'run ' if runs else 'done'}  {job.point.name}")
+    print(f"{missing:,} of {len(found):,} points would run")
+    return Status.DONE
+
+
+__all__ = ["sweep"]

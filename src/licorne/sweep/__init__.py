@@ -1,0 +1,43 @@
+"""Sweeps: many simulations, of each combination of workloads, configurations, loads, seeds and policies.
+
+    run_point       simulate one point; a plain function, which an engine for many machines can call
+    Point, Outcome  what that takes and returns
+    read_sweep      read a sweep file, which says what is to be combined
+    run_sweep       run what is missing of a sweep in a folder, by processes on this machine
+
+Modules, from the top down: `page` and `table` show what came out, `intervals` computes confidence intervals, `running` runs
+points by processes, `point` one of them, `plan` says which points there are, `document` reads sweep files.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from licorne.sweep.document import read_sweep
+    from licorne.sweep.plan import Point, Sweep
+    from licorne.sweep.point import Outcome, run_point
+    from licorne.sweep.running import run_sweep
+
+__all__ = ["Outcome", "Point", "Sweep", "read_sweep", "run_point", "run_sweep"]
+
+_WHERE = {
+    "Outcome": "licorne.sweep.point",
+    "Point": "licorne.sweep.plan",
+    "Sweep": "licorne.sweep.plan",
+    "read_sweep": "licorne.sweep.document",
+    "run_point": "licorne.sweep.point",
+    "run_sweep": "licorne.sweep.running",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module
+
+    def __getattr__(name: str) -> object:
+        """Return a public name from the module that defines it, imported at first use."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_WHERE[name]), name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

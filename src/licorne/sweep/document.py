@@ -1,0 +1,151 @@
+"""Sweep files: a small YAML file that says what is combined.
+
+    workloads: [week.jsonl]
+    configurations: [own, limited.yaml]
+    loads: [0.8, 1, 1.2]
+
+Paths are relative to the file. docs/use/sweeps.md describes all keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from licorne.config.nodes import YamlNode, behind
+from licorne.sim.lines import DevicePolicy
+from licorne.sim.workload import WorkloadError
+from licorne.sim.yaml_files import composed, entries, place
+from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
+
+LISTS = ("workloads", "configurations", "loads", "seeds", "policies", "device_policies")
+KEYS = ("name", *LISTS, "settings", "from_s", "to_s", "max_asks")
+SEEDS_MAX = 10_000
+_NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?")
+_Value = TypeVar("_Value")
+
+
+def read_sweep(path: Path) -> Sweep:
+    """Read a sweep file.
+
+    Raises:
+        WorkloadError: it is not usable; the text names file, line and column.
+        OSError: the file cannot be read.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise WorkloadError(f"{path}: not a text in UTF-8") from None
+    return parse_sweep(text, str(path), path.parent)
+
+
+def parse_sweep(text: str, name: str, folder: Path) -> Sweep:
+    """Return the sweep that a text says; `name` is that of its file in messages, paths are relative to `folder`."""
+    root = composed(text, name)
+    if root is None:
+        raise WorkloadError(f"{name}:1:1: the file is empty; a sweep needs at least `workloads`")
+    found = entries(root, name, "a sweep", KEYS)
+    if "workloads" not in found:
+        raise WorkloadError(f"{place(name, root)}: a sweep needs `workloads`, a list of files")
+
+    def path_of(node: YamlNode, what: str) -> str:
+        given = _text(node, name, what)
+        if what == "configurations" and given == OWN:
+            return OWN
+        path = folder / given
+        if not path.exists():
+            raise WorkloadError(f"{place(name, node)}: {what}: {given}: no such file")
+        return str(path)
+
+    def policy_of(node: YamlNode, what: str) -> str:
+        given = _text(node, name, what)
+        file, separator, rest = given.rpartition(":")
+        return f"{folder / file}:{rest}" if separator and file.endswith(".py") else given
+
+    def device_policy_of(node: YamlNode, what: str) -> str:
+        given = _text(node, name, what)
+        if given not in get_args(DevicePolicy):
+            raise WorkloadError(
+                f"{place(name, node)}: {what}: {given[:40]!r} is unknown; known are {', '.join(get_args(DevicePolicy))}"
+            )
+        return given
+
+    readers: dict[str, Callable[[YamlNode, str], Any]] = {
+        "workloads": path_of,
+        "configurations": path_of,
+        "loads": lambda node, what: _number(node, name, what, above=0),
+        "seeds": lambda node, what: _whole(node, name, what, 2**63 - 1),
+        "policies": policy_of,
+        "device_policies": device_policy_of,
+    }
+    values: dict[str, Any] = {}
+    for key, node in found.items():
+        if key == "name":
+            values[key] = _text(node, name, key)
+        elif key == "seeds" and behind(node).kind == "scalar":
+            values[key] = list(range(1, _whole(node, name, key, SEEDS_MAX, least=1) + 1))
+        elif key in readers:
+            values[key] = _list(node, name, key, readers[key])
+        elif key == "settings":
+            values[key] = _settings(node, name)
+        elif key == "max_asks":
+            values[key] = _whole(node, name, key, 10**9, least=1)
+        else:
+            values[key] = _number(node, name, key)
+    sweep = Sweep(**values)
+    if sweep.to_s is not None and sweep.from_s >= sweep.to_s:
+        raise WorkloadError(f"{place(name, found['to_s'])}: to_s: {sweep.to_s:g} is not after from_s, {sweep.from_s:g}")
+    if len(sweep) > POINTS_MAX:
+        raise WorkloadError(
+            f"{place(name, root)}: {len(sweep):,} combinations are too many; {POINTS_MAX:,} are allowed"
+        )
+    return sweep
+
+
+def _text(given: YamlNode, name: str, what: str) -> str:
+    node = behind(given)
+    if node.kind != "scalar" or not node.text.strip():
+        raise WorkloadError(f"{place(name, given)}: {what}: must be a text")
+    return node.text.strip()
+
+
+def _number(given: YamlNode, name: str, what: str, *, above: float = -1) -> float:
+    node = behind(given)
+    if node.kind != "scalar" or not _NUMBER.fullmatch(node.text) or not above < float(node.text) < 1e12:
+        least = "above 0" if above >= 0 else "of at least 0"
+        raise WorkloadError(f"{place(name, given)}: {what}: must be a number {least}")
+    return float(node.text)
+
+
+def _whole(given: YamlNode, name: str, what: str, most: int, *, least: int = 0) -> int:
+    node = behind(given)
+    digits = node.text.replace("_", "") if node.kind == "scalar" else ""
+    if not digits.isdecimal() or len(digits) > 19 or not least <= int(digits) <= most:
+        raise WorkloadError(f"{place(name, given)}: {what}: must be a whole number from {least} to {most:,}")
+    return int(digits)
+
+
+def _list(given: YamlNode, name: str, what: str, read: Callable[[YamlNode, str], _Value]) -> list[_Value]:
+    """Return a list that holds something, and nothing twice."""
+    node = behind(given)
+    if node.kind != "sequence" or not node.items:
+        raise WorkloadError(f"{place(name, given)}: {what}: must be a list, like [a, b]")
+    found: list[_Value] = []
+    for item in node.items:
+        value = read(item, what)
+        if value in found:
+            raise WorkloadError(f"{place(name, item)}: {what}: {value} stands twice")
+        found.append(value)
+    return found
+
+
+def _settings(given: YamlNode, name: str) -> dict[str, str]:
+    node = behind(given)
+    if node.kind != "mapping":
+        raise WorkloadError(f"{place(name, given)}: settings: must be keys with values, like reservation.delay: 5s")
+    return {
+        key.text: _text(value, name, f"settings: {key.text}")
+        for key, value in zip(node.items[::2], node.items[1::2], strict=True)
+    }

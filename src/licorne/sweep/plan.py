@@ -1,0 +1,138 @@
+"""Which points a sweep has: each combination of what it varies, in a fixed order, and the key under which each is kept.
+
+The key of a point is a digest of all that its result depends on: its parameters, the contents of the files that it names, and
+licorne's version. So a result is taken again only for the very same input, and a file that was changed makes new points.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import msgspec
+
+from licorne import __version__
+from licorne.sim.workload import ASKS_MAX
+
+OWN = "own"
+"""In place of a configuration: that of the workload. As a policy: those of licorne."""
+POINTS_MAX = 100_000
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One simulation: plain values, so that it can be sent to another process or machine that has the same files.
+
+    `workload` is a path, `configuration` a path or `own`. `load`: for openb and scenarios what they mean by it; times of arrival
+    of other workloads are divided by it; None: as they are. `seed` is for scenarios. `policy` is as for `licorne simulate
+    --policy`, or `own`; `device_policy` "" is that of the workload. `to_s` None: to the end.
+    """
+
+    workload: str
+    configuration: str = OWN
+    load: float | None = None
+    seed: int | None = None
+    policy: str = OWN
+    device_policy: str = ""
+    settings: dict[str, str] = {}
+    from_s: float = 0.0
+    to_s: float | None = None
+    max_asks: int = ASKS_MAX
+
+    @property
+    def name(self) -> str:
+        """The point in words."""
+        parts = [Path(self.workload).name, Path(self.configuration).name]
+        parts += [f"load {self.load:g}"] if self.load is not None else []
+        parts += [f"seed {self.seed}"] if self.seed is not None else []
+        parts += [self.policy] if self.policy != OWN else []
+        parts += [self.device_policy] if self.device_policy else []
+        return ", ".join(parts)
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True):
+    """What is combined: each workload with each configuration, load, policy, choice of device and seed.
+
+    The other fields hold for all points, as in `Point`.
+    """
+
+    name: str = "sweep"
+    workloads: Sequence[str] = ()
+    configurations: Sequence[str] = (OWN,)
+    loads: Sequence[float | None] = (None,)
+    policies: Sequence[str] = (OWN,)
+    device_policies: Sequence[str] = ("",)
+    seeds: Sequence[int | None] = (None,)
+    settings: dict[str, str] = {}
+    from_s: float = 0.0
+    to_s: float | None = None
+    max_asks: int = ASKS_MAX
+
+    def __len__(self) -> int:
+        number = 1
+        for values in (
+            self.workloads, self.configurations, self.loads, self.policies, self.device_policies, self.seeds,
+        ):  # fmt: skip
+            number *= len(values)
+        return number
+
+    def points(self) -> list[Point]:
+        """Return all points; the seeds of one setting follow each other."""
+        return [
+            Point(
+                workload=workload,
+                configuration=configuration,
+                load=load,
+                seed=seed,
+                policy=policy,
+                device_policy=device_policy,
+                settings=self.settings,
+                from_s=self.from_s,
+                to_s=self.to_s,
+                max_asks=self.max_asks,
+            )
+            for workload, configuration, load, policy, device_policy, seed in product(
+                self.workloads, self.configurations, self.loads, self.policies, self.device_policies, self.seeds
+            )
+        ]
+
+
+class Keys:
+    """Computes the keys of points; each file is read once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, str] = {}
+
+    def of(self, point: Point) -> str:
+        """Return the key of a point. Raises OSError if a file cannot be read."""
+        sha = hashlib.sha256(msgspec.json.encode((__version__, point)))
+        for name in (point.workload, point.configuration if point.configuration != OWN else ""):
+            if name:
+                sha.update(self._digest(name).encode())
+        policy, separator, _ = point.policy.rpartition(":")
+        if separator and policy.endswith(".py"):
+            sha.update(self._digest(policy).encode())
+        return sha.hexdigest()[:32]
+
+    def _digest(self, name: str) -> str:
+        found = self._files.get(name)
+        if found is None:
+            found = self._files[name] = _contents(Path(name))
+        return found
+
+
+def _contents(path: Path) -> str:
+    """Return a digest of a file, or of all files of a folder and their names. A scenario's folder may hold what it names."""
+    sha = hashlib.sha256()
+    if path.is_dir():
+        files = sorted(each for each in path.rglob("*") if each.is_file())
+    elif path.suffix in (".yaml", ".yml"):
+        files = [path, *sorted(each for each in path.parent.glob("*.y*ml") if each != path)]
+    else:
+        files = [path]
+    for each in files:
+        sha.update(each.name.encode() + b"\0")
+        with each.open("rb") as stream:
+            sha.update(hashlib.file_digest(stream, "sha256").digest())
+    return sha.hexdigest()

@@ -1,0 +1,172 @@
+"""Sweeps run by processes: the same table as one after the other, and they go on after whatever interrupted them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from licorne.sweep import Outcome, Point, Sweep, run_point, run_sweep
+from licorne.sweep.running import jobs_of
+from licorne.sweep.table import rows, write_table
+from report.workloads import QUEUES, small
+from sweep import runs
+
+LOADS = (0.5, 1.0, 2.0)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "small.jsonl"
+    path.write_bytes(b"\n".join(map(msgspec.json.encode, small())))
+    (tmp_path / "other.yaml").write_text(QUEUES.replace("vcore: 4", "vcore: 3"))
+    return path
+
+
+def points(workload: Path, loads: Sequence[float] = LOADS) -> list[Point]:
+    configurations = ("own", str(workload.with_name("other.yaml")))
+    return Sweep(workloads=(str(workload),), configurations=configurations, loads=loads).points()
+
+
+def table(folder: Path, found: Sequence[Point], outcomes: Sequence[Outcome]) -> bytes:
+    (path,) = write_table(folder, rows(found, outcomes), parquet=False)
+    return path.read_bytes()
+
+
+def test_by_processes_and_one_after_the_other_the_table_is_the_same(workload: Path, tmp_path: Path) -> None:
+    found = points(workload)
+    tables = []
+    for processes in (1, 3):
+        folder = tmp_path / str(processes)
+        told: list[tuple[int, int]] = []
+        outcomes = run_sweep(
+            jobs_of(found, folder), processes=processes, progress=lambda done, total, to=told: to.append((done, total))
+        )
+        assert told == [(number, 6) for number in range(7)]
+        assert not any(outcome.error for outcome in outcomes)
+        tables.append(table(folder, found, outcomes))
+    assert tables[0] == tables[1]
+    assert len(set(tables[0].splitlines())) == 7
+
+
+def test_a_point_is_a_plain_call(workload: Path) -> None:
+    """What an engine for many machines needs: the function and its values can be sent, and give the same there."""
+    point = points(workload)[3]
+    call: Callable[[Point], Outcome] = pickle.loads(pickle.dumps(run_point))  # noqa: S301  # what was just made
+    outcome = call(pickle.loads(pickle.dumps(point)))  # noqa: S301
+    assert pickle.loads(pickle.dumps(outcome)) == outcome == run_point(point)  # noqa: S301
+    assert outcome.asks == 8
+
+
+def test_a_higher_load_is_earlier_arrivals(workload: Path) -> None:
+    """At half the load a comes at 80 s and waits 20 s, at double at 20 s and waits 80 s; b waits for nothing."""
+    waits = [run_point(Point(workload=str(workload), load=load)).wait_mean_s for load in (0.5, 1, 2)]
+    assert waits == [pytest.approx(3 * wait / 7, abs=1e-6) for wait in (20, 60, 80)]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_is_there_is_not_run_again(workload: Path, tmp_path: Path, processes: int) -> None:
+    found = points(workload)
+    jobs = jobs_of(found, tmp_path / "out")
+
+    def calls() -> int:
+        return len(list(tmp_path.glob("called-*")))
+
+    first = run_sweep(jobs, processes=processes, run=runs.noted)
+    assert calls() == 6
+    jobs[2].path.unlink()
+    jobs[4].path.write_text("cut o")
+    assert run_sweep(jobs, processes=processes, run=runs.noted) == first
+    assert calls() == 8
+    more = jobs_of(points(workload, (*LOADS, 3.0)), tmp_path / "out")
+    run_sweep(more, processes=processes, run=runs.noted)
+    assert calls() == 10
+
+
+def test_points_that_fail_are_recorded_and_the_others_go_on(workload: Path, tmp_path: Path) -> None:
+    found = points(workload, (1.0, 2.0, 3.0, 4.0))
+    jobs = jobs_of(found, tmp_path / "out")
+    outcomes = run_sweep(jobs, processes=2, run=runs.fragile)
+    assert [outcome.error for outcome in outcomes[:4]] == [
+        "",
+        "RuntimeError: a fault of the simulator",
+        "its process was ended by SIGKILL; was there too little memory?",
+        "its process ended with status 7",
+    ]
+    assert run_sweep(jobs, processes=2) == outcomes
+    again = run_sweep(jobs, processes=2, again=True)
+    assert not any(outcome.error for outcome in again)
+    assert again[0] == outcomes[0]
+
+
+def test_a_point_that_cannot_be_simulated_says_why(workload: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"t":"meta","version":2}\n{"t":"nod"}\n')
+    for point, text in (
+        (Point(workload=str(wrong)), "wrong.jsonl:"),
+        (Point(workload=str(tmp_path / "no.jsonl")), "No such file"),
+        (Point(workload=str(workload), seed=1), "seed"),
+        (Point(workload=str(workload), device_policy="first"), "no devices"),
+        (Point(workload=str(workload), settings={"reservation.delay": "soon"}), "reservation.delay"),
+        (Point(workload=str(workload), max_asks=2), "asks"),
+    ):
+        outcome = run_point(point)
+        assert text in outcome.error
+        assert outcome.asks is None
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from licorne.sweep import Point, run_sweep
+from licorne.sweep.running import jobs_of
+from sweep import runs
+if __name__ == "__main__":
+    points = [Point(workload=sys.argv[1], load=float(load)) for load in (1, 2, 3)]
+    run_sweep(jobs_of(points, Path(sys.argv[2])), processes=2, run=runs.endless)
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text() if Path("/proc").is_dir() else True
+
+
+def until(what: Callable[[], bool], limit_s: float = 60) -> None:
+    end = time.monotonic() + limit_s
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as on Unix")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_stays_behind(workload: Path, tmp_path: Path, how: signal.Signals) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "tests"), str(ROOT / "src")))}
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, str(program), str(workload), str(out)], env=environment, stderr=subprocess.DEVNULL
+    ) as process:
+        until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
+        pids = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
+        assert all(map(alive, pids))
+        process.send_signal(how)
+        process.wait(30)
+    until(lambda: not any(map(alive, pids)))
+    assert list(out.rglob("*.part")) == []
+    done = run_sweep(jobs_of([Point(workload=str(workload), load=float(load)) for load in (1, 2, 3)], out))
+    assert not any(outcome.error for outcome in done)
