@@ -198,8 +198,9 @@ $(AXE):
 accessibility: $(VENV)/dev $(AXE)  ## Look for what bars people from the pages, with axe-core; needs npm and Chromium
 	$(PYTEST) tests/site/test_accessibility.py
 
-picture: $(VENV)/compiled  ## Make the picture in README, of what a terminal shows
+picture: $(VENV)/compiled  ## Make the pictures in README and of reports
 	$(BIN)/python tools/picture.py
+	$(BIN)/python tools/report_pictures.py
 
 format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix

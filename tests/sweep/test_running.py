@@ -124,6 +124,24 @@ def test_a_point_that_cannot_be_simulated_says_why(workload: Path, tmp_path: Pat
         assert outcome.asks is None
 
 
+def test_a_policy_of_ones_own_decides(workload: Path, tmp_path: Path) -> None:
+    """With the nodes in the other order the decisions are others; a policy that cannot be loaded fails its points."""
+    policy = tmp_path / "mine.py"
+    policy.write_text(
+        "from licorne import Policy\n\n\nclass Last(Policy):\n"
+        "    def node_key(self, node, pod):\n        return [-ord(each) for each in node.id]\n"
+    )
+    names = ("own", f"{policy}:Last", f"{policy}:None")
+    found = Sweep(workloads=(str(workload),), policies=names).points()
+    own, last, none = run_sweep(jobs_of(found, tmp_path / "out"), processes=2)
+    assert own.error == last.error == ""
+    assert own.decisions != last.decisions
+    assert "None" in none.error
+    before = jobs_of(found, tmp_path)
+    policy.write_text(policy.read_text() + "# changed\n")
+    assert [one == other for one, other in zip(before, jobs_of(found, tmp_path), strict=True)][:2] == [True, False]
+
+
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -278,4 +278,4 @@ def _by_load(canvas: Canvas, _: Sequence[Figures], rows: Sequence[Row], metric: 
         if len(workloads) > 1:
             axes.set_title(Path(workload).name, loc="left")
     if varied:
-        canvas.legend(2)
+        canvas.legend()
