@@ -35,7 +35,7 @@ from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
 from licorne.sim.report import DATES_S, Result
 from licorne.sim.unplaced import TAKEN_BACK
-from licorne.sim.workload import Mode
+from licorne.sim.workload import Mode, Workload
 
 if TYPE_CHECKING:
     from licorne.core.nodes.node import Node
@@ -82,6 +82,7 @@ class _Lack:
             self.most = max(self.most, missing)
 
 
+SECOND_NS = 1_000_000_000
 _Values = list[tuple[Binned, float]]
 
 
@@ -117,13 +118,7 @@ class Collector(Observer):
         first_s = workload.first_arrival_s
         start_ns = to_ns(first_s) if not records.from_ns and first_s >= DATES_S else records.from_ns
         end_ns = None if records.to_ns == sys.maxsize else records.to_ns
-        horizon_ns = start_ns + 1
-        now_ns = 0
-        for line in workload.lines:
-            now_ns = now_ns if line.at is None else to_ns(line.at)
-            ends_ns = now_ns + (to_ns(line.duration_s) if type(line) is Ask and line.duration_s is not None else 0)
-            horizon_ns = max(horizon_ns, ends_ns)
-        self._grid = Grid(start_ns, end_ns, horizon_ns)
+        self._grid = Grid(start_ns, end_ns, max(start_ns + SECOND_NS, _horizon_ns(workload, start_ns)))
         self._spreads = Spreads(seconds(records.from_ns), None if end_ns is None else seconds(end_ns))
         if simulation.model.devices is not None:
             self._fragments = Fragments(workload.lines, simulation.model.devices)
@@ -371,6 +366,18 @@ class Collector(Observer):
                 f"runs of single pods are drawn for up to {BARS_MAX:,} runs on up to {BARS_NODES_MAX} nodes; here are more"
             )
         return notes
+
+
+def _horizon_ns(workload: Workload, start_ns: int) -> int:
+    """Return when the last pod ends if each starts on arrival; of lines that are made while they are read it is not known."""
+    if not isinstance(workload.lines, list):
+        return start_ns + 1_000 * SECOND_NS  # bins of about a second, which are joined as time passes
+    now_ns = last_ns = 0
+    for line in workload.lines:
+        now_ns = now_ns if line.at is None else to_ns(line.at)
+        runs_ns = to_ns(line.duration_s) if type(line) is Ask and line.duration_s is not None else 0
+        last_ns = max(last_ns, now_ns + runs_ns)
+    return last_ns
 
 
 def use_class(node: Node) -> int:

@@ -122,5 +122,6 @@ def _notes(runs: Sequence[Figures]) -> list[str]:
     for each in runs:
         begins = f"{each.label}: " if several else ""
         notes.append(f"{begins}configuration: {each.result['configuration']}")
+        notes += (f"{begins}policy: {policy['name']}" for policy in each.result.get("policies", []))
         notes += (f"{begins}{note}" for note in (*each.result.get("notes", []), *each.notes))
     return list(dict.fromkeys(notes))

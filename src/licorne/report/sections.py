@@ -96,7 +96,7 @@ def _summary(runs: Sequence[Figures]) -> Section:
     rows.append(["mean bounded slowdown", *(number(figures.everything.slowdown.mean) for figures in runs)])
     rows.append(["mean of Jain's index", *(number(figures.evenness_mean) for figures in runs)])
     rows.append(["digest of the decisions", *(figures.result["digest"][:16] + "…" for figures in runs)])
-    columns = ("<", *(figures.label if len(runs) > 1 else "" for figures in runs))
+    columns = ("<what", *(figures.label if len(runs) > 1 else "value" for figures in runs))
     text = "What was asked for, and what became of it."
     return Section("summary", "Summary", text, (), (Table("All pods", columns, rows),))
 

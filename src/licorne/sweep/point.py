@@ -72,6 +72,8 @@ def _simulated(point: Point) -> Outcome:
         if not workload.devices:
             raise WorkloadError(f"{point.workload}: this workload has no devices, so device_policies is not for it")
         workload.device_policy = point.device_policy  # type: ignore[assignment]  # the sweep's reader knows the names
+    if point.policy != OWN:
+        raise WorkloadError(f"{point.policy}: there are no policies besides {OWN}")
     config = None
     if point.configuration != OWN:
         config = queue_source(Path(point.configuration).read_text("utf-8"), point.configuration).text
