@@ -37,6 +37,10 @@ def points(workload: Path, loads: Sequence[float] = LOADS) -> list[Point]:
     return Sweep(workloads=(str(workload),), configurations=configurations, loads=loads).points()
 
 
+def _appending(told: list[tuple[int, int]]) -> Callable[[int, int], None]:
+    return lambda done, total: told.append((done, total))
+
+
 def table(folder: Path, found: Sequence[Point], outcomes: Sequence[Outcome]) -> bytes:
     (path,) = write_table(folder, rows(found, outcomes), parquet=False)
     return path.read_bytes()
@@ -48,9 +52,7 @@ def test_by_processes_and_one_after_the_other_the_table_is_the_same(workload: Pa
     for processes in (1, 3):
         folder = tmp_path / str(processes)
         told: list[tuple[int, int]] = []
-        outcomes = run_sweep(
-            jobs_of(found, folder), processes=processes, progress=lambda done, total, to=told: to.append((done, total))
-        )
+        outcomes = run_sweep(jobs_of(found, folder), processes=processes, progress=_appending(told))
         assert told == [(number, 6) for number in range(7)]
         assert not any(outcome.error for outcome in outcomes)
         tables.append(table(folder, found, outcomes))
@@ -122,24 +124,6 @@ def test_a_point_that_cannot_be_simulated_says_why(workload: Path, tmp_path: Pat
         outcome = run_point(point)
         assert text in outcome.error
         assert outcome.asks is None
-
-
-def test_a_policy_of_ones_own_decides(workload: Path, tmp_path: Path) -> None:
-    """With the nodes in the other order the decisions are others; a policy that cannot be loaded fails its points."""
-    policy = tmp_path / "mine.py"
-    policy.write_text(
-        "from licorne import Policy\n\n\nclass Last(Policy):\n"
-        "    def node_key(self, node, pod):\n        return [-ord(each) for each in node.id]\n"
-    )
-    names = ("own", f"{policy}:Last", f"{policy}:None")
-    found = Sweep(workloads=(str(workload),), policies=names).points()
-    own, last, none = run_sweep(jobs_of(found, tmp_path / "out"), processes=2)
-    assert own.error == last.error == ""
-    assert own.decisions != last.decisions
-    assert "None" in none.error
-    before = jobs_of(found, tmp_path)
-    policy.write_text(policy.read_text() + "# changed\n")
-    assert [one == other for one, other in zip(before, jobs_of(found, tmp_path), strict=True)][:2] == [True, False]
 
 
 PROGRAM = """

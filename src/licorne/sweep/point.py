@@ -14,7 +14,6 @@ from licorne.config.manifest import queue_source
 from licorne.report.collector import Collector
 from licorne.report.figures import Figures
 from licorne.sim.lines import Line
-from licorne.sim.policies import PolicyError
 from licorne.sim.reading import load_workload
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
@@ -62,7 +61,7 @@ def run_point(point: Point) -> Outcome:
     """
     try:
         return _simulated(point)
-    except (ConfigError, PolicyError, WorkloadError, RegistrationError, SettingsError, OSError, ValueError) as error:
+    except (ConfigError, WorkloadError, RegistrationError, SettingsError, OSError, ValueError) as error:
         return Outcome(error=str(error))
 
 
@@ -82,7 +81,6 @@ def _simulated(point: Point) -> Outcome:
         workload,
         config=config,
         settings=point.settings,
-        policies=[] if point.policy == OWN else [point.policy],
         observers=[collector],
         from_s=point.from_s,
         to_s=point.to_s,
