@@ -125,6 +125,7 @@ def test_a_value_that_means_the_default_is_told() -> None:
         _, task = schedules.start(world)
         await asyncio.sleep(5.0)
         known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        assert isinstance(known, ConfigMap)
         world.server.put("configmaps", msgspec.structs.replace(known, data={**(known.data or {}), "log.level": "6"}))
         await asyncio.sleep(1.0)
         (event,) = (one for one in world.server.events if one["reason"] == "ValueNotUsed")

@@ -54,7 +54,7 @@ def test_between_steps_one_can_look() -> None:
 
 
 def test_a_workload_without_times_has_no_steps() -> None:
-    lines = [
+    lines: list[dict[str, object]] = [
         {"t": "meta", "version": 2, "name": "still"},
         {"t": "node", "id": "n", "res": {"vcore": 1}},
         {"t": "run"},

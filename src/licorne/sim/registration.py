@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from licorne import RegistrationError, SchedulerAPI, SettingsError
 from licorne.config import ConfigError, load
-from licorne.core.base.setting_table import check_settings
+from licorne.core.api import RegistrationError, SchedulerAPI
+from licorne.core.base.setting_table import SettingsError, check_settings
 from licorne.core.base.settings import read_settings
 from licorne.core.partition import Partition
 from licorne.si import v19

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from licorne import ConfigurationError, SchedulerAPI
+from licorne.core.api import ConfigurationError, SchedulerAPI
 from licorne.core.input_log import InputLog
 from licorne.si import messages, v19
 from licorne.sim import lines

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from licorne import __version__
+from licorne._version import __version__
 from licorne.sim.workload import ASKS_MAX
 
 OWN = "own"

@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from licorne import RegistrationError, SettingsError
 from licorne.config import ConfigError
 from licorne.config.manifest import queue_source
+from licorne.core.api import RegistrationError
+from licorne.core.base.setting_table import SettingsError
 from licorne.report.collector import Collector
 from licorne.report.figures import Figures
 from licorne.sim.lines import Line

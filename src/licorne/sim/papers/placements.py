@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from licorne import SchedulerAPI
+from licorne.core.api import SchedulerAPI
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG, LABEL_PREFIX
 from licorne.si import messages, v19
 from licorne.sim import lines
