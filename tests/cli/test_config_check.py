@@ -211,3 +211,24 @@ def test_a_cluster_that_cannot_be_read_is_said(licorne: Command, tmp_path: Path)
     outcome = licorne("config", "check", EXAMPLE / "queues.yaml", "--with", tmp_path / "nowhere.json")
     assert outcome.status == 4
     assert "nowhere.json: No such file or directory" in outcome.err
+
+
+def test_a_workload_is_compared_with_too(licorne: Command, tmp_path: Path) -> None:
+    workload = tmp_path / "w.jsonl"
+    lines = [
+        {"t": "meta", "name": "w", "version": 2},
+        {"t": "node", "id": "n1", "res": {"vcore": 4000}},
+        {"t": "app", "id": "a", "queue": "root.small", "user": "ann"},
+        {"t": "ask", "key": "k", "app": "a", "res": {"vcore": 3000}},
+        {"t": "app", "id": "b", "queue": "root.gone", "user": "ann"},
+    ]
+    workload.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = tmp_path / "queues.yaml"
+    path.write_text(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
+        "{name: small, resources: {max: {vcore: 2}}}, {name: big, resources: {guaranteed: {vcore: 8}}}]}]}]"
+    )
+    found = licorne("config", "check", path, "--with", workload).out
+    assert "pod k" in found
+    assert "root.gone" in found
+    assert "cluster-guarantees" in found

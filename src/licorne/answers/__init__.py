@@ -18,6 +18,7 @@
     shares          who has what of which guarantee and max, and who borrows from whom
     hours           what queues, users and groups have used over a time of a recording
     partitions      what `config check --with` compares a configuration with: capacity, pods, applications
+    workloads       the same of a workload
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source
     process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
     follower        a process that follows the scheduler of a service and answers its questions (`following`)

@@ -17,6 +17,10 @@ from licorne.config.problems import by_line
 Flag = Annotated[bool, Parameter(negative="")]
 
 
+WORKLOADS = (".jsonl", ".jsonl.gz")
+"""How the names of workloads end."""
+
+
 def _are_files(_: type, names: list[str]) -> None:
     for name in names:
         if name.startswith("-") and name != "-":
@@ -44,7 +48,8 @@ def check(
     files_
         Queue configuration (queues.yaml), or a ConfigMap that holds some; a folder: each *.yaml in it; -: standard input.
     beside
-        Check beside a cluster: a file with a state dump, or the address of a scheduler's REST interface, http://HOST:PORT.
+        Check beside a cluster: a file with a state dump, the address of a scheduler's REST interface, http://HOST:PORT, the
+        folder of a recording; or a workload (.jsonl), of which all nodes and pods count.
     token_file
         File with the token of that REST interface.
     tls_ca
@@ -55,7 +60,13 @@ def check(
         Print faults and warnings as a JSON object.
     """
     running = None
-    if beside:
+    if beside.endswith(WORKLOADS):
+        from licorne.answers.workloads import partitions_of_workload  # noqa: PLC0415  # as below
+        from licorne.cli.simulate import read_input  # noqa: PLC0415
+        from licorne.sim.workload import ASKS_MAX  # noqa: PLC0415
+
+        running = partitions_of_workload(read_input(Path(beside), ASKS_MAX))
+    elif beside:
         from licorne.answers import running_partitions  # noqa: PLC0415  # loads the scheduler, which checking does not need
         from licorne.cli.sources import read_state  # noqa: PLC0415
 

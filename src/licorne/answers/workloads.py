@@ -1,0 +1,43 @@
+"""The capacity, pods and applications of a workload, with which `licorne config check --with` compares a configuration.
+
+All of a workload counts, whatever its time: its nodes together, and the pods of all its lines. Its applications are taken to
+be in the queues that they ask for, since nothing places them here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from licorne.config import Pod, RunningPartition
+from licorne.sim.lines import App, Ask, Node
+
+if TYPE_CHECKING:
+    from licorne.sim.workload import Workload
+
+PARTITION = "default"
+"""A workload has one partition."""
+
+
+def partitions_of_workload(workload: Workload) -> dict[str, RunningPartition]:
+    """Return the partition of a workload by its name, as configurations are compared with it."""
+    capacity: Counter[str] = Counter()
+    applications = {line.id: line for line in workload.lines if isinstance(line, App)}
+    pods: list[Pod] = []
+    for line in workload.lines:
+        if isinstance(line, Node):
+            capacity.update(line.res)
+        elif isinstance(line, Ask) and not line.ph and line.app in applications:
+            app = applications[line.app]
+            pods.append(Pod(f"pod {line.key}", _path(app.queue), app.user, dict(line.res)))
+    queues = Counter(_path(app.queue) for app in applications.values() if app.queue)
+    return {PARTITION: RunningPartition(dict(capacity), tuple(pods), dict(queues))}
+
+
+def _path(queue: str) -> str:
+    """Return the full path of a queue that an application asks for."""
+    name = queue.lower()
+    return name if not name or name == "root" or name.startswith("root.") else f"root.{name}"
+
+
+__all__ = ["partitions_of_workload"]
