@@ -44,6 +44,7 @@ QUEUES: Final = ("root.a", "root.b", "root.c.d")
 GROUPS_TAG: Final = "yunikorn.apache.org/task-groups"
 CONSTRAINTS: Final = "licorne/node-constraints"
 CONFIRMED: Final = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
+CONFIGURED: Final = (changes.QueueMax, changes.LimitMax, changes.MaxApplications)
 SETTINGS: Final = {"reservation.enabled": "true", "reservation.delay": "2s"}
 
 
@@ -255,8 +256,7 @@ class Waited:
 
     def _change(self, made: Iterable[changes.Change]) -> bool:
         try:
-            for change in made:
-                make(self.cluster, change, self.key)
+            make(self.cluster, list(made), self.key)
         except ImpossibleError:
             return False
         _wait(self.cluster, self.key)
@@ -280,27 +280,32 @@ class ImpossibleError(Exception):
     """The change cannot be made."""
 
 
-def make(cluster: Cluster, change: changes.Change, key: str) -> None:
-    """Make a change."""
-    match change:
-        case changes.QueueMax() | changes.LimitMax() | changes.MaxApplications():
-            config = json.loads(json.dumps(cluster.config))
+def make(cluster: Cluster, made: list[changes.Change], key: str) -> None:
+    """Make changes; those of the configuration together, since one alone may be refused, as a limit above its queue's max is."""
+    config = json.loads(json.dumps(cluster.config))
+    for change in made:
+        if isinstance(change, CONFIGURED):
             edit_configuration(config, change)
-            cluster.config = config
-            request = v19.UpdateConfigurationRequest(rm_id="rm", config=json.dumps(config))
-            try:
-                cluster.api.update_configuration(request, now_ns=cluster.now)
-            except ValueError as error:
-                raise ImpossibleError from error
-        case _:
-            ask = cluster.find(key)
-            if ask is None:
-                raise ImpossibleError
-            cluster.api.submit("rm", list(_inputs(cluster, change, ask)), now_ns=cluster.now)
-            if isinstance(change, changes.OtherQueue):
-                moved = cluster.partition.applications.get("moved")
-                if moved is None or moved.queue.path != change.queue:
-                    raise ImpossibleError
+    if config != cluster.config:
+        request = v19.UpdateConfigurationRequest(rm_id="rm", config=json.dumps(config))
+        try:
+            cluster.api.update_configuration(request, now_ns=cluster.now)
+        except ValueError as error:
+            raise ImpossibleError from error
+    for change in made:
+        if not isinstance(change, CONFIGURED):
+            _submit(cluster, change, key)
+
+
+def _submit(cluster: Cluster, change: changes.Change, key: str) -> None:
+    ask = cluster.find(key)
+    if ask is None:
+        raise ImpossibleError
+    cluster.api.submit("rm", list(_inputs(cluster, change, ask)), now_ns=cluster.now)
+    if isinstance(change, changes.OtherQueue):
+        moved = cluster.partition.applications.get("moved")
+        if moved is None or moved.queue.path != change.queue:
+            raise ImpossibleError
 
 
 def _inputs(cluster: Cluster, change: changes.Change, ask: Ask) -> Iterator[Input]:
