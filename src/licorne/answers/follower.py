@@ -23,17 +23,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
 from licorne.answers.following import ANSWER, BEGUN, BLOCK, FRAME, QUESTION
 from licorne.answers.process import ENDING_S, Question, UnansweredError
-from licorne.daemon.log import Log
 from licorne.recording import RecordingError, choose_run
 from licorne.recording.entries import GAP, Entry
 from licorne.recording.noting import START, Noting
 from licorne.si.messages import Output
+
+if TYPE_CHECKING:
+    from licorne.daemon.log import Log
 
 QUEUE_BYTES: Final = 64 << 20
 """Bytes of inputs that may wait for the process."""

@@ -17,7 +17,6 @@ from licorne.cli.statuses import Status
 from licorne.sim.lines import DevicePolicy
 from licorne.sim.workload import WorkloadError
 from licorne.sweep.document import read_sweep
-from licorne.sweep.page import write_sweep_page
 from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
 from licorne.sweep.running import Job, jobs_of, run_sweep
 from licorne.sweep.table import rows, write_table
@@ -100,6 +99,8 @@ def sweep(
     table = rows(points, outcomes)
     files = write_table(folder, table, parquet=report)
     if report:
+        from licorne.sweep.page import write_sweep_page  # noqa: PLC0415  # it needs the extra `report`
+
         files.append(write_sweep_page(folder, plan.name, table))
     failed = [(point, outcome.error) for point, outcome in zip(points, outcomes, strict=True) if outcome.error]
     if json:
