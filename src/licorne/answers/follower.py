@@ -35,7 +35,7 @@ from licorne.recording.noting import START, Noting
 from licorne.si.messages import Output
 
 if TYPE_CHECKING:
-    from licorne.daemon.log import Log
+    from licorne.daemon.log import Log  # of the extra `web`, whose hosts alone have a log
 
 QUEUE_BYTES: Final = 64 << 20
 """Bytes of inputs that may wait for the process."""
