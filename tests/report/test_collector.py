@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import measure_report
 from common.examples import examples
 from licorne import simulate
 from licorne.report import Collector, Figures
@@ -221,3 +222,11 @@ def test_the_class_of_a_node_is_its_use_in_tenths(vcore: int, expected: int) -> 
     pods = [ask("k", "x", 1, vcore)] if vcore else []
     simulate([*head(1), app("x", "b", at=0), *pods, ask("end", "x", 2, 9000)], observers=[heard])
     assert heard.found[-1] == [expected]
+
+
+def test_what_measures_reports_measures_the_same_simulation_with_and_without_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("matplotlib")
+    measure_report.main(100, 5, 0.5)
+    assert "100 pods placed" in capsys.readouterr().out

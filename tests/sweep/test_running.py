@@ -126,6 +126,21 @@ def test_a_point_that_cannot_be_simulated_says_why(workload: Path, tmp_path: Pat
         assert outcome.asks is None
 
 
+def test_a_policy_of_ones_own_decides(workload: Path, tmp_path: Path) -> None:
+    """With the nodes in the other order the decisions are others; a policy that cannot be loaded fails its points."""
+    policy = tmp_path / "mine.py"
+    policy.write_text(
+        "from licorne import Policy\n\n\nclass Last(Policy):\n"
+        "    def node_key(self, pod, node):\n        return 1 if node.id == 'n0' else 0\n"
+    )
+    names = ("own", f"{policy}:Last", f"{policy}:Missing")
+    found = Sweep(workloads=(str(workload),), policies=names).points()
+    own, last, missing = run_sweep(jobs_of(found, tmp_path / "out"), processes=2)
+    assert own.error == last.error == ""
+    assert own.decisions != last.decisions
+    assert "Missing" in missing.error
+
+
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -14,6 +14,8 @@ from pathlib import Path
 import msgspec
 
 from licorne._version import __version__
+from licorne.sim.policies.interface import PolicyError
+from licorne.sim.policies.loading import load_policies
 from licorne.sim.workload import ASKS_MAX
 
 OWN = "own"
@@ -99,10 +101,11 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keys:
-    """Computes the keys of points; each file is read once."""
+    """Computes the keys of points; each file is read once, each policy loaded once."""
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
+        self._policies: dict[str, str] = {}
 
     def of(self, point: Point) -> str:
         """Return the key of a point. Raises OSError if a file cannot be read."""
@@ -110,7 +113,20 @@ class Keys:
         for name in (point.workload, point.configuration if point.configuration != OWN else ""):
             if name:
                 sha.update(self._digest(name).encode())
+        if point.policy != OWN:
+            sha.update(self._policy(point.policy).encode())
         return sha.hexdigest()[:32]
+
+    def _policy(self, name: str) -> str:
+        """Return the digest of the file that defines a policy; of one that cannot be loaded "", since its points fail."""
+        found = self._policies.get(name)
+        if found is None:
+            try:
+                found = load_policies([name])[0].digest
+            except PolicyError:
+                found = ""
+            self._policies[name] = found
+        return found
 
     def _digest(self, name: str) -> str:
         found = self._files.get(name)

@@ -15,6 +15,7 @@ from licorne.core.base.setting_table import SettingsError
 from licorne.report.collector import Collector
 from licorne.report.figures import Figures
 from licorne.sim.lines import Line
+from licorne.sim.policies.interface import PolicyError
 from licorne.sim.reading import load_workload
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
@@ -62,7 +63,7 @@ def run_point(point: Point) -> Outcome:
     """
     try:
         return _simulated(point)
-    except (ConfigError, WorkloadError, RegistrationError, SettingsError, OSError, ValueError) as error:
+    except (ConfigError, PolicyError, WorkloadError, RegistrationError, SettingsError, OSError, ValueError) as error:
         return Outcome(error=str(error))
 
 
@@ -72,8 +73,6 @@ def _simulated(point: Point) -> Outcome:
         if not workload.devices:
             raise WorkloadError(f"{point.workload}: this workload has no devices, so device_policies is not for it")
         workload.device_policy = point.device_policy  # type: ignore[assignment]  # the sweep's reader knows the names
-    if point.policy != OWN:
-        raise WorkloadError(f"{point.policy}: there are no policies besides {OWN}")
     config = None
     if point.configuration != OWN:
         config = queue_source(Path(point.configuration).read_text("utf-8"), point.configuration).text
@@ -82,6 +81,7 @@ def _simulated(point: Point) -> Outcome:
         workload,
         config=config,
         settings=point.settings,
+        policies=[] if point.policy == OWN else [point.policy],
         observers=[collector],
         from_s=point.from_s,
         to_s=point.to_s,
