@@ -86,6 +86,20 @@ def test_asks_that_were_never_placed_each_have_their_reason() -> None:
     assert by_reason == {row["reason"]: row["asks"] for row in figures.result["reasons"]}
 
 
+def test_asks_of_one_key_in_two_applications_have_their_own_reasons() -> None:
+    lines = [
+        *head(),
+        app("x", "a", at=0),
+        app("y", "b", at=0),
+        ask("same", "x", 0, 9000),
+        ask("same", "y", 0, 4500),
+    ]
+    _, collector = collected(lines)
+    reasons = {row.application: row.reason for row in collector.never_placed()}
+    assert len(set(reasons.values())) == 2
+    assert "quota" in reasons["y"] or "max" in reasons["y"]
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_where_time_stands_still_there_are_figures_of_the_end(version: int) -> None:
     lines: list[dict[str, Any]] = [

@@ -242,9 +242,14 @@ class Collector(Observer):
 
     def never_placed(self) -> list[NeverPlaced]:
         """Return all asks that were never placed, in the order in which that was known."""
-        why = {each.key: each.reason for each in self._simulation.unplaced()}
+        why = {(each.application, each.key): each.reason for each in self._simulation.unplaced()}
+
+        def reason(record: PodRecord) -> str:
+            found = why.get((record.application, record.key))
+            return found if found is not None else why.get(("", record.key), TAKEN_BACK)
+
         return [
-            NeverPlaced(each.key, each.application, each.queue, each.user, why.get(each.key, TAKEN_BACK), each.pods)
+            NeverPlaced(each.key, each.application, each.queue, each.user, reason(each), each.pods)
             for each in self._missing
         ]
 

@@ -20,13 +20,15 @@ TAKEN_BACK = "taken back before it was placed"
 class Unplaced(NamedTuple):
     """An ask, why it was not placed, and how many allocations of it are missing.
 
-    `place`: the line of an ask that was refused, as `FILE:LINE`, if it is known.
+    `place`: the line of an ask that was refused, as `FILE:LINE`, if it is known. `application`: that of an ask that was not
+    refused; two of them may have asks of one key.
     """
 
     reason: str
     key: str
     number: int
     place: str = ""
+    application: str = ""
 
 
 def unplaced(simulation: SimulatedCluster) -> Iterator[Unplaced]:
@@ -39,9 +41,10 @@ def unplaced(simulation: SimulatedCluster) -> Iterator[Unplaced]:
         if pod is not None and pod.ask.ph:
             gangs.setdefault(ask.app.id, text)
             continue
-        yield Unplaced(text, ask.key, ask.repeats)
+        yield Unplaced(text, ask.key, ask.repeats, application=ask.app.id)
     for app, line in simulation.model.gangs.kept_back():
         text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
-        yield Unplaced(text, line.key, line.max)
+        yield Unplaced(text, line.key, line.max, application=app)
     for queue, pod in simulation.jobs.held_back() if simulation.jobs is not None else ():
-        yield Unplaced(f"held back: another job is first in the strict order of {queue}", pod.ask.key, 1)
+        text = f"held back: another job is first in the strict order of {queue}"
+        yield Unplaced(text, pod.ask.key, 1, application=pod.ask.app)
