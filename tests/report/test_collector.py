@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import measure_report
 from common.examples import examples
@@ -18,7 +20,9 @@ from licorne.report import Collector, Figures
 from licorne.report.collector import use_class
 from licorne.report.fragments import Fragments
 from licorne.sim.devices import Demand
+from licorne.sim.lines import Node
 from licorne.sim.observer import Observer
+from licorne.sim.reading import load_workload
 from licorne.sim.traces.openb import GPU_MODEL
 from report.workloads import app, ask, head, small
 
@@ -218,6 +222,43 @@ def test_fragmentation_at_each_moment_is_its_definition_computed_naively(
     first: dict[str, Any] = {"t": "meta", "name": "devices", "version": 2, "devices": "gpu"}
     simulate([first, *nodes, app("x", "default", tags={"namespace": "default"}), *asks], observers=[naive])
     assert naive.compared > 1
+
+
+class _StoppedError(Exception):
+    """The simulation has gone far enough."""
+
+
+class _Empty(Observer):
+    """Takes the fragmentation of the cluster before any pod is placed, and stops."""
+
+    share = 0.0
+
+    def on_begin(self, simulation: SimulatedCluster) -> None:
+        assert simulation.model.devices is not None
+        self.fragments = Fragments(simulation.workload.lines, simulation.model.devices)
+
+    def on_moment(self, now_ns: int, until_ns: int | None, partition: Partition) -> None:
+        if partition.nodes:
+            fragments, _, capacity = self.fragments.fragmented(partition)
+            self.share = fragments / capacity
+            raise _StoppedError
+
+
+@pytest.mark.parametrize(
+    ("name", "percent"),
+    [("default", 13.9445), ("gpushare100", 13.6422), ("cpu250", 25.8740)],
+)
+def test_the_empty_cluster_of_openb_is_fragmented_as_published(openb: Path, name: str, percent: float) -> None:
+    workload = load_workload(openb / f"openb_pod_list_{name}.csv", read_as="recorded")
+    # All pods come ten seconds later: the first one comes with the nodes.
+    later = [
+        line if type(line) is Node or line.at is None else replace(line, at=line.at + 10) for line in workload.lines
+    ]
+    workload = replace(workload, lines=later)
+    heard = _Empty()
+    with pytest.raises(_StoppedError):
+        simulate(workload, observers=[heard])
+    assert 100 * heard.share == pytest.approx(percent, abs=0.0001)
 
 
 class _Classes(Observer):
