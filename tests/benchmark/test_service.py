@@ -30,6 +30,7 @@ FIGURES = {
     "rest": {"rest_p99_ms", "nodes_p99_ms", "queues_p99_ms", "applications_p99_ms", "users_p99_ms", "lost_percent"},
     "memory": {"process_bytes", "bytes_per_pod"},
     "record": {"loop_us_per_pod", "loop_us_per_pod_recording", "decisions", "bytes_per_decision", "replayed_per_s"},
+    "follow": {"loop_us_per_pod"},
 }
 FIGURES["rest-changing"] = FIGURES["rest"]
 
