@@ -5,8 +5,9 @@ The scheduler's inputs are noted as for a recording (`licorne.recording.noting`)
 answer is about the state in which it was asked. The thread that decides only appends to a queue: it never waits for the
 process. Where the queue is full, as the process is too slow or stopped, the process is ended; so it is at each new run.
 
-A process that has ended is started anew if there is a recording, from which it catches up; else with the next run. In the
-meantime `Follower.ask` has no answer, and the caller asks a state dump (`licorne.answers.process`).
+A process that has ended is started anew if there is a recording, from which it catches up (not from an anonymous one, where
+users have other names than in what follows); else with the next run. In the meantime `Follower.ask` has no answer, and
+the caller asks a state dump (`licorne.answers.process`).
 
 The stream is a pipe, also where a recording is there: its files are behind by the second for which blocks are collected, and
 have no place for questions.

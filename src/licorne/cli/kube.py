@@ -200,7 +200,7 @@ def kube(
         ):
             following = None
             if rest_options.follow and rest_options.rest != ():
-                following = follower(record_options.record, log)
+                following = follower(None if record_options.anonymous else record_options.record, log)
             return asyncio.run(_run(access, settings, rest_options, (recorder, following), log, levels))
     except (KubeconfigError, ConfigurationError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None

@@ -107,7 +107,8 @@ async def _serve(loaded: Loaded, demo: Demo, levels: Levels, recorder: Recorder 
     groups = Groups(loaded.sources)
     web = building.web(values, demo.rest(values.get("licorne.rest")))
     folder = values.get("licorne.record")
-    following = follower(Path(folder) if folder else None, log) if values.get("licorne.follow") else None
+    catch_up_from = Path(folder) if folder and not values.get("licorne.anonymous") else None
+    following = follower(catch_up_from, log) if values.get("licorne.follow") else None
     service = Service(
         values.get("licorne.grpc"),
         policy_groups=groups,
