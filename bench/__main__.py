@@ -12,6 +12,7 @@ from cyclopts import App, Parameter, validators
 
 from bench import answers
 from bench.cases import CASES, GROUPS, PEER_DEFAULT, Case, chosen
+from bench.checkpoint import measure_checkpoint
 from bench.instructions import instructions
 from bench.kube.clients import measure_clients
 from bench.kube.plane import PROGRAMS
@@ -50,6 +51,21 @@ def list_cases() -> int:
         )
     print(f"groups: {', '.join(GROUPS)}")
     print("other measurements: answers, instructions, kube, peer, service, soak, turns, walks (each has --help)")
+    return 0
+
+
+@app.command(name="checkpoint")
+def measure_checkpoints(*, nodes: Number = 5_000, pods: Number = 150_000) -> int:
+    """Measure checkpoints: size, time to take and to restore one, and to ask about a moment of a recording. Prints JSON.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes the cluster has.
+    pods
+        How many pods come, and run if there is room.
+    """
+    print_json(measure_checkpoint(nodes, pods))
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from licorne.answers.restored import Note, Outputs, Restored
 from licorne.config import load
-from licorne.recording import Replay, Run
+from licorne.recording import Replay, Run, replay_from
 from licorne.si import v19
 
 
@@ -37,7 +37,7 @@ def restore_moment(
     if config is not None:
         load(config)
     outputs = Outputs()
-    replay = Replay(run, outputs)
+    replay = replay_from(run, at_ns, outputs)
     size = replay.bytes_all
     outcome = replay.run(at_ns, lambda: step(replay.bytes_read, size))
     if not replay.managers:

@@ -10,6 +10,9 @@ from licorne.daemon.log import Log
 from licorne.daemon.setting_table import MIB
 from licorne.recording import Bounds, Names, Recorder
 
+CHECKPOINT_BYTES = 4 * MIB
+"""Bytes of a recording after which it gets a checkpoint: some 60,000 to 300,000 decisions, a few seconds to repeat."""
+
 
 @contextmanager
 def recording(
@@ -32,7 +35,8 @@ def recording(
         )
 
     names = Names() if anonymous else None
-    recorder = Recorder(folder, Bounds(bytes_max=mib * MIB, age_max_s=age_s), stopped, names)
+    bounds = Bounds(bytes_max=mib * MIB, age_max_s=age_s, checkpoint_bytes=CHECKPOINT_BYTES)
+    recorder = Recorder(folder, bounds, stopped, names)
     log.info("recording", folder=str(folder), mib_max=mib, anonymous=anonymous)
     try:
         yield recorder

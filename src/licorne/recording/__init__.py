@@ -5,11 +5,12 @@
     Names              replaces names of users and groups by digests: `Recorder(folder, names=Names())`
     Run, list_runs     the runs of a recording; `choose_run` takes one by its number or its time
     Replay, Outcome    a scheduler that is given the inputs of a run once more, and what that has given
+    replay_from        a repetition that begins at the newest checkpoint before a time; `add_checkpoint` writes one
     RecordingError     a folder is no recording that can be used; `DivergedError`: the decisions were others
 
 Modules: `noting` takes the inputs from the scheduler; `recorder` hands them to the thread of `writer`; `replay` repeats them.
 `anonymous` replaces names of users. `entries` defines what an input looks like in a recording, `digest` the digest of
-decisions by which a repetition is checked, `folder` the folder with its manifest and its runs, `blocks` the files of compressed blocks with checksums,
+decisions by which a repetition is checked, `checkpoints` the states within a run and `checkpointer` what has them written, `folder` the folder with its manifest and its runs, `blocks` the files of compressed blocks with checksums,
 `bounds` how large all this may become. The format is described in docs/reference/recording.md.
 """
 
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     from licorne.recording.bounds import Bounds
     from licorne.recording.folder import RecordingError
     from licorne.recording.recorder import Recorder
-    from licorne.recording.replay import DivergedError, Outcome, Replay, Run, choose_run, list_runs
+    from licorne.recording.replay import (
+        DivergedError,
+        Outcome,
+        Replay,
+        Run,
+        add_checkpoint,
+        choose_run,
+        list_runs,
+        replay_from,
+    )
     from licorne.recording.writer import Counts
 
 __all__ = [
@@ -36,8 +46,10 @@ __all__ = [
     "RecordingError",
     "Replay",
     "Run",
+    "add_checkpoint",
     "choose_run",
     "list_runs",
+    "replay_from",
 ]
 
 _WHERE = {
@@ -50,8 +62,10 @@ _WHERE = {
     "RecordingError": "folder",
     "Replay": "replay",
     "Run": "replay",
+    "add_checkpoint": "replay",
     "choose_run": "replay",
     "list_runs": "replay",
+    "replay_from": "replay",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module

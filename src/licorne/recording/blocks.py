@@ -57,8 +57,8 @@ class BlockWriter:
             self._file.close()
 
 
-def read_blocks(path: Path) -> Generator[list[list[Any]], None, int]:
-    """Yield the entries of each complete block, up to the first that is not.
+def read_blocks(path: Path, skipped: int = 0) -> Generator[list[list[Any]], None, int]:
+    """Yield the entries of each complete block, up to the first that is not; the first `skipped` blocks are not read.
 
     Returns, as the value of the generator, how many bytes at the end of the file do not count.
     """
@@ -73,6 +73,10 @@ def read_blocks(path: Path) -> Generator[list[list[Any]], None, int]:
             length, checksum, raw_length = HEADER.unpack(header)
             if max(length, raw_length) > BLOCK_BYTES_MAX:
                 break
+            if skipped:
+                skipped -= 1
+                file.seek(length, os.SEEK_CUR)
+                continue
             data = file.read(length)
             if len(data) < length or zlib.crc32(data) != checksum:
                 break

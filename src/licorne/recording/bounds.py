@@ -10,9 +10,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     `bytes_max`: bytes on the disk. When they are reached, the oldest runs are removed; a run that alone has more is not
     recorded any further. `age_max_s`: how many seconds a run is kept after its end. `queue_bytes`: bytes that may wait to
-    be written, before the run ends as the disk is too slow.
+    be written, before the run ends as the disk is too slow. `checkpoint_bytes`: after how many bytes another process writes a checkpoint
+    of the run, or after as many as the last one has if these are more; 0: there are none.
     """
 
     bytes_max: int = 1 << 30
     age_max_s: float = 30 * 24 * 3600.0
     queue_bytes: int = 64 << 20
+    checkpoint_bytes: int = 0

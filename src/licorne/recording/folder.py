@@ -121,6 +121,16 @@ def segments_in(run: Path) -> list[Path]:
     return sorted(run.glob("segment-*"))
 
 
+def files_in(run: Path) -> list[Path]:
+    """Return all files of a run that were completed: its segments and its checkpoints."""
+    return [*segments_in(run), *run.glob("checkpoint-*")]
+
+
+def segment_number(segment: Path) -> int:
+    """Return the number of a segment in its run."""
+    return int(segment.name.removeprefix("segment-"))
+
+
 def new_run(folder: Path) -> Path:
     """Make the folder of the next run; raises OSError as the file system does."""
     runs = runs_in(folder)
@@ -135,7 +145,7 @@ def remove_old(folder: Path, current: Path, bytes_max: int, age_max_s: float) ->
 
     The current run is never removed. `age_max_s`: how long ago a run may have ended.
     """
-    sizes = {run: sum(file.stat().st_size for file in segments_in(run)) for run in runs_in(folder)}
+    sizes = {run: sum(file.stat().st_size for file in files_in(run)) for run in runs_in(folder)}
     oldest_s = time.time() - age_max_s
     for run in list(sizes):
         files = segments_in(run)

@@ -14,6 +14,8 @@ import msgspec
 
 from licorne._version import __version__
 from licorne.core.api import SchedulerAPI
+from licorne.core.checkpoint import CheckpointError
+from licorne.core.checkpoint.restore import read as read_checkpoint
 from licorne.si import adapt_v19, first, v19
 from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback
@@ -21,9 +23,12 @@ from licorne.si.messages import Input, Output
 
 from . import entries
 from .blocks import read_blocks
+from .checkpoints import Place, Saved, checkpoints_in, place_of
+from .checkpoints import read as read_saved
+from .checkpoints import write as write_saved
 from .digest import Digest
 from .entries import Entry
-from .folder import RecordingError, read_manifest, runs_in, segments_in
+from .folder import RecordingError, read_manifest, runs_in, segment_number, segments_in
 
 OnOutput = Callable[[str, Sequence[Output]], object]
 OnInputs = Callable[[str, Sequence[Input]], object]
@@ -108,6 +113,8 @@ class Replay:
         on_inputs: told of the messages of a resource manager, by its id, before the scheduler takes them in.
         on_configuration: told of each configuration and its settings before they take effect, by the id.
         check: whether decisions are compared with the digests of the recording.
+        saved: a checkpoint of the run to begin from. What came before it has no part in the digest then, so only numbers
+            of messages and allocations are compared.
 
     `api` is the scheduler. `managers`: the callbacks of the resource managers that are registered, by id, in the order of
     their registration.
@@ -121,6 +128,7 @@ class Replay:
         on_inputs: OnInputs = lambda *_: None,
         on_configuration: OnConfiguration = lambda *_: None,
         check: bool = True,
+        saved: Saved | None = None,
     ) -> None:
         self.api = SchedulerAPI(other_settings=True, on_output=self._take, on_incident=lambda _: None)
         self.managers: dict[str, Callback] = {}
@@ -143,9 +151,18 @@ class Replay:
         self._next_ns: int | None = None
         """The time of the call that begins, until the call is made; None: that of the last call."""
         self._requests: dict[str, Translation] = {}
+        self._said: dict[str, bytes] = {}
+        """The bytes of which `_requests` were made."""
         self._answers: Iterator[str] = iter("")
         self._waiting: list[list[Any]] = []
-        self._blocks = self._read()
+        self._place = Place()
+        """Of the first entry in `_waiting`, while there is one."""
+        self._whole = saved is None
+        self._saved = {place_of(path): path for path in checkpoints_in(run.folder)} if check and saved is None else {}
+        """The checkpoints with which the state is compared on the way."""
+        if saved is not None:
+            self._resume(saved)
+        self._blocks = self._read(self._place)
         self._steps: dict[str, Callable[..., None]] = {
             entries.REGISTER: self._register,
             entries.RELOAD: self._reload,
@@ -198,28 +215,69 @@ class Replay:
             for position, entry in enumerate(self._waiting):
                 if entry[0] == entries.TIME and until_ns is not None and entry[1] > until_ns:
                     self._waiting = self._waiting[position:]
+                    self._place = msgspec.structs.replace(self._place, entries=self._place.entries + position)
                     return self.outcome
+                if self._saved and entry[0] == entries.TIME:
+                    self._compare_state(msgspec.structs.replace(self._place, entries=self._place.entries + position))
                 self.repeat(entry)
             self._waiting = []
             step()
         self.ended = True
         return self.outcome
 
+    def save(self) -> Saved | None:
+        """Return the state after `run` has stopped at a time before the end; None if it cannot be continued from there."""
+        if not self._waiting or self._next_ns is not None:
+            return None
+        counts = self._calls, self._digest.allocations, self._digest.count
+        return Saved(self._place, self._now_ns, *counts, self.left_ns, dict(self._said), self.api.checkpoint())
+
+    def _resume(self, saved: Saved) -> None:
+        """Begin from a checkpoint; raises CheckpointError if this licorne cannot use it."""
+        peers = read_checkpoint(saved.state).peers
+        self.managers = {
+            peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates](self._answer) for peer in peers
+        }
+        self.api.restore_checkpoint(saved.state, self.managers, check=False)
+        self._place, self._now_ns, self._calls = saved.place, saved.now_ns, saved.calls
+        self._digest.allocations, self._digest.count = saved.allocations, saved.messages
+        self._checked = saved.messages
+        self.left_ns = saved.left_ns
+        for rm_id, data in saved.requests.items():
+            self._note_request(rm_id, data)
+
+    def _compare_state(self, place: Place) -> None:
+        """Compare the state with the checkpoint of this place, if there is one that this licorne has written."""
+        path = self._saved.pop(place, None)
+        if path is None:
+            return
+        try:
+            saved = read_saved(path)
+            comparable = read_checkpoint(saved.state).licorne == __version__
+        except (CheckpointError, RecordingError):
+            return  # it is passed over where it would be used, too
+        if comparable and saved.state != self.api.checkpoint():
+            raise self._diverged(f"the state is not that of {path.name}")
+
     def _next_block(self) -> bool:
-        block = next(self._blocks, None)
-        if block is None:
+        found = next(self._blocks, None)
+        if found is None:
             return False
-        self._waiting = block
+        self._place, self._waiting = found
         return True
 
-    def _read(self) -> Iterator[list[list[Any]]]:
-        segments = segments_in(self._run.folder)
+    def _read(self, start: Place) -> Iterator[tuple[Place, list[list[Any]]]]:
+        segments = [path for path in segments_in(self._run.folder) if segment_number(path) >= start.segment]
         for position, segment in enumerate(segments):
-            blocks = read_blocks(segment)
+            number = segment_number(segment)
+            at = start if number == start.segment else Place(number)
+            blocks = read_blocks(segment, at.blocks)
             before = self.bytes_read
             while True:
                 try:
-                    yield next(blocks)
+                    block = next(blocks)
+                    yield at, block[at.entries :]
+                    at = Place(number, at.blocks + 1)
                 except StopIteration as end:
                     if end.value:
                         rest = f", and {len(segments) - position - 1} files after it" if segment != segments[-1] else ""
@@ -289,6 +347,7 @@ class Replay:
         self.left_ns = self._now_ns
         self.managers.pop(rm_id, None)
         self._requests.pop(rm_id, None)
+        self._said.pop(rm_id, None)
         self.api.stop(rm_id, now_ns=self._time())
 
     def _pause(self, rm_id: str, paused: bool) -> None:
@@ -303,6 +362,7 @@ class Replay:
         self.api.take(rm_id, Translation(inputs=said, outputs=refused), now_ns=self._time())
 
     def _note_request(self, rm_id: str, data: bytes) -> None:
+        self._said[rm_id] = data
         self._requests[rm_id] = adapt_v19.inputs_from_allocation_bytes(data)[1]
 
     def _submit_part(self, rm_id: str, at: int, count: int) -> None:
@@ -323,7 +383,8 @@ class Replay:
             raise self._diverged(f"a call made {got:,} allocations where the recording has {made:,}")
 
     def _compare(self, count: int, digest: str) -> None:
-        if self._check and (count, digest) != (self._digest.count, self._digest.hex()):
+        found = count, self._digest.hex() if self._whole else digest
+        if self._check and found != (self._digest.count, digest):
             raise self._diverged(
                 f"there are {self._digest.count:,} messages with the digest {self._digest.hex()} where the recording "
                 f"has {count:,} with {digest}"
@@ -346,6 +407,38 @@ class Replay:
     def _take(self, rm_id: str, outputs: Sequence[Output]) -> None:
         self._digest.add(rm_id, outputs)
         self._on_output(rm_id, outputs)
+
+
+def replay_from(run: Run, at_ns: int | None, on_output: OnOutput = lambda *_: None) -> Replay:
+    """Return a repetition that begins at the newest checkpoint before a time that can be used, or at the beginning."""
+    for path in reversed(checkpoints_in(run.folder)):
+        try:
+            saved = read_saved(path)
+            if at_ns is None or saved.now_ns <= at_ns:
+                return Replay(run, on_output, saved=saved)
+        except (CheckpointError, RecordingError):
+            continue  # the one before it serves as well, it only takes longer
+    return Replay(run, on_output)
+
+
+def add_checkpoint(run: Run, until_ns: int | None = None) -> Path | None:
+    """Repeat a run up to a time or its last call, and write a checkpoint there; returns its file, None if nothing is new.
+
+    Raises:
+        RecordingError: the run cannot be repeated.
+        OSError: the checkpoint cannot be written.
+    """
+    replay = replay_from(run, until_ns)
+    last_ns = max((_last_ns(segment) for segment in segments_in(run.folder)[-2:]), default=0)
+    replay.run(last_ns - 1 if until_ns is None else min(until_ns, last_ns - 1))
+    saved = replay.save()
+    known = {place_of(path) for path in checkpoints_in(run.folder)}
+    return None if saved is None or saved.place in known else write_saved(run.folder, saved)
+
+
+def _last_ns(segment: Path) -> int:
+    times = [entry[1] for block in read_blocks(segment) for entry in block if entry[0] == entries.TIME]
+    return times[-1] if times else 0
 
 
 # -- predicates, as they were answered --------------------------------------------------------------------
@@ -392,4 +485,4 @@ CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
 }
 """The callback of a resource manager, by whether it answers predicates, and those of preemption."""
 
-__all__ = ["DivergedError", "Outcome", "Replay", "Run", "choose_run", "list_runs"]
+__all__ = ["DivergedError", "Outcome", "Replay", "Run", "add_checkpoint", "choose_run", "list_runs", "replay_from"]

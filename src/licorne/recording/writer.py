@@ -17,6 +17,7 @@ import msgspec
 
 from .blocks import BLOCK_BYTES, BlockWriter
 from .bounds import Bounds
+from .checkpointer import Checkpointer
 from .digest import Digest
 from .entries import ANONYMOUS, CHECK, GAP, TIME, Entry
 from .folder import new_run, remove_old
@@ -63,6 +64,7 @@ class Writer:
         self._flushed_s = time.monotonic()
         self._checked_s = 0.0
         self._digest = Digest()
+        self._checkpointer = Checkpointer(bounds.checkpoint_bytes)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="licorne-record", daemon=True)
         self._thread.start()
@@ -88,6 +90,7 @@ class Writer:
                     self._flush()
                 if closing:
                     self._close_file()
+                    self._checkpointer.end()
             except OSError as error:
                 self._fail(f"cannot be written: {error.strerror}")
             except Exception as error:  # noqa: BLE001  the thread must go on, or the queue would stay full
@@ -134,6 +137,7 @@ class Writer:
         self._file.write(block)
         self.counts.bytes += self._file.bytes - before
         self.counts.entries += len(block)
+        self._checkpointer.written(self._run, self._file.bytes - before)
         if self._file.bytes >= SEGMENT_BYTES:
             self._next_segment()
 
@@ -143,6 +147,7 @@ class Writer:
         self._close_file()
         self.failed = False
         self._digest = Digest()
+        self._checkpointer.begin()
         self._run = new_run(self._folder)
         self._segments = 0
         self.counts.runs += 1

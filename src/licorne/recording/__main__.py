@@ -1,0 +1,28 @@
+"""`python -m licorne.recording RUN`: writes a checkpoint of a run that is recorded, as a process of low priority.
+
+The process that records starts it (`licorne.recording.writer`). Exit status: 0, or 1 if there is no new checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from .folder import RecordingError
+from .replay import Run, add_checkpoint
+
+
+def main(folder: str) -> int:
+    """Write the checkpoint; say on standard error why not."""
+    os.nice(10)
+    run = Path(folder)
+    try:
+        return 0 if add_checkpoint(Run(int(run.name.removeprefix("run-")), run, None)) else 1
+    except (RecordingError, OSError, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,95 @@
+"""Checkpoints in a recording: the state at some moments of a run, so that a later moment need not be repeated from its start.
+
+The scheduler that is recorded is not stopped for them. From time to time another process (`python -m licorne.recording RUN`)
+repeats what was recorded since the newest checkpoint, and writes the next one: it needs nothing but the files, and proves
+on the way that the decisions are those of the recording. A checkpoint that is damaged, or of another version of licorne, is passed over: the one before
+it serves, or the beginning.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from .blocks import HEADER
+from .folder import RecordingError
+
+MAGIC: Final = b"licorne checkpoint in a recording, format 1\n"
+BYTES_MAX: Final = 2 << 30
+LEVEL: Final = 1
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """A place before an entry of a run: the number of the segment, and how many blocks and then entries of it to pass over."""
+
+    segment: int = 1
+    blocks: int = 0
+    entries: int = 0
+
+
+class Saved(msgspec.Struct, frozen=True, array_like=True):
+    """The state of a repetition before the entry at `place`, at the time of the last call (ns).
+
+    `requests`: the bytes of the last request of each resource manager, of which parts may follow. The rest is as in
+    `Replay`.
+    """
+
+    place: Place
+    now_ns: int
+    calls: int
+    allocations: int
+    messages: int
+    left_ns: int | None
+    requests: dict[str, bytes]
+    state: bytes
+
+
+def write(run: Path, saved: Saved) -> Path:
+    """Write a checkpoint of a run in one step; returns its file. Raises OSError as the file system does."""
+    raw = msgspec.msgpack.encode(saved)
+    data = zlib.compress(raw, LEVEL)
+    place = saved.place
+    path = run / f"checkpoint-{place.segment:06d}-{place.blocks:06d}-{place.entries:06d}"
+    new = path.with_name(f".{path.name}")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(MAGIC + HEADER.pack(len(data), zlib.crc32(data), len(raw)) + data)
+        os.fsync(file.fileno())
+    new.rename(path)
+    return path
+
+
+def read(path: Path) -> Saved:
+    """Read a checkpoint.
+
+    Raises:
+        RecordingError: it is damaged.
+    """
+    try:
+        data = path.read_bytes()
+        if not data.startswith(MAGIC):
+            raise RecordingError(f"{path}: no checkpoint of a recording")
+        length, checksum, raw_length = HEADER.unpack_from(data, len(MAGIC))
+        packed = data[len(MAGIC) + HEADER.size :]
+        if len(packed) != length or zlib.crc32(packed) != checksum or raw_length > BYTES_MAX:
+            raise RecordingError(f"{path}: damaged")
+        return msgspec.msgpack.decode(zlib.decompress(packed, bufsize=raw_length), type=Saved)
+    except (OSError, ValueError, struct.error, zlib.error, msgspec.DecodeError) as error:
+        raise RecordingError(f"{path}: cannot be read: {error}") from None
+
+
+def checkpoints_in(run: Path) -> list[Path]:
+    """Return the files of the checkpoints of a run, the oldest first."""
+    return sorted(run.glob("checkpoint-*"))
+
+
+def place_of(path: Path) -> Place:
+    """Return the place of a checkpoint in its run."""
+    return Place(*map(int, path.name.split("-")[1:]))
+
+
+__all__ = ["Place", "Saved", "checkpoints_in", "place_of", "read", "write"]

@@ -1,0 +1,117 @@
+"""A moment of a recording is the same, whether it is repeated from a checkpoint or from the beginning."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from determinism.history import History
+from licorne.answers.recorded import restore_moment
+from licorne.recording import Bounds, DivergedError, Recorder, Replay, Run, add_checkpoint, choose_run, replay_from
+from licorne.recording.checkpoints import checkpoints_in, place_of, read, write
+from recording.recorded import record_history
+
+SECOND_NS = 10**9
+
+
+@pytest.fixture(params=[False, True])
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
+    """A recorded run with checkpoints at three moments."""
+    record_history(tmp_path, 300, first_interface=request.param)
+    found = choose_run(tmp_path)
+    for seconds in (60, 150, 240):
+        assert add_checkpoint(found, seconds * SECOND_NS) is not None
+    return found
+
+
+def from_the_beginning(run: Run, at_ns: int | None) -> bytes:
+    replay = Replay(run)
+    replay.run(at_ns)
+    return replay.api.checkpoint()
+
+
+@pytest.mark.parametrize("seconds", [0, 59, 60, 61, 100, 150, 200, 280, None])
+def test_a_moment_is_the_same_from_a_checkpoint(run: Run, seconds: int | None) -> None:
+    at_ns = None if seconds is None else seconds * SECOND_NS
+    replay = replay_from(run, at_ns)
+    replay.run(at_ns)
+    assert replay.api.checkpoint() == from_the_beginning(run, at_ns)
+    whole = Replay(run)
+    whole.run(at_ns)
+    ours, others = replay.outcome, whole.outcome
+    assert (ours.calls, ours.allocations, ours.messages) == (others.calls, others.allocations, others.messages)
+    assert ours.checked == others.checked or ours.checked <= ours.messages
+
+
+def test_the_newest_before_the_moment_serves(run: Run) -> None:
+    replay = replay_from(run, 200 * SECOND_NS)
+    assert 100 * SECOND_NS < replay.now_ns <= 150 * SECOND_NS
+    assert replay.outcome.calls > 0
+
+
+@pytest.mark.parametrize("damage", ["cut off", "changed", "empty", "something else"])
+def test_a_damaged_one_is_passed_over(run: Run, damage: str) -> None:
+    path = checkpoints_in(run.folder)[1]
+    data = path.read_bytes()
+    path.write_bytes(
+        {
+            "cut off": data[:-1],
+            "changed": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+            "empty": b"",
+            "something else": b"x" * 100,
+        }[damage]
+    )
+    replay = replay_from(run, 200 * SECOND_NS)
+    assert replay.now_ns <= 60 * SECOND_NS
+    replay.run(200 * SECOND_NS)
+    assert replay.api.checkpoint() == from_the_beginning(run, 200 * SECOND_NS)
+
+
+def test_one_that_this_licorne_cannot_use_is_passed_over(run: Run) -> None:
+    for path in checkpoints_in(run.folder):
+        saved = read(path)
+        state = saved.state.replace(b"backoff_until", b"backoff_later")
+        path.unlink()
+        write(run.folder, msgspec.structs.replace(saved, state=state))
+    assert replay_from(run, None).outcome.calls == 0
+
+
+def test_a_repetition_compares_the_states_on_its_way(run: Run) -> None:
+    Replay(run).run()
+    first, second, _ = checkpoints_in(run.folder)
+    saved, other = read(first), read(second)
+    first.unlink()
+    write(run.folder, msgspec.structs.replace(saved, state=other.state))
+    with pytest.raises(DivergedError, match="the state is not that of checkpoint-"):
+        Replay(run).run()
+
+
+def test_places_are_in_the_names(run: Run) -> None:
+    assert [place_of(path) for path in checkpoints_in(run.folder)] == [
+        read(path).place for path in checkpoints_in(run.folder)
+    ]
+
+
+def test_answers_begin_at_a_checkpoint(run: Run) -> None:
+    restored = restore_moment(run, 200 * SECOND_NS)
+    assert restored.now_ns == 200 * SECOND_NS
+    assert restored.api.checkpoint() == from_the_beginning(run, 200 * SECOND_NS)
+
+
+def test_a_recorder_has_them_written_by_another_process(tmp_path: Path) -> None:
+    with Recorder(tmp_path, Bounds(checkpoint_bytes=1)) as recorder:
+        history = History(False, recorder)
+        until_s = time.monotonic() + 60
+        while time.monotonic() < until_s and not list(tmp_path.glob("run-*/checkpoint-*")):
+            history.step()
+            time.sleep(0.01)
+    assert recorder.lost == 0
+    run = choose_run(tmp_path)
+    assert checkpoints_in(run.folder)
+    assert replay_from(run, None).outcome.calls > 0
+    replay = replay_from(run, None)
+    replay.run()
+    assert replay.api.checkpoint() == from_the_beginning(run, None)
