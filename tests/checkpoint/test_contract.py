@@ -26,6 +26,8 @@ OTHERS = {
     "StartPlan": "a tuple",
     "Ranked": "a base class",
     "PartitionContents": "a base class",
+    "HostOrders": "the host's",
+    "GivenOrders": "the host's",
     "Incident": "told to the host",
     "Incidents": "the host's",
     "CallbackError": "told to the host",

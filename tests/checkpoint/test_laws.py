@@ -16,6 +16,7 @@ from common.examples import examples, scaled
 from common.plain_python import printed_by
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
+from licorne.core.scheduling.host_orders import HostOrders
 from licorne.si import v19
 
 
@@ -92,6 +93,14 @@ def test_a_watcher_is_told_of_restored_partitions() -> None:
     api.cluster.watcher = lambda partition: seen.append(partition.name)
     api.restore_checkpoint(busy(5).api.checkpoint(), {"rm": Yes()})
     assert seen == ["default"]
+
+
+def test_orders_of_the_host_are_those_of_the_new_scheduler() -> None:
+    api = SchedulerAPI()
+    api.cluster.orders = HostOrders(queue_key=lambda queue: queue.path)
+    api.restore_checkpoint(busy(5).api.checkpoint(), {"rm": Yes()})
+    assert api.cluster.orders is not None
+    assert api.cluster.partition("rm").descent.orders is not None
 
 
 # -- files of all sorts ---------------------------------------------------------------------------------------

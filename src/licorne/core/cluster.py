@@ -154,7 +154,7 @@ class Cluster:
 
     def take_over(self, other: Cluster) -> None:
         """Take over what the host has set at a cluster that this one, which was restored, is to replace."""
-        self.watcher, self.recorder, self.read = other.watcher, other.recorder, other.read
+        self.watcher, self.recorder, self.read, self.orders = other.watcher, other.recorder, other.read, other.orders
         if other.usage_watched:
             self.watch_usage()
 
@@ -172,6 +172,7 @@ class Cluster:
         manager.listens, manager.recorder = listens, self.recorder
         for partition in manager.ordered:
             partition.predicates, partition.preemption_predicates = predicates, preemption_predicates
+            partition.use_orders(self.orders)
             if self.watcher is not None:
                 self.watcher(partition)
         manager.settle_listening(self.now, announce=False)

@@ -133,8 +133,7 @@ class Partition(PartitionContents):
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.accounting, self.nodes, self)
-        if orders is not None:
-            self.descent.orders = GivenOrders(orders)
+        self.use_orders(orders)
         self.intake = Intake(self, self.applications, self.accounting, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.releases = Releases(self, self.applications)
@@ -150,6 +149,10 @@ class Partition(PartitionContents):
         self.numbering.configure(config)
         self.limits.configure(config.root, ())
         self.queues_changed()
+
+    def use_orders(self, orders: HostOrders | None) -> None:
+        """Let orders of the host take the place of the own ones; None: the own ones count."""
+        self.descent.orders = None if orders is None else GivenOrders(orders)
 
     @property
     def predicates(self) -> Predicate | None:

@@ -688,6 +688,7 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
     Cluster: {
         "watcher": (_nothing, "the host's"),
         "recorder": (_nothing, "the host's"),
+        "orders": (_nothing, "the host's"),
         "read": (None, "the host's"),
         "listening": (list, "follows from the managers"),
         "_ordered": (list, "follows from the managers"),
@@ -752,6 +753,7 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
     },
     Descent: {
         "predicates": (_nothing, "the host's"),
+        "orders": (_nothing, "the host's"),
         "out": (list, "empty between two calls"),
     },
     Reservations: {
