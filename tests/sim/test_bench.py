@@ -56,7 +56,7 @@ def test_only_version_1_is_measured() -> None:
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_a_refused_ask_is_no_measurement(boundary: BoundaryName) -> None:
     workload = benchmark("t")
-    workload.lines.append(Ask(key="k", app="nobody", res={"vcore": 1}))
+    workload.lines = [*workload.lines, Ask(key="k", app="nobody", res={"vcore": 1})]
     with pytest.raises(WorkloadError, match="1 asks refused, the first: failed to find application nobody"):
         measure(workload, boundary=boundary)
 
@@ -64,7 +64,7 @@ def test_a_refused_ask_is_no_measurement(boundary: BoundaryName) -> None:
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_a_refused_node_is_no_measurement(boundary: BoundaryName) -> None:
     workload = benchmark("t")
-    workload.lines.append(next(line for line in workload.lines if isinstance(line, Node)))
+    workload.lines = [*workload.lines, next(line for line in workload.lines if isinstance(line, Node))]
     with pytest.raises(WorkloadError, match="1 refused, the first: "):
         measure(workload, boundary=boundary)
 

@@ -125,6 +125,6 @@ def test_the_simulator_runs_them_too(case: str) -> None:
 
 def test_a_refused_ask_is_no_measurement() -> None:
     workload = made("preempt")
-    workload.lines.append(Ask(key="k", app="nobody", res={"vcore": 1}))
+    workload.lines = [*workload.lines, Ask(key="k", app="nobody", res={"vcore": 1})]
     with pytest.raises(WorkloadError, match="1 refused, the first: failed to find application nobody"):
         measure_contest(workload)

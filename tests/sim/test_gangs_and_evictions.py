@@ -339,7 +339,7 @@ def test_an_evicted_placeholder_is_not_created_again() -> None:
     """A daemon takes half of the node at 40, while both placeholders wait for asks that never come."""
     daemon = ask("d", 40, app="daemon", tags=ON_N1, prio=5, duration_s=10)
     given = pair(reals=0)
-    given.lines += workload(DAEMON, daemon).lines
+    given.lines = [*given.lines, *workload(DAEMON, daemon).lines]
     result = simulate(given)
     assert (result.asks, result.placed, result.preempted, result.resubmitted) == (1, 1, 1, 0)
     assert [(row.pods, row.placeholders, row.lost_pod_s, row.lost) for row in result.evictions] == [(1, 1, 0.0, {})]

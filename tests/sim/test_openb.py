@@ -49,7 +49,7 @@ def asks_of(workload: Workload) -> dict[str, Ask]:
 def test_the_tables_become_nodes_applications_and_asks(folder: Path) -> None:
     workload = read_openb(folder, how="recorded")
     assert workload.mode is Mode.TIMED
-    assert workload.lines[:2] == [
+    assert list(workload.lines)[:2] == [
         Node(id="n0", res={"vcore": 32000, "memory": 1 << 30}, attrs={"si/hostname": "n0"}),
         Node(
             id="n1",

@@ -181,7 +181,7 @@ def test_a_gang_a_number_of_asks_or_one_ask() -> None:
         ("job-1-8", 100, 120),
         ("job-2", 50, 50),
     ]
-    assert gang.place(len(gang.lines) - 1) == "a.swf:7"
+    assert gang.place(len(list(gang.lines)) - 1) == "a.swf:7"
 
     several = [line for line in batch_workload(log, jobs_as="asks").lines if not isinstance(line, Node)]
     assert [line.gang for line in several if isinstance(line, App)] == [(), ()]

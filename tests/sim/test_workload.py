@@ -29,7 +29,7 @@ def test_version_1_is_handed_in_kind_by_kind() -> None:
     assert [type(line).__name__ for line in workload.lines] == ["Node", "App", "Ask", "Ask"]
     assert (workload.name, workload.mode, workload.expect) == ("w", Mode.BATCH, 3)
     assert (workload.config, workload.extra) == ("partitions: []", {"a": "b"})
-    assert workload.lines[-1] == Ask(key="k2", app="a1", res={"vcore": 500})
+    assert list(workload.lines)[-1] == Ask(key="k2", app="a1", res={"vcore": 500})
 
 
 def test_version_2_keeps_the_order_of_the_file() -> None:
@@ -47,7 +47,7 @@ def test_names_may_stand_in_several_objects_and_in_texts() -> None:
     tags = '{"key":"app","t\\"key":"\\"key\\":","res":"x"}'
     group = '{"name":"%s","min":1,"res":{"vcore":1}}'
     workload = parse(META2, NODE, APP[:-1] + f',"gang":[{group % "a"},{group % "b"}]}}', ASK[:-1] + f',"tags":{tags}}}')
-    ask = workload.lines[-1]
+    ask = list(workload.lines)[-1]
     assert isinstance(ask, Ask)
     assert ask.tags == {"key": "app", 't"key': '"key":', "res": "x"}
 
@@ -59,7 +59,7 @@ def test_asks_are_bounded_including_repetitions_of_one_line() -> None:
     def read(most: int) -> Workload:
         return parse_workload([(line + "\n").encode() for line in lines], file="w.jsonl", asks_max=most)
 
-    assert len(read(7).lines) == 4
+    assert len(list(read(7).lines)) == 4
     with pytest.raises(WorkloadError) as error:
         read(6)
     assert str(error.value).startswith("w.jsonl:4: gang: with it there are 7 asks, and no more than 6 are simulated")
@@ -131,7 +131,7 @@ def test_text_that_is_no_utf_8_is_refused() -> None:
 def test_compressed_files_are_read_and_broken_ones_refused(tmp_path: Path) -> None:
     path = tmp_path / "w.jsonl.gz"
     path.write_bytes(gzip.compress(f"{META}\n{NODE}\n".encode()))
-    assert len(read_workload(path).lines) == 1
+    assert len(list(read_workload(path).lines)) == 1
     path.write_bytes(b"no gzip")
     with pytest.raises(WorkloadError, match="not a readable gzip file"):
         read_workload(path)

@@ -165,3 +165,20 @@ _add(
     epilogue("a scheduler would refuse one", Status.FILE, done="all are accepted", strict="there are warnings"),
 )
 app.command(configuration)
+scenarios = App(name="scenario", help="Work with scenarios: generated workloads that a YAML file describes.")
+_add(
+    scenarios,
+    "check",
+    "scenario:check",
+    "Check a scenario, and say what it comes to.",
+    epilogue("it has mistakes", Status.FILE, done="it can be simulated"),
+)
+_add(
+    scenarios,
+    "workload",
+    "scenario:workload",
+    "Write the workload of a scenario.",
+    epilogue("the scenario cannot be used", Status.FILE),
+)
+_add(scenarios, "schema", "scenario:schema", "Print the JSON Schema, for editors.", epilogue("it failed"))
+app.command(scenarios)

@@ -90,9 +90,9 @@ def generate(
         write(workload, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return 0
-    with _target(out) as stream:
+    with target(out) as stream:
         write(workload, stream)
-    print(f"{out}: {workload.name}, {len(workload.lines)} lines", file=sys.stderr)
+    print(f"{out}: {workload.name}, {len(list(workload.lines))} lines", file=sys.stderr)
     return 0
 
 
@@ -112,7 +112,7 @@ def make(case: str, options: Options) -> Workload:
 
 
 @contextmanager
-def _target(out: Path) -> Iterator[BinaryIO]:
+def target(out: Path) -> Iterator[BinaryIO]:
     """Open a file for writing; it has its name only when it is complete."""
     with finished_file(out) as part, opened(part, out) as stream:
         if out.suffix != ".gz":

@@ -27,7 +27,7 @@ from licorne.sim.pods import PodRecord
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import load_policies
 from licorne.sim.policies.watch import LIMIT_MAX_S, POLICY_TIMEOUT_S
-from licorne.sim.reading import BatchAs, ReadAs, load_workload
+from licorne.sim.reading import BatchAs, ReadAs, is_scenario, load_workload
 from licorne.sim.report import Result
 from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
@@ -67,6 +67,7 @@ def simulate(
     to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
+    seed: Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))] = None,
     device_policy: DevicePolicy | None = None,
     policy: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     policy_timeout: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=LIMIT_MAX_S))] = POLICY_TIMEOUT_S,
@@ -87,7 +88,7 @@ def simulate(
     Parameters
     ----------
     input
-        A workload in JSON lines (a name that ends in .gz: compressed), the folder of the openb trace, one of the
+        A workload in JSON lines (a name that ends in .gz: compressed), a scenario (.yaml), the folder of the openb trace, one of the
         trace's pod lists (CSV) with the node list beside it, a batch log in the Standard Workload Format (.swf, .swf.gz),
         a table of GPU jobs in CSV (--columns), or the folder of a recording (--record of serve, kube or simulate).
     config
@@ -119,8 +120,11 @@ def simulate(
         openb only. load: arrivals squeezed (--load), which is what happens without this option; recorded: arrivals at
         the recorded times; fill: the same, and pods stay.
     load
-        openb only. Squeeze the arrivals until the peak demand of the scarcest resource is this share of the cluster;
-        without it, 0.9. A load that the trace cannot reach once is reached with the trace several times in a row.
+        Of a scenario: the factor of all rates and bursts, in place of what it says. Of openb: squeeze the arrivals until the
+        peak demand of the scarcest resource is this share of the cluster; without it, 0.9. A load that the trace cannot
+        reach once is reached with the trace several times in a row.
+    seed
+        Scenario only. Seed of the random numbers, in place of what it says.
     device_policy
         Which device of a node a share is placed on, where the workload has devices: the one with the least left that
         suffices, the one with the most left, or the first that suffices; without it, what the workload says.
@@ -162,7 +166,8 @@ def simulate(
     _check_policies(policy, record)
     settings = pairs("--setting", setting)
     text = _configuration(config, order)
-    workload = _read(input, as_, load, _batch(input, columns, jobs, order, backfill=backfill), max_asks)
+    batch = _batch(input, columns, jobs, order, backfill=backfill)
+    workload = _read(input, as_, load, batch, max_asks, seed=seed)
     if config is not None and is_recording(input):
         workload = without_reloads(workload)
     _check_beginning(workload, every or INTERVAL_S, series)
@@ -372,22 +377,34 @@ def read_input(path: Path, max_asks: int, columns: str | None = None) -> Workloa
     return _read(path, None, None, _batch(path, columns, None, None, backfill=False), max_asks)
 
 
-def _read(path: Path, how: ReadAs | None, load: float | None, batch: BatchAs | None, max_asks: int) -> Workload:
+def _read(
+    path: Path,
+    how: ReadAs | None,
+    load: float | None,
+    batch: BatchAs | None,
+    max_asks: int,
+    *,
+    seed: int | None = None,
+) -> Workload:
     if how not in (None, "load") and load is not None:
         raise CommandError("--as and --load exclude each other: recorded times and fill have no load to aim at")
-    if (how is not None or load is not None) and not is_openb(path):
+    if seed is not None and not is_scenario(path):
+        raise CommandError(f"{path} is no scenario (.yaml), so nothing of it is drawn: --seed is for those")
+    if (how is not None or load is not None) and not (is_openb(path) or (is_scenario(path) and how is None)):
         raise CommandError(
-            f"{path} says itself when pods arrive: --as and --load are for the openb trace. "
+            f"{path} says itself when pods arrive: --as and --load are for the openb trace, --load for scenarios too. "
             "For a higher load, divide the times of arrival in it by a number above 1"
         )
     try:
         with progress_bar("reading") as progress:
-            return load_workload(path, read_as=how, load=load, batch=batch, asks_max=max_asks, progress=progress)
+            return load_workload(
+                path, read_as=how, load=load, seed=seed, batch=batch, asks_max=max_asks, progress=progress
+            )
     except WorkloadError as error:
         raise CommandError(str(error)) from None
     except FileNotFoundError:
         raise CommandError(
-            f"{path}: no such file; give a workload (JSON lines), the openb trace's folder or one of its pod lists, or a "
+            f"{path}: no such file; give a workload (JSON lines), a scenario (.yaml), the openb trace's folder or one of its pod lists, or a "
             "batch log (.swf)",
             Status.FILE,
         ) from None

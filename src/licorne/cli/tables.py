@@ -61,7 +61,7 @@ def _summary(result: Result) -> Table:
         ("ended by themselves", result.ended, False),
         ("ended by a timeout", result.timed_out, False),
         ("preempted", result.preempted, False),
-        ("created again after that", result.resubmitted, False),
+        ("created again after that" if result.preempted else "created again", result.resubmitted, False),
         ("placeholders", result.placeholders, False),
         ("reported as running already", result.recovered, False),
         ("applications accepted", result.applications_accepted, True),

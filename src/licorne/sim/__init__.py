@@ -7,11 +7,13 @@
     Result, PodRecord       what a simulation returns
     Table                   rows of a result as a table that polars, pandas and others read
     Observer                base of objects that hear what happens during a simulation
+    Outline, ClassOutline   what `licorne.Scenario.outline` returns: what a scenario comes to
+    ScenarioError           what `licorne.Scenario` raises
     Series, SeriesRow       an observer that samples the usage of queues at equal intervals
 
 Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `traces` turns
 what others have recorded into the same lines, and `reading` chooses between them; `generate`, `contended` and `week` make lines
-from a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
+from a seed, `scenarios` from a description in YAML; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
 order, by the keys of `joborders`; `simulation` connects it to a scheduler, `runner` is the clock, `devices` the book of the
 nodes' devices, such as GPUs. `measure`, `pods`, `times` and `series` are the observations, `report` the result, `comparison` two
 of them side by side; `row_tables` hands observations to programs as tables, `row_files` writes them as files, `finished` gives a file its name when it is complete, `script` the trace that is compared with recordings.
@@ -31,13 +33,18 @@ if TYPE_CHECKING:
     from licorne.sim.reading import load_workload
     from licorne.sim.report import Result
     from licorne.sim.row_tables import Table
+    from licorne.sim.scenarios.faults import ScenarioError
+    from licorne.sim.scenarios.outline import ClassOutline, Outline
     from licorne.sim.series import Series, SeriesRow
     from licorne.sim.workload import Workload, WorkloadError
 
 __all__ = [
+    "ClassOutline",
     "Observer",
+    "Outline",
     "PodRecord",
     "Result",
+    "ScenarioError",
     "Series",
     "SeriesRow",
     "Table",
@@ -47,9 +54,12 @@ __all__ = [
 ]
 
 _WHERE = {
+    "ClassOutline": "licorne.sim.scenarios.outline",
     "Observer": "licorne.sim.observer",
+    "Outline": "licorne.sim.scenarios.outline",
     "PodRecord": "licorne.sim.pods",
     "Result": "licorne.sim.report",
+    "ScenarioError": "licorne.sim.scenarios.faults",
     "Series": "licorne.sim.series",
     "SeriesRow": "licorne.sim.series",
     "Table": "licorne.sim.row_tables",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from licorne.sim.lines import App
-from licorne.sim.workload import Workload
+from licorne.sim.workload import LineStream, Workload
 
 if TYPE_CHECKING:
     from licorne.core.placement.rules import PlacementRule
@@ -25,6 +25,8 @@ def configuration(workload: Workload, simulation: SimulatedCluster, *, given: bo
     if not given:
         which = "the workload's" if workload.config is not None else "built-in"
     if any(map(_uses_queue, simulation.partition.placer.rules)):
+        return which
+    if isinstance(workload.lines, LineStream) and not workload.lines.names_queues:
         return which
     unused = [
         line

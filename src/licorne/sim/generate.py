@@ -118,6 +118,9 @@ def head(workload: Workload, version: int) -> Iterator[Line]:
         version=version,
         grace_s=workload.grace_s,
         resubmit=workload.resubmit,
+        replace=workload.replace,
+        devices=workload.devices,
+        device_policy=workload.device_policy,
         notes=tuple(workload.notes) if version > 1 else (),
     )
     if workload.config is not None:

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 from licorne.config.simulation import JOB_ORDER, JobRules, job_rules
 from licorne.si import messages
 from licorne.sim.joborders import NEED_ESTIMATE, ORDERS, Key
-from licorne.sim.lines import Ask, Reload, to_ns
+from licorne.sim.lines import Ask, to_ns
 from licorne.sim.measure import NANOSECONDS
 from licorne.sim.workload import Workload, WorkloadError
 
@@ -56,9 +56,8 @@ Amounts = dict[str, int]
 
 def has_job_orders(workload: Workload, config: str | None) -> bool:
     """Whether a configuration of a workload, or the one in place of its own, may have a strict order of jobs."""
-    texts = [workload.config if config is None else config]
-    texts += [line.yaml for line in workload.lines if type(line) is Reload]
-    return any(text is not None and JOB_ORDER in text for text in texts)
+    first = workload.config if config is None else config
+    return (first is not None and JOB_ORDER in first) or any(JOB_ORDER in text for text in workload.reloads)
 
 
 class Job:

@@ -27,18 +27,18 @@ def seconds(nanoseconds: float) -> float:
 class Gauge:
     """An amount of each resource type over time: its integral and its peak."""
 
-    __slots__ = ("_integral", "_peak", "_since_ns", "_value", "start_ns")
+    __slots__ = ("_since_ns", "_sums", "_value", "start_ns")
 
     def __init__(self, now_ns: int) -> None:
         self.start_ns = now_ns
         self._since_ns = now_ns
         self._value: dict[str, int] = {}
-        self._integral: dict[str, int] = {}
-        self._peak: dict[str, int] = {}
+        self._sums: dict[str, list[int]] = {}  # integral and peak of each type that was ever above zero
 
     def set(self, now_ns: int, value: dict[str, int]) -> None:
         """Set the amounts from this time on."""
-        self._settle(now_ns)
+        if now_ns > self._since_ns:
+            self._settle(now_ns)
         self._value = value
 
     def last(self, name: str) -> int:
@@ -51,20 +51,24 @@ class Gauge:
             return
         self._since_ns = now_ns
         for name, amount in self._value.items():
-            self._integral[name] = self._integral.get(name, 0) + amount * lasted_ns
-            if amount > self._peak.get(name, 0):
-                self._peak[name] = amount
+            if amount:
+                sums = self._sums.get(name)
+                if sums is None:
+                    self._sums[name] = [amount * lasted_ns, amount]
+                else:
+                    sums[0] += amount * lasted_ns
+                    sums[1] = max(sums[1], amount)
 
     def over(self, start_ns: int, end_ns: int) -> dict[str, Level]:
         """Return mean over the span and peak of each type that was ever above zero, in order of name."""
         self._settle(end_ns)
         span_ns = end_ns - start_ns
-        names = sorted(self._value.keys() | self._integral.keys())
         levels: dict[str, Level] = {}
-        for name in names:
+        for name in sorted(self._value.keys() | self._sums.keys()):
             last = self._value.get(name, 0)
-            mean = self._integral.get(name, 0) / span_ns if span_ns > 0 else float(last)
-            peak = self._peak.get(name, 0) if span_ns > 0 else last
+            integral, highest = self._sums.get(name, (0, 0))
+            mean = integral / span_ns if span_ns > 0 else float(last)
+            peak = highest if span_ns > 0 else last
             if peak or last:
                 levels[name] = Level(mean=mean, peak=peak)
         return levels
@@ -86,12 +90,15 @@ class Share:
         self._peak: dict[str, float] = {}
         self._last: dict[str, float] = {}
         self._since_ns = now_ns
+        self._capacity: dict[str, int] | None = None
 
     def set(self, now_ns: int, used: dict[str, int], capacity: dict[str, int]) -> None:
         """Set usage and capacity from this time on."""
         self._settle(now_ns)
         self.used.set(now_ns, used)
-        self.capacity.set(now_ns, capacity)
+        if capacity is not self._capacity:
+            self._capacity = capacity
+            self.capacity.set(now_ns, capacity)
         self._last = {name: used.get(name, 0) / amount for name, amount in capacity.items() if amount > 0}
 
     def _settle(self, now_ns: int) -> None:

@@ -346,13 +346,18 @@ class ResourceManager:
             if self.records is not None:
                 self.records.ended(run, now_ns, "timeout")
             return [_release(run, termination)]
-        if wanted and self.replaces and not run.ended:
+        if wanted and self.replaces and not run.ended and not self._failed(run.pod.ask.app):
             self.counts["lost"] += 1
             if TAG_REQUIRED_NODE not in (run.pod.ask.tags or {}):
                 return self._again(run, now_ns)
         if self.records is not None:
             self.records.ended(run, now_ns, "ended" if run.ended else "stopped" if wanted else "released")
         return []
+
+    def _failed(self, app: str) -> bool:
+        """Whether an application has failed, and so takes no pods any more."""
+        application = self.applications.get(app)
+        return application is not None and application.state in ("Failing", "Failed")
 
     def due(self, now_ns: int, *, one: bool = False) -> list[messages.Input]:
         """Return the releases of pods whose duration or grace period is over, and the asks of those created again.
@@ -381,7 +386,10 @@ class ResourceManager:
 
     def next_ns(self) -> int | None:
         """Return when the next pod ends, by itself or because its grace period is over; None if none will."""
-        return min((heap[0][0] for heap in (self.ends, self.going) if heap), default=None)
+        end_ns = self.ends[0][0] if self.ends else None
+        if self.going and (end_ns is None or self.going[0][0] < end_ns):
+            return self.going[0][0]
+        return end_ns
 
     def _drop_ended(self, run: Running) -> bool:
         """Drop the pod of an allocation that has ended, if its ask does not repeat; return whether it was still wanted."""

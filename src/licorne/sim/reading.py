@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from licorne.recording.folder import RecordingError, is_recording
+from licorne.sim.scenarios.scenario import Scenario
 from licorne.sim.traces.batch import JobsAs, batch_workload
 from licorne.sim.traces.columns import read_mapping
 from licorne.sim.traces.gpu_csv import gpu_workload, read_gpu_csv
@@ -33,8 +34,15 @@ class BatchAs(msgspec.Struct, frozen=True):
     columns: str = ""
 
 
-Source = Workload | Path | str | Iterable[Mapping[str, Any]]
-"""A workload, the path of one or of a trace, or the lines of a workload as objects for JSON."""
+Source = Workload | Scenario | Path | str | Iterable[Mapping[str, Any]]
+"""A workload, a scenario, the path of one or of a trace, or the lines of a workload as objects for JSON."""
+ENDINGS = (".yaml", ".yml")
+"""How the name of a scenario's file ends."""
+
+
+def is_scenario(path: Path) -> bool:
+    """Whether a path is that of a scenario, a file in YAML."""
+    return path.suffix in ENDINGS and not path.is_dir()
 
 
 def load_workload(
@@ -42,14 +50,15 @@ def load_workload(
     *,
     read_as: ReadAs | None = None,
     load: float | None = None,
+    seed: int | None = None,
     batch: BatchAs | None = None,
     asks_max: int = ASKS_MAX,
     progress: Progress | None = None,
 ) -> Workload:
-    """Read a workload file (`-`: standard input), a trace, a batch log, the folder of a recording, or lines.
+    """Read a workload file (`-`: standard input), a scenario (.yaml), a trace, a batch log, the folder of a recording, or lines.
 
     Traces are openb, and tables of GPU jobs in CSV. `read_as` and `load` are for openb: by default `load`, with a load of
-    0.9. `batch` is for logs in the Standard Workload Format (.swf, .swf.gz), and for tables of GPU jobs, which need its
+    0.9. `seed` and `load` are for scenarios: in place of what the scenario says. `batch` is for logs in the Standard Workload Format (.swf, .swf.gz), and for tables of GPU jobs, which need its
     `columns`. A workload with more than `asks_max` asks is refused. A `Workload` is returned as it is.
 
     Raises:
@@ -58,6 +67,14 @@ def load_workload(
     """
     if load is not None and read_as not in (None, "load"):
         raise WorkloadError(f"a load is for a trace that is read as load, not as {read_as}: that has no load to aim at")
+    if isinstance(source, Path | str) and is_scenario(Path(source)):
+        source = Scenario.read(source)
+    if isinstance(source, Scenario):
+        if read_as is not None or batch is not None:
+            raise WorkloadError(f"{source.name} is a scenario, which has only a seed and a load to choose")
+        return _of_scenario(source, seed, load, asks_max)
+    if seed is not None:
+        raise WorkloadError("a seed is for a scenario, and this is none: nothing of it is drawn")
     if isinstance(source, Path | str):
         path = Path(source)
         if batch is not None and batch.columns:
@@ -82,6 +99,15 @@ def load_workload(
             return _recorded(path, asks_max, progress)
         return read_workload(path, progress=progress, asks_max=asks_max)
     return parse_workload(map(msgspec.json.encode, source), progress=progress, asks_max=asks_max)
+
+
+def _of_scenario(scenario: Scenario, seed: int | None, load: float | None, asks_max: int) -> Workload:
+    try:
+        return scenario.workload(seed=seed, load=load, asks_max=asks_max)
+    except WorkloadError:
+        raise
+    except ValueError as error:
+        raise WorkloadError(str(error)) from None
 
 
 def _gpu_jobs(path: Path, how: BatchAs, asks_max: int, *, recorded: bool) -> Workload:

@@ -48,7 +48,7 @@ from licorne.sim.script import ScriptTrace
 from licorne.sim.series import Series, SeriesRow, rows_now
 from licorne.sim.simulation import SimulatedCluster
 from licorne.sim.unplaced import unplaced
-from licorne.sim.workload import Mode, Progress
+from licorne.sim.workload import LineStream, Mode, Progress
 
 HOUR_NS = 3_600 * 1_000_000_000
 QUIET_NS = 24 * HOUR_NS
@@ -217,9 +217,9 @@ class Simulation:
             if self._clock is not None:
                 self._clock.run(progress, until_ns)
             elif self._script is not None:
-                _run_script(self._cluster, self._workload.lines, self._script, progress)
+                _run_script(self._cluster, list(self._workload.lines), self._script, progress)
             else:
-                _run_batch(self._cluster, self._workload.lines, progress)
+                _run_batch(self._cluster, list(self._workload.lines), progress)
         self._real_s += time.perf_counter() - started
 
     # -- looking ---------------------------------------------------------------------------------------------------
@@ -360,39 +360,55 @@ def _run_script(
 class _Clock:
     """The virtual clock of a timed simulation. `over`: nothing more will happen."""
 
-    def __init__(self, simulation: SimulatedCluster, lines: Sequence[Line]) -> None:
+    def __init__(self, simulation: SimulatedCluster, lines: Sequence[Line] | LineStream) -> None:
         self.simulation = simulation
-        self.lines = lines
+        self.rest = iter(lines)
+        self.coming = next(self.rest, None)
+        self.coming_ns = 0 if self.coming is None or self.coming.at is None else to_ns(self.coming.at)
+        self.number = 0
         self.over = False
         self.idle = 0
-        self.next = 0
         self.done = 0
-        self.total = len(lines) + sum(type(line) is Ask and line.duration_s is not None for line in lines)
-        longest_ms = max((line.timeout_ms for line in lines if isinstance(line, App | Ask)), default=0)
-        longest_ms = max(longest_ms, max((line.ph_timeout_ms for line in lines if isinstance(line, App)), default=0))
+        if isinstance(lines, LineStream):
+            self.total, longest_ms = lines.steps, lines.longest_ms
+        else:
+            self.total = len(lines) + sum(type(line) is Ask and line.duration_s is not None for line in lines)
+            longest_ms = max((line.timeout_ms for line in lines if isinstance(line, App | Ask)), default=0)
+            longest_ms = max(
+                longest_ms, max((line.ph_timeout_ms for line in lines if isinstance(line, App)), default=0)
+            )
         self.quiet_ns = QUIET_NS + longest_ms * 1_000_000
 
     def run(self, progress: Progress | None, until_ns: int | None) -> None:
         """Go from moment to moment until nothing more will happen, or not beyond `until_ns`."""
         simulation = self.simulation
         steps = 0
+        next_end_ns, next_deadline_ns = simulation.model.next_ns, simulation.api.next_deadline_ns
         while not self.over:
-            own_ns = self._own_moment()
-            deadline_ns = self._deadline()
+            now_ns = simulation.now_ns
+            own_ns = next_end_ns()
+            if self.coming is not None:
+                arrival_ns = max(now_ns, self.coming_ns)
+                if own_ns is None or arrival_ns < own_ns:
+                    own_ns = arrival_ns
+            # A deadline that was not served when it passed never will be.
+            deadline_ns = next_deadline_ns()
+            if deadline_ns is not None and deadline_ns <= now_ns:
+                deadline_ns = None
             if own_ns is None and (deadline_ns is None or not self._worth(deadline_ns)):
                 self.over = True
                 break
-            next_ns = min([moment for moment in (own_ns, deadline_ns) if moment is not None])
+            next_ns = own_ns if deadline_ns is None or (own_ns is not None and own_ns <= deadline_ns) else deadline_ns
+            assert next_ns is not None
             if until_ns is not None and next_ns > until_ns:
                 break
             if simulation.hearing_moments:
                 simulation.span(next_ns)
             simulation.now_ns = next_ns
-            ended, handed_in = self._happen()
+            self.done += self._happen()
             made = simulation.decide()
             simulation.observe()
-            self.done += ended + handed_in
-            changed = bool(made) or simulation.changed_ns == simulation.now_ns
+            changed = bool(made) or simulation.changed_ns == next_ns
             self.idle = 0 if changed else self.idle + 1
             steps += 1
             if progress is not None and steps % 64 == 0:
@@ -404,42 +420,30 @@ class _Clock:
             return False
         return self.simulation.unsettled()
 
-    def _happen(self) -> tuple[int, int]:
+    def _happen(self) -> int:
         """Let happen what is due; return the number of pods that ended and of lines that were submitted."""
         if self.simulation.jobs is None:
-            return self.simulation.end_due(), self._hand_in()
-        handed_in = self._hand_in(one=True)
-        return (0, handed_in) if handed_in else (self.simulation.end_due(one=True), 0)
-
-    def _own_moment(self) -> int | None:
-        """Return the time of the next line to submit or the next end of a pod; None if there is neither."""
-        moments: list[int] = []
-        if self.next < len(self.lines):
-            at = self.lines[self.next].at
-            moments.append(self.simulation.now_ns if at is None else to_ns(at))
-        end_ns = self.simulation.model.next_ns()
-        if end_ns is not None:
-            moments.append(end_ns)
-        return min(moments) if moments else None
-
-    def _deadline(self) -> int | None:
-        """Return the core's next deadline, if it is in the future: one that was not served when it passed never will be."""
-        deadline_ns = self.simulation.api.next_deadline_ns()
-        return deadline_ns if deadline_ns is not None and deadline_ns > self.simulation.now_ns else None
+            ended = self.simulation.end_due()
+            return ended + self._hand_in() if self.coming_ns <= self.simulation.now_ns else ended
+        return self._hand_in(one=True) or self.simulation.end_due(one=True)
 
     def _hand_in(self, *, one: bool = False) -> int:
         """Submit the lines of this moment, or `one` arrival: up to the last of an application; return their number."""
-        first = self.next
+        now_ns = self.simulation.now_ns
         arriving = ""
-        while self.next < len(self.lines):
-            line = self.lines[self.next]
-            if line.at is not None and to_ns(line.at) > self.simulation.now_ns:
-                break
-            app = line.id if type(line) is App else line.app if type(line) is Ask else ""
-            if one and arriving and app != arriving:
-                break
-            arriving = app
-            self.next += 1
-        if self.next > first:
-            self.simulation.hand_in(self.lines[first : self.next], first)
-        return self.next - first
+        found: list[Line] = []
+        while self.coming is not None and self.coming_ns <= now_ns:
+            line = self.coming
+            if one:
+                app = line.id if type(line) is App else line.app if type(line) is Ask else ""
+                if arriving and app != arriving:
+                    break
+                arriving = app
+            found.append(line)
+            self.coming = next(self.rest, None)
+            if self.coming is not None and self.coming.at is not None:
+                self.coming_ns = to_ns(self.coming.at)
+        if found:
+            self.simulation.hand_in(found, self.number)
+            self.number += len(found)
+        return len(found)

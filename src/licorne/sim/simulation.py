@@ -77,6 +77,7 @@ class SimulatedCluster:
             grace_ns=lines.to_ns(workload.grace_s),
             follows=follows,
             resubmits=workload.resubmit,
+            replaces=workload.replace,
             devices=devices_of(workload, orders.device_choice()),
         )
         self.counts = self.model.counts
@@ -178,6 +179,8 @@ class SimulatedCluster:
         one_by_one = self.model.devices is not None  # which devices are left is reported after each decision
         step = 1 if one_by_one else limit
         made = last = self.api.schedule(now_ns=self.now_ns, limit=step)
+        if not (self._outputs or one_by_one):
+            return made
         # A confirmed release frees room that the next decision may be waiting for.
         while self._take(deciding=True) or (one_by_one and last):
             last = self.api.schedule(now_ns=self.now_ns, limit=step)
@@ -190,8 +193,10 @@ class SimulatedCluster:
         `one`: of those that end by themselves only the first, with what else ends then of its application.
         """
         batch = self.model.due(self.now_ns, one=one)
+        if not batch:
+            return 0
         self._submit(batch)
-        return sum(type(message) is messages.Release for message in batch)
+        return sum([type(message) is messages.Release for message in batch])
 
     def _submit(self, batch: list[messages.Input]) -> None:
         """Submit messages, without the asks that a strict order of jobs keeps back."""
@@ -204,7 +209,8 @@ class SimulatedCluster:
         if batch:
             self.api.submit(RM_ID, batch, now_ns=self.now_ns)
             self.changed_ns = self.now_ns
-        self._take(deciding=False)
+        if self._outputs:
+            self._take(deciding=False)
 
     # -- outputs -------------------------------------------------------------------------------------------------
 
@@ -228,7 +234,8 @@ class SimulatedCluster:
                     answers += self._released(output)
                 else:
                     answers += self._other(output)
-            answers += self.model.device_updates()
+            if self.model.devices is not None:
+                answers += self.model.device_updates()
             if answers and self.jobs is not None:
                 answers = self.jobs.keep_back(answers)
             if answers:

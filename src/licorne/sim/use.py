@@ -22,10 +22,11 @@ class Use:
         self.from_ns = from_ns
         self.to_ns = sys.maxsize if to_ns is None else to_ns
         self.share = Share(from_ns)
-        self.gauges: dict[str, Gauge] = {}
+        self.gauges: dict[str, Gauge] = {root.path: self.share.used}
         self._root = root
         self._changed: set[Queue] = set()
         self._resized = True
+        self._capacity: dict[str, int] = {}
 
     def changed(self, leaf: Queue) -> None:
         """Note that an allocation of this queue has begun, ended or changed."""
@@ -34,6 +35,7 @@ class Use:
     def queues_changed(self, leaves: Iterable[Queue]) -> None:
         """Note that the allocations of any of these queues may have changed."""
         self._changed.update(leaves)
+        self._resized = True
 
     def resized(self) -> None:
         """Note that the size of the cluster may have changed."""
@@ -44,17 +46,19 @@ class Use:
         if now_ns > self.to_ns or not (self._changed or self._resized):
             return
         now_ns = max(now_ns, self.from_ns)
-        changed = {self._root}
+        root = self._root
+        seen = {root}
         for leaf in self._changed:
             queue: Queue | None = leaf
-            while queue is not None and queue not in changed:
-                changed.add(queue)
+            while queue is not None and queue not in seen:
+                seen.add(queue)
+                gauge = self.gauges.get(queue.path)
+                if gauge is None:
+                    gauge = self.gauges[queue.path] = Gauge(now_ns)
+                gauge.set(now_ns, queue.allocated_resource())
                 queue = queue.parent
         self._changed.clear()
-        self._resized = False
-        for queue in changed:
-            gauge = self.gauges.get(queue.path)
-            if gauge is None:
-                gauge = self.gauges[queue.path] = Gauge(now_ns)
-            gauge.set(now_ns, queue.allocated_resource())
-        self.share.set(now_ns, self._root.allocated_resource(), self._root.max_resource() or {})
+        if self._resized:
+            self._resized = False
+            self._capacity = root.max_resource() or {}
+        self.share.set(now_ns, root.allocated_resource(), self._capacity)

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 import msgspec
 
-from licorne.sim.lines import STYLES, App, Ask, Config, DevicePolicy, Line, Meta, Run, Version1, Version2, to_ns
+from licorne.sim.lines import STYLES, App, Ask, Config, DevicePolicy, Line, Meta, Reload, Run, Version1, Version2, to_ns
 
 Progress = Callable[[int, int], None]
 """Called from time to time with (done, total)."""
@@ -62,12 +62,25 @@ class Mode(StrEnum):
     """version 2 with times, and traces: the clock moves, pods end, decisions are made as time passes"""
 
 
+class LineStream(Iterable[Line]):
+    """Lines that are made while they are read, the same in each iteration, in order of time.
+
+    `reloads`: the configurations that replace the first one; `longest_ms`: the longest timeout of an application or ask;
+    `names_queues`: whether applications ask for queues; `steps`: about how many lines and ends of pods there are.
+    """
+
+    reloads: Sequence[str] = ()
+    longest_ms: int = 0
+    names_queues: bool = True
+    steps: int = 0
+
+
 class Workload(msgspec.Struct, kw_only=True):
     """The input of a simulation: the configuration, and the lines in the order in which they are submitted.
 
     `config` is None if the file has none; then the scheduler's built-in configuration applies. `notes` are sentences for
     readers of the result, such as what the workload does not model. `grace_s` and `resubmit` are the meta line's settings
-    for evictions. `devices` is the resource type that counts devices in thousandths, empty if there are none, and
+    for evictions; with `replace` a pod whose node is removed is created again as well. `devices` is the resource type that counts devices in thousandths, empty if there are none, and
     `device_policy` says which of them a share is placed on (`licorne.sim.devices`). `file` is the name of the file that it was read from, `numbers` are the line numbers of its `lines` there,
     `config_place` is the place of `config` and `extra`, as `FILE:LINE`; all three are empty without a file.
     """
@@ -77,15 +90,23 @@ class Workload(msgspec.Struct, kw_only=True):
     config: str | None = None
     extra: dict[str, str] = {}
     expect: int = 0
-    lines: list[Line]
+    lines: list[Line] | LineStream
     notes: list[str] = []
     grace_s: float = 1
     resubmit: bool = True
+    replace: bool = False
     devices: str = ""
     device_policy: DevicePolicy = "least-left"
     file: str = ""
     numbers: Sequence[int] = ()
     config_place: str = ""
+
+    @property
+    def reloads(self) -> Iterable[str]:
+        """The texts of the configurations that replace the first one."""
+        if isinstance(self.lines, LineStream):
+            return self.lines.reloads
+        return (line.yaml for line in self.lines if type(line) is Reload)
 
     @property
     def first_arrival_s(self) -> float:
@@ -271,6 +292,8 @@ class _Reader:
                 raise self.fault(number, "notes", 'needs "version":2 in meta')
             if line.version == 1 and line.devices:
                 raise self.fault(number, "devices", 'needs "version":2 in meta')
+            if line.version == 1 and line.replace:
+                raise self.fault(number, "replace", 'needs "version":2 in meta')
             if line.version == 1:
                 self.decode = self.version_1.decode
             return
@@ -343,6 +366,7 @@ class _Reader:
             grace_s=self.meta.grace_s,
             resubmit=self.meta.resubmit,
             notes=list(self.meta.notes),
+            replace=self.meta.replace,
             devices=self.meta.devices,
             device_policy=self.meta.device_policy,
             file=self.file,

@@ -76,10 +76,11 @@ def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progr
 
 def without_reloads(workload: Workload) -> Workload:
     """Return a workload without the configurations that took effect while it was recorded: another one is to be tried."""
-    kept = [line for line in workload.lines if not isinstance(line, lines.Reload)]
-    if len(kept) == len(workload.lines):
+    changes = len(list(workload.reloads))
+    if not changes:
         return workload
-    note = f"changes of the configuration are left out, as another one is tried ({len(workload.lines) - len(kept)})"
+    kept = [line for line in workload.lines if not isinstance(line, lines.Reload)]
+    note = f"changes of the configuration are left out, as another one is tried ({changes})"
     return msgspec.structs.replace(workload, lines=kept, notes=[*workload.notes, note])
 
 

@@ -1,0 +1,142 @@
+"""`licorne scenario`: checks scenarios, writes the workloads that they describe, and the schema for editors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+
+from licorne.cli.common import CommandError, print_json
+from licorne.cli.generate import target
+from licorne.cli.sheets import output, print_plainly
+from licorne.cli.statuses import Status
+from licorne.sim.generate import write
+from licorne.sim.quantities import amount, duration
+from licorne.sim.scenarios.document import schema as scenario_schema
+from licorne.sim.scenarios.faults import ScenarioError
+from licorne.sim.scenarios.outline import Outline
+from licorne.sim.scenarios.scenario import Scenario
+from licorne.sim.workload import ASKS_MAX, WorkloadError
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Seed = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))]
+Load = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1000))]
+MaxAsks = Annotated[int, Parameter(validator=validators.Number(gte=1))]
+
+
+def check(
+    scenario: Path,
+    /,
+    *,
+    seed: Seed = None,
+    load: Load = None,
+    max_asks: MaxAsks = ASKS_MAX,
+    json: Flag = False,
+) -> int:
+    """Check a scenario, and say what it comes to: how many applications and pods, and what they want of the cluster.
+
+    Prints a line for each mistake: file:line:column: place: what is wrong. Nothing is simulated.
+
+    Parameters
+    ----------
+    scenario
+        A scenario in YAML.
+    seed
+        Seed of the random numbers, in place of the scenario's.
+    load
+        Factor of all rates and bursts, in place of the scenario's.
+    max_asks
+        A scenario with more asks is refused.
+    json
+        Print what it comes to as a JSON object.
+    """
+    try:
+        found = read_scenario(scenario)
+        outline = found.outline(seed=seed, load=load, asks_max=max_asks)
+    except ScenarioError as error:
+        print(error)
+        mistakes = f"{len(error.problems)} mistake{'s' if len(error.problems) > 1 else ''}"
+        print(f"{scenario}: {mistakes}: it cannot be simulated", file=sys.stderr)
+        return Status.NO
+    except WorkloadError as error:
+        raise CommandError(f"{scenario}: {error}") from None
+    if json:
+        print_json(outline)
+    else:
+        _show(outline)
+    return Status.DONE
+
+
+def workload(
+    scenario: Path,
+    out: Path | None = None,
+    /,
+    *,
+    seed: Seed = None,
+    load: Load = None,
+    max_asks: MaxAsks = ASKS_MAX,
+) -> int:
+    """Write the workload that a scenario describes (JSON lines). Equal scenario, seed and load give equal bytes.
+
+    Parameters
+    ----------
+    scenario
+        A scenario in YAML.
+    out
+        Where to write it (a name that ends in .gz: compressed); standard output if not given.
+    seed
+        Seed of the random numbers, in place of the scenario's.
+    load
+        Factor of all rates and bursts, in place of the scenario's.
+    max_asks
+        A scenario with more asks is refused.
+    """
+    try:
+        made = read_scenario(scenario).workload(seed=seed, load=load, asks_max=max_asks)
+        if out is None:
+            write(made, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            with target(out) as stream:
+                write(made, stream)
+            print(f"{out}: {made.name}", file=sys.stderr)
+    except ScenarioError as error:
+        raise CommandError(str(error)) from None
+    except WorkloadError as error:
+        raise CommandError(f"{scenario}: {error}") from None
+    return Status.DONE
+
+
+def schema() -> int:
+    """Print the JSON Schema of a scenario, with which editors complete keys and mark mistakes while one writes."""
+    print_json(scenario_schema())
+    return Status.DONE
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario. Raises ScenarioError, and CommandError for a file that does not exist."""
+    try:
+        return Scenario.read(path)
+    except FileNotFoundError:
+        raise CommandError(f"{path}: no such file; give a scenario in YAML", Status.FILE) from None
+
+
+def _show(outline: Outline) -> None:
+    from rich.table import Table  # noqa: PLC0415  # a program that reads JSON need not wait for tables
+
+    console = output()
+    about = f"{outline.name}: {duration(outline.length_s)}, {outline.nodes:,} nodes, {outline.events:,} changes, seed {outline.seed}"
+    console.print(about, markup=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("class")
+    for title in ("applications", "pods", "mean demand"):
+        table.add_column(title, justify="right")
+    for one in outline.classes:
+        demand = ", ".join(amount(kind, round(mean)) for kind, mean in one.demand.items())
+        table.add_row(one.name, f"{one.applications:,}", f"{one.pods:,}", demand)
+    print_plainly(console, table)
+    for kind, share in outline.load.items():
+        mean = amount(kind, round(outline.capacity.get(kind, 0)))
+        console.print(f"demand for {kind}: {share:.1%} of {mean} on average", markup=False)

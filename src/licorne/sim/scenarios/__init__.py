@@ -1,0 +1,7 @@
+"""Scenarios: clusters, queues, arrivals and events that a YAML file describes, and the workloads that are made of them.
+
+Modules, from the top down: `scenario` is the public class; `outline` says what a scenario comes to; `stream` makes the lines of a
+workload, `timeline` those of nodes and events, `rates` the times of arrivals; `plan` understands a document as a whole, `excerpts`
+finds its queue configurations, `values` says what its texts mean; `reading` reads the YAML, `document` defines what may stand in
+it, `faults` are its errors, `draws` are the random numbers. docs/use/scenarios.md describes the format.
+"""
