@@ -116,7 +116,8 @@ def test_an_application_order_says_which_application_is_next() -> None:
         pods("y", "root.a", 3, at=1),
         [App(id="z", queue="root.a", user="ann", at=2)],
     )
-    list(given.lines)[1].at, given.lines[5].at = 0.5, 1
+    lines = list(given.lines)
+    lines[1].at, lines[5].at = 0.5, 1
     assert sorted(placed(simulate(given, policies=[YoungestFirst]))) == ["x-0", "y-0", "y-1", "y-2"]
 
 
