@@ -166,10 +166,8 @@ def simulate(
     _check_policies(policy, record)
     settings = pairs("--setting", setting)
     text = _configuration(config, order)
-    batch = _batch(input, columns, jobs, order, backfill=backfill)
-    workload = _read(input, as_, load, batch, max_asks, seed=seed)
-    if config is not None and is_recording(input):
-        workload = without_reloads(workload)
+    workload = _read(input, as_, load, _batch(input, columns, jobs, order, backfill=backfill), max_asks, seed=seed)
+    workload = without_reloads(workload) if config is not None and is_recording(input) else workload
     _check_beginning(workload, every or INTERVAL_S, series)
     _adapt(workload, input, grace, resubmit, device_policy)
     own = [Collector()] if report is not None else []
