@@ -224,6 +224,24 @@ def test_fragmentation_at_each_moment_is_its_definition_computed_naively(
     assert naive.compared > 1
 
 
+def test_a_scenario_whose_lines_are_made_while_they_are_read_has_the_figures_of_its_lines() -> None:
+    """Its end is not known before, so bins begin small and are joined; times of pods and sums do not depend on bins."""
+    scenario = Path(__file__).resolve().parents[2] / "examples/scenarios/pool-leaves.yaml"
+    stream = load_workload(scenario, load=0.05, seed=1)
+    known = replace(stream, lines=list(stream.lines))
+    figures = []
+    for workload in (stream, known):
+        collector = Collector()
+        figures.append(collector.figures(simulate(workload, observers=[collector])))
+    one, other = figures
+    assert one.everything == other.everything
+    assert one.result["digest"] == other.result["digest"]
+    assert one.bins <= 300
+    assert one.bins * one.bin_s == pytest.approx(other.bins * other.bin_s, rel=0.02)
+    for mine, listed in zip(one.cluster, other.cluster, strict=True):
+        assert mean(mine.used) == pytest.approx(mean(listed.used), rel=0.1)
+
+
 class _StoppedError(Exception):
     """The simulation has gone far enough."""
 

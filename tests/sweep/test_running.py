@@ -126,6 +126,16 @@ def test_a_point_that_cannot_be_simulated_says_why(workload: Path, tmp_path: Pat
         assert outcome.asks is None
 
 
+def test_seeds_and_loads_of_a_scenario(tmp_path: Path) -> None:
+    scenario = str(ROOT / "examples/scenarios/pool-leaves.yaml")
+    found = Sweep(workloads=(scenario,), loads=(0.1, 0.2), seeds=(1, 2)).points()
+    outcomes = run_sweep(jobs_of(found, tmp_path), processes=2)
+    assert not any(outcome.error for outcome in outcomes)
+    assert len({outcome.decisions for outcome in outcomes}) == 4
+    asks = [outcome.asks or 0 for outcome in outcomes]
+    assert asks[2] > asks[0]
+
+
 def test_a_policy_of_ones_own_decides(workload: Path, tmp_path: Path) -> None:
     """With the nodes in the other order the decisions are others; a policy that cannot be loaded fails its points."""
     policy = tmp_path / "mine.py"

@@ -16,7 +16,7 @@ from licorne.report.collector import Collector
 from licorne.report.figures import Figures
 from licorne.sim.lines import Line
 from licorne.sim.policies.interface import PolicyError
-from licorne.sim.reading import load_workload
+from licorne.sim.reading import is_scenario, load_workload
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.traces.openb import is_openb
@@ -92,6 +92,8 @@ def _simulated(point: Point) -> Outcome:
 
 def _workload(point: Point) -> Workload:
     path = Path(point.workload)
+    if is_scenario(path):
+        return load_workload(path, load=point.load, seed=point.seed, asks_max=point.max_asks)
     if point.seed is not None:
         raise WorkloadError(f"{path}: nothing of this workload is drawn, so `seeds` is not for it")
     if point.load is None or is_openb(path):
