@@ -43,6 +43,7 @@ def test_an_ask_is_found_by_its_key_and_by_its_pod(licorne: Command, name: str) 
     assert answer["sentence"] == "The limit of user sue at root.search leaves too little: 4 vcore missing."
     assert [each["text"] for each in answer["proposals"]["found"]] == [
         "4 vcore more in the limit of user sue at root.search (that of `*`)",
+        "the ask in queue root.ads in place of root.search",
         "the end of pod search/crawler-4 of root.search on cpu-0",
     ]
     assert [level["queue"] for level in answer["chain"]["queues"]] == ["root", "root.search"]
