@@ -62,7 +62,7 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     ("command", "said"),
     [
         (("simulate", "examples/migration/small.jsonl", "--seed", "1"), "is no scenario (.yaml)"),
-        (("simulate", "examples/migration/small.jsonl", "--load", "2"), "--load for scenarios too"),
+        (("simulate", "examples/migration/small.jsonl", "--load", "2"), "says itself when pods arrive"),
         (("simulate", NOISY, "--as", "fill"), "--as and --load are for the openb trace"),
         (("simulate", "examples/migration/queues.yaml"), "this is no scenario: it begins with `scenario:`"),
     ],

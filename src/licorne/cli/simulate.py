@@ -390,7 +390,7 @@ def _read(
         raise CommandError(f"{path} is no scenario (.yaml), so nothing of it is drawn: --seed is for those")
     if (how is not None or load is not None) and not (is_openb(path) or (is_scenario(path) and how is None)):
         raise CommandError(
-            f"{path} says itself when pods arrive: --as and --load are for the openb trace, --load for scenarios too. "
+            f"{path} says itself when pods arrive: --as and --load are for the openb trace. "
             "For a higher load, divide the times of arrival in it by a number above 1"
         )
     try:
