@@ -16,7 +16,7 @@ from zlib import crc32
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import licorne
@@ -198,11 +198,7 @@ class Arbitrary(Policy):
 
 
 def decisions(seed: int, policies: Sequence[type[Policy]], **settings: str) -> Result:
-    given = Writer(seed).workload()
-    given = msgspec.structs.replace(
-        given, lines=[line for line in given.lines if not (isinstance(line, Ask) and line.ph)]
-    )
-    found = simulate(given, policies=policies, settings=settings)
+    found = simulate(Writer(seed).workload(), policies=policies, settings=settings)
     return msgspec.structs.replace(found, real_s=0.0, policies=[])
 
 
@@ -213,6 +209,9 @@ def test_equal_keys_change_nothing(seed: int) -> None:
 
 
 @given(st.integers(0, 100_000))
+@example(
+    602
+)  # a member of a gang that repeats loses its node on the way to it, after another of the same ask has arrived
 @examples(30)
 def test_orders_without_sense_are_followed_also_where_asks_are_parked(seed: int) -> None:
     """What waits is woken in time: without parking every ask is tried in every pass, and the decisions are the same."""

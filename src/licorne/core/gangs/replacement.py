@@ -390,7 +390,8 @@ class Replacement:
         ask: Ask | None = app.asks.get(real.key)
         self._withdraw(gang, place, real)
         if ask is None:
-            real.id = real.key
+            if real.key not in app.allocations and real.key not in gang.arriving:
+                real.id = real.key  # unless another allocation of an ask that repeats is known by it
             real.repeats = 1
             self.accounting.pend(app, real)
         else:  # the ask repeats, and more of it is still pending (first interface)
