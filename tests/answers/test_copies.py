@@ -52,7 +52,29 @@ def test_a_copy_that_is_ended_is_told() -> None:
         on_a_copy(work, str)
 
 
-def test_a_copy_ends_with_the_wait_for_its_answer() -> None:
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes that are made during the test; others may be there of tests that ran before."""
+    found: list[int] = []
+    fork = os.fork
+
+    def noted() -> int:
+        pid = fork()
+        found.append(pid)
+        return pid
+
+    monkeypatch.setattr(os, "fork", noted)
+    return found
+
+
+def check_waited_for(copies: list[int], number: int) -> None:
+    assert len(copies) == number
+    for pid in copies:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def test_a_copy_ends_with_the_wait_for_its_answer(copies: list[int]) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -65,12 +87,10 @@ def test_a_copy_ends_with_the_wait_for_its_answer() -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert time.monotonic() - begun < 30
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    check_waited_for(copies, 1)
 
 
-def test_no_process_is_left() -> None:
+def test_no_process_is_left(copies: list[int]) -> None:
     for _ in range(5):
         on_a_copy(lambda: 1, int)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    check_waited_for(copies, 5)

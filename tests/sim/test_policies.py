@@ -528,7 +528,7 @@ def test_a_class_is_made_anew_for_each_run_and_an_object_is_not() -> None:
     assert Counts.made == 3
 
 
-# -- the examples, and planted faults -----------------------------------------------------------------------------------
+# -- the examples -------------------------------------------------------------------------------------------------------
 
 
 def test_the_public_names_are_those_of_the_library() -> None:

@@ -21,7 +21,7 @@ THRESHOLDS = (5_000_000, 1, 1)
 def quiet_collector() -> Iterator[None]:
     """Keep the collector nearly idle until the context is left."""
     before = gc.get_threshold()
-    gc.collect()
+    gc.collect(1)
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     try:
