@@ -232,10 +232,12 @@ class Follower(Noting):
             return
         try:
             run = choose_run(self._recording)
-        except (RecordingError, OSError) as error:
+        except OSError as error:
             self._trouble(f"it cannot catch up: {error}")
             return
-        if run.begins_ns == self._began_ns:
+        except RecordingError:  # there is no run yet
+            run = None
+        if run is not None and run.begins_ns == self._began_ns:
             self._begin(CATCH_UP, str(run.folder), str(self.position))
         else:  # the first block of this run is not written yet
             self._later()
