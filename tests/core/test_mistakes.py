@@ -20,6 +20,7 @@ from licorne import (
     SettingsError,
 )
 from licorne.core.base.setting_table import SETTINGS
+from licorne.core.checkpoint.columns import CheckpointError
 from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message, fields
 from licorne.si.messages import AddApplication, Allocation
@@ -328,7 +329,7 @@ JUNK: list[Any] = [
     print,
     v19.NodeRequest,
 ]
-TOLD = (RequestError, RegistrationError, ConfigurationError, NotRegisteredError, WireError)
+TOLD = (RequestError, RegistrationError, ConfigurationError, NotRegisteredError, WireError, CheckpointError)
 ARGUMENTS = {
     "register_resource_manager": ("request", "callback", "now_ns"),
     "update_configuration": ("request", "now_ns"),
@@ -344,8 +345,9 @@ ARGUMENTS = {
     "update_allocation": ("request", "now_ns"),
     "update_node": ("request", "now_ns"),
     "schedule": ("now_ns", "limit"),
+    "restore_checkpoint": ("data", "callbacks"),
 }
-NO_ARGUMENTS = {"diagnostics", "next_deadline_ns", "state_dump", "validate"}
+NO_ARGUMENTS = {"checkpoint", "diagnostics", "next_deadline_ns", "state_dump", "validate"}
 FOR_HOSTS = {"submit", "take"}
 """They take internal messages, made by a host that looks at them itself."""
 
@@ -359,9 +361,10 @@ def test_the_table_has_all_calls() -> None:
 def test_no_object_of_the_caller_is_kept_inside(name: str) -> None:
     """Junk in each argument of each call: an error that tells of it, or no effect; never one from within."""
     good: dict[str, Any] = {"rm_id": "rm", "ages": {}, "text": config("a"), "request": v19.NodeRequest(rm_id="rm")}
+    good["data"] = SchedulerAPI().checkpoint()
     for wrong in ARGUMENTS[name]:
         for junk in JUNK:
-            api = v19_api(None)
+            api = SchedulerAPI() if name == "restore_checkpoint" else v19_api(None)
             given = {one: good[one] for one in ARGUMENTS[name] if one in good}
             with contextlib.suppress(*TOLD):
                 getattr(api, name)(**{**given, wrong: junk})

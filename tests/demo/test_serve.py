@@ -137,8 +137,8 @@ def metrics_without_a_sample(client: httpx.Client) -> set[str]:
     }
 
 
-def test_each_metric_has_a_sample() -> None:
-    with demonstration("--demo-speed", "4") as (_, client):
+def test_each_metric_has_a_sample(tmp_path: Path) -> None:
+    with demonstration("--demo-speed", "4", "--record", str(tmp_path / "recording")) as (_, client):
         until(lambda: not metrics_without_a_sample(client), 60, f"without a sample: {metrics_without_a_sample(client)}")
 
 

@@ -23,7 +23,7 @@ RECORDS = [
 ]  # fmt: skip
 FAKE = """
 import pathlib
-String, Int64, Float64 = "text", "integer", "number"
+String, Int64, Float64, Boolean = "text", "integer", "number", "truth"
 class scan_ndjson:
     def __init__(self, source, *, schema):
         self.source, self.schema = source, schema

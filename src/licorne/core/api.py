@@ -123,14 +123,19 @@ class SchedulerAPI(Calls):
 
         Raises:
             CheckpointError: the bytes are no checkpoint that this licorne can use; nothing has changed.
-            RequestError: a callback is no callback, or is missing for a resource manager that answered predicates; a
-                resource manager is registered already, or inputs are recorded, which begins with a registration.
+            RequestError: the data are no bytes; a callback is no callback, or is missing for a resource manager that
+                answered predicates; a resource manager is registered already, or inputs are recorded, which begins
+                with a registration.
         """
         from .checkpoint.restore import restore  # noqa: PLC0415  as for `checkpoint`
 
-        callbacks = callbacks or {}
+        callbacks = {} if callbacks is None else callbacks
+        if not isinstance(callbacks, Mapping):
+            raise RequestError(f"callbacks: must be callbacks by the ids of resource managers, not {callbacks!r:.50}")
         for each in callbacks.values():
             check_callback(each)
+        if not isinstance(data, bytes):
+            raise RequestError(f"data: must be the bytes of a checkpoint, not {data!r:.50}")
         if self._busy:
             raise RuntimeError(REENTERED)
         if self._connections or self.input_log is not None:
