@@ -392,11 +392,11 @@ def test_a_gang_of_different_pods_is_one_job() -> None:
 
 
 def _all_at_once(clock: Any) -> int:
-    return clock.simulation.end_due() + clock._hand_in()
+    return int(clock.simulation.end_due() + clock._hand_in())
 
 
 def _ends_first(clock: Any) -> int:
-    return clock.simulation.end_due(one=True) or clock._hand_in(one=True)
+    return int(clock.simulation.end_due(one=True) or clock._hand_in(one=True))
 
 
 def _policys_order(queue: Any) -> list[Any]:

@@ -14,9 +14,10 @@ from random import Random
 from typing import Any, ClassVar
 from zlib import crc32
 
+import hypothesis
 import msgspec
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import licorne
@@ -209,7 +210,7 @@ def test_equal_keys_change_nothing(seed: int) -> None:
 
 
 @given(st.integers(0, 100_000))
-@example(
+@hypothesis.example(
     602
 )  # a member of a gang that repeats loses its node on the way to it, after another of the same ask has arrived
 @examples(30)
