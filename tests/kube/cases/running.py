@@ -231,7 +231,9 @@ def _(k: Place) -> None:
     why = k.licorne.ask(f"/api/v1/why/{k.name}/p")
     assert (why["pod"], why["queue"], why["state"]) == (f"{k.name}/p", "root.small", "waits")
     assert [each["text"] for each in why["proposals"]["found"]] == [
+        "200m vcore less in the ask",
         "200m vcore more in root.small's max",
+        "the ask in queue root.open in place of root.small",
         f"the end of pod {k.name}/first of root.small on {k.node_of('first')}",
     ]
     k.configure(**{"queues.yaml": LARGER})
