@@ -97,7 +97,14 @@ class Trial:
     def _in_order(self, asks: list[Ask], *, best: bool) -> list[tuple[Ask, Node]] | None:
         placed: list[tuple[Ask, Node]] = []
         for ask in asks:
-            node = self._required(ask) if ask.required else self._best(ask) if best else self._first(ask)
+            if ask.required:
+                node = self._required(ask)
+            elif best:
+                node = self._best(ask)
+            elif self._choose is not None:  # an order of the host program (`licorne.core.scheduling.host_orders`)
+                node = self._choose(ask, self._fitting(ask))
+            else:
+                node = self._first(ask)
             if node is None:
                 self.undo(placed)
                 return None
@@ -105,22 +112,22 @@ class Trial:
             placed.append((ask, node))
         return placed
 
-    def _first(self, ask: Ask) -> Node | None:
-        """Return the first open node in order that has room, meets the constraints, and that no predicate refuses.
-
-        An order of the host program (`licorne.core.scheduling.host_orders`) chooses among all of these.
-        """
-        fitting = self._fitting(ask)
-        return next(fitting, None) if self._choose is None else self._choose(ask, fitting)
-
-    def _fitting(self, ask: Ask) -> Iterator[Node]:
-        """Yield the open nodes, in order, that have room, meet the constraints, and that no predicate refuses."""
+    def _first(self, ask: Ask, before: Node | None = None) -> Node | None:
+        """Return the first open node, after `before`, that has room, meets the constraints, and that no predicate refuses."""
         amounts, need = ask.shape.amounts, ask.shape.need
-        node: Node | None = self._index.find(amounts, need, None)
+        node: Node | None = self._index.find(amounts, need, before)
         while node is not None:
             if (need.exact or need.matches(node)) and self._allows(ask, node):
-                yield node
+                return node
             node = self._index.find(amounts, need, node)
+        return None
+
+    def _fitting(self, ask: Ask) -> Iterator[Node]:
+        """Yield all nodes that `_first` might return, in order."""
+        node = self._first(ask)
+        while node is not None:
+            yield node
+            node = self._first(ask, node)
 
     def _best(self, ask: Ask) -> Node | None:
         """Return the node on which the ask leaves the least, measured by the type of which the largest part is left.
