@@ -16,8 +16,9 @@ decisions by which a repetition is checked, `checkpoints` the states within a ru
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from licorne._lazy import lazy_names
 
 if TYPE_CHECKING:
     from licorne.recording.anonymous import Names
@@ -53,28 +54,20 @@ __all__ = [
 ]
 
 _WHERE = {
-    "Bounds": "bounds",
-    "Counts": "writer",
-    "DivergedError": "replay",
-    "Names": "anonymous",
-    "Outcome": "replay",
-    "Recorder": "recorder",
-    "RecordingError": "folder",
-    "Replay": "replay",
-    "Run": "replay",
-    "add_checkpoint": "replay",
-    "choose_run": "replay",
-    "list_runs": "replay",
-    "replay_from": "replay",
+    "Bounds": "licorne.recording.bounds",
+    "Counts": "licorne.recording.writer",
+    "DivergedError": "licorne.recording.replay",
+    "Names": "licorne.recording.anonymous",
+    "Outcome": "licorne.recording.replay",
+    "Recorder": "licorne.recording.recorder",
+    "RecordingError": "licorne.recording.folder",
+    "Replay": "licorne.recording.replay",
+    "Run": "licorne.recording.replay",
+    "add_checkpoint": "licorne.recording.replay",
+    "choose_run": "licorne.recording.replay",
+    "list_runs": "licorne.recording.replay",
+    "replay_from": "licorne.recording.replay",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module
-
-    def __getattr__(name: str) -> object:
-        """Return a public name from the module that defines it, imported at first use: the scheduler takes a while to load."""
-        if name not in _WHERE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)

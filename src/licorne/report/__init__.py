@@ -14,8 +14,9 @@ Figures can be collected, and read as JSON, without other packages. Pages and fi
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from licorne._lazy import lazy_names
 
 if TYPE_CHECKING:
     from licorne.report.collector import Collector
@@ -31,12 +32,4 @@ _WHERE = {
 }
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module
-
-    def __getattr__(name: str) -> object:
-        """Return a public name from the module that defines it, imported at first use."""
-        if name not in _WHERE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_WHERE[name]), name)
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)
