@@ -194,7 +194,7 @@ def _write(config: dict[str, Any], change: Change) -> None:
 
 
 def _raised(amounts: dict[str, Any], more: Mapping[str, int]) -> dict[str, str]:
-    """Return amounts as a configuration has them, each raised; one that is not limited stays so."""
+    """Return the amounts of a max or a limit, each raised by what is in `more`; a resource that it does not limit stays unlimited."""
     said = {name: parse_quantity(str(value), name) for name, value in amounts.items()}
     return {name: spoken(name, value + more.get(name, 0)) for name, value in said.items()}
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from licorne.daemon.log import Log  # of the extra `web`, whose hosts alone have a log
 
 QUEUE_BYTES: Final = 64 << 20
-"""Bytes of inputs that may wait for the process."""
+"""Most bytes of inputs that may wait in the queue until the process that follows takes them; with more it is ended."""
 POLL_S: Final = 0.1
 """How often the thread looks into the queue, which nobody wakes but a question."""
 BLOCK_ENTRIES: Final = 1_000

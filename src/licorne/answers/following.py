@@ -97,7 +97,7 @@ class _Following:
 
 
 def _answer(replay: Replay, outputs: Outputs, number: int, question: Question, now_ns: int, asked_ns: int) -> None:
-    """Answer a question in this copy, and end it without any exit handler."""
+    """Answer a question, in a fork of the process that follows, and end the fork without running exit handlers."""
     status = 1
     try:
         end_with_parent()

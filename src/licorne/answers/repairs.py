@@ -231,7 +231,7 @@ def _nearer(partition: Partition, present: Present, app: Application, ask: Ask) 
 
 
 def _met(ask: Ask, node: Node, mismatch: str) -> Change | None:
-    """Return the change of the ask by which what keeps it off a node does not count."""
+    """Return the change of an ask, such as a toleration, with which a mismatch no longer keeps it off a node; None if there is none."""
     if mismatch.startswith("taint "):
         return Tolerates(mismatch.removeprefix("taint "))
     if mismatch == "nodeAffinity":

@@ -89,7 +89,7 @@ LEFT_OUT: Final = "left out"
 
 
 class AnonymityError(ValueError):
-    """A configuration whose decisions depend on the very names of users; the text says where."""
+    """A queue configuration cannot be made anonymous, as decisions depend on the names of users; the text says where."""
 
 
 class Names:

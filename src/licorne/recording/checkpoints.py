@@ -25,7 +25,7 @@ LEVEL: Final = 1
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """A place before an entry of a run: the number of the segment, and how many blocks and then entries of it to pass over."""
+    """A position in the log of a run, before an entry: the segment, and how many of its blocks, then of its entries, to skip."""
 
     segment: int = 1
     blocks: int = 0

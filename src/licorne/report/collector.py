@@ -53,7 +53,7 @@ BARS_NODES_MAX = 60
 GROUPS_MAX = 200
 """Most queues, and most users, of which times are shown."""
 CLASSES = 11
-"""Classes of nodes by use: none, and ten of 10 %."""
+"""Number of classes in which nodes are counted by their use: one for unused nodes, and ten of 10 % each."""
 LOOK_EVERY = 4
 NODES_A_LOOK = 2_000
 """Nodes are looked at with each fourth sample; with more nodes than these, in proportion less often."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Drawn(NamedTuple):
-    """A picture in its two forms."""
+    """A picture as SVG, once for wide screens and once for narrow ones."""
 
     caption: str
     wide: Markup

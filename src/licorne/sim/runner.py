@@ -415,7 +415,7 @@ class _Clock:
                 progress(self.done, self.total)
 
     def _worth(self, deadline_ns: int) -> bool:
-        """Whether a deadline may change something where only deadlines are left; not if they have had no effect for long."""
+        """Return whether to go on to a deadline of the scheduler when nothing else is to come: not if deadlines had no effect for long."""
         if self.idle >= IDLE_DEADLINES or deadline_ns > self.simulation.changed_ns + self.quiet_ns:
             return False
         return self.simulation.unsettled()

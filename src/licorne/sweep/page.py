@@ -83,7 +83,7 @@ METRICS = (
 
 
 class Setting(NamedTuple):
-    """All that a sweep varies except the seed."""
+    """What points of a sweep have in common that differ in their seed alone."""
 
     workload: str
     configuration: str

@@ -54,7 +54,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
-    """What is combined: each workload with each configuration, load, policy, choice of device and seed.
+    """A sweep: each of its workloads is simulated with each configuration, load, policy, choice of device and seed.
 
     The other fields hold for all points, as in `Point`.
     """

@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The file of a point: what it was, and what came out."""
+    """The content of the file that keeps the result of a point of a sweep."""
 
     point: Point
     outcome: Outcome

@@ -38,7 +38,7 @@ class Found(Protocol):
     """What a checkpoint is made of while it is taken: the members of all tables."""
 
     def add(self, table: str, members: Sequence[Any]) -> None:
-        """Add members that are not known yet."""
+        """Add to a table of the checkpoint those members that are not in it yet."""
 
     def numbers(self, table: str, members: Sequence[Any]) -> list[int]:
         """Return the number of each member, from 1 on; 0 for None."""

@@ -46,7 +46,7 @@ class _Source:
 
 
 def read(data: bytes) -> Content:
-    """Return what a checkpoint holds, without making anything of it.
+    """Decode a checkpoint, without restoring a scheduler from it.
 
     Raises:
         CheckpointError: the bytes are no checkpoint, or one of a newer format.

@@ -16,7 +16,7 @@ _Form = type | tuple[type, ...]
 
 
 class Caller:
-    """Calls one method of a policy. `expected` says in words what it is to return."""
+    """Calls one method of a policy, and words the errors about it; `expected` says what the method is to return."""
 
     def __init__(self, loaded: Loaded, method: str, expected: str, watch: Watch) -> None:
         self._policy = loaded.policy

@@ -83,7 +83,7 @@ class Pod:
 
     @property
     def arrived_s(self) -> float:
-        """When it arrived, or was created again after an eviction."""
+        """The simulated time, in seconds, at which the pod arrived, or was created again after an eviction."""
         return self._ask.created / NANOSECONDS
 
     @property

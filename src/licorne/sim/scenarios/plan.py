@@ -367,7 +367,7 @@ _ALLOWED: Final[dict[Kind, tuple[str, ...]]] = {
     "configure": (),
     "burst": ("apps", "within"),
 }
-"""The keys of each kind of event beside `at` and `every`."""
+"""The keys that an event of a scenario may have, by its kind, beside `at` and `every`."""
 
 
 def _check_keys(given: Event, kind: Kind, path: Path) -> None:

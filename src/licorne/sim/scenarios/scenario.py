@@ -122,7 +122,7 @@ class Scenario:
 
 
 def _within(value: _T | None, kind: object, otherwise: _T, name: str) -> _T:
-    """Return a value of a kind, or another if it is None. Raises ValueError."""
+    """Return the argument `name`, or `otherwise` if it is None. Raises ValueError unless it is of the type `kind`."""
     if value is None:
         return otherwise
     try:
