@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from licorne.sim.runner import simulate
@@ -34,6 +34,13 @@ def outcome_of(workload: Workload) -> SwfLog:
     return outcome.log()
 
 
+@example(  # the second of two that arrive together ends first
+    given_jobs=[
+        SwfJob(number=1, submit_s=1, run_s=1, allocated=1, requested_s=1),
+        SwfJob(number=2, submit_s=1, run_s=0, allocated=1, requested_s=1),
+    ],
+    jobs_as="gang",
+)
 @given(
     given_jobs=st.lists(jobs, min_size=1, max_size=6, unique_by=lambda job: job.number),
     jobs_as=st.sampled_from(("gang", "asks", "one")),

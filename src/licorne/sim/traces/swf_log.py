@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,7 @@ class _Application(msgspec.Struct):
     asked: int = 0
     requested_s: float = -1
     outcomes: set[str] = msgspec.field(default_factory=set)
+    first_line: int = sys.maxsize  # of those of its pods, in the workload
 
 
 @contextmanager
@@ -69,7 +71,9 @@ class SwfOutcome(Observer):
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self._asks: dict[str, Ask] = {line.key: line for line in workload.lines if type(line) is Ask}
+        self._asks: dict[str, tuple[int, Ask]] = {
+            line.key: (number, line) for number, line in enumerate(workload.lines) if type(line) is Ask
+        }
         self._applications: dict[str, _Application] = {}
 
     def on_pod(self, record: PodRecord) -> None:
@@ -79,8 +83,10 @@ class SwfOutcome(Observer):
             known = self._applications[record.application] = _Application(record.user, record.queue, record.arrival_s)
         known.arrived_s = min(known.arrived_s, record.arrival_s)
         known.outcomes.add(record.outcome)
-        ask = self._asks.get(record.key) or self._asks.get(record.key.rpartition("~")[0])
-        if ask is not None:
+        asked = self._asks.get(record.key) or self._asks.get(record.key.rpartition("~")[0])
+        if asked is not None:
+            number, ask = asked
+            known.first_line = min(known.first_line, number)
             vcore = ask.res.get("vcore", 0) * record.pods
             known.asked += vcore
             known.placed += vcore if record.start_s is not None else 0
@@ -92,11 +98,12 @@ class SwfOutcome(Observer):
             known.ended_s = max(record.end_s, record.end_s if known.ended_s is None else known.ended_s)
 
     def log(self) -> SwfLog:
-        """Return the log: its jobs in the order of submission.
+        """Return the log: its jobs in the order of submission; those of the same moment in the order of the workload.
 
         They have the numbers of the log that was simulated, if it was one, else numbers from 1.
         """
-        ordered = sorted(self._applications.items(), key=lambda one: one[1].arrived_s)
+        # Pods are told as they end, so the order in which applications became known says nothing about submission.
+        ordered = sorted(self._applications.items(), key=lambda one: (one[1].arrived_s, one[1].first_line))
         users = _numbers(known.user for _, known in ordered)
         queues = _numbers(known.queue for _, known in ordered)
         names = [_JOB.fullmatch(name) for name, _ in ordered]
