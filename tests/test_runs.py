@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 drawn = []
 
-@settings(max_examples=5, database=None)
+@settings(max_examples=100, database=None)
 @given(st.integers())
 def test_draw(number):
     drawn.append(number)
@@ -85,9 +85,9 @@ def run(folder: Path, text: str, *options: str, **variables: str) -> subprocess.
     )
 
 
-def drawn(folder: Path, **variables: str) -> str:
+def drawn(folder: Path, text: str = DRAWS, **variables: str) -> str:
     """Return the line that shows what was drawn."""
-    done = run(folder, DRAWS, **variables)
+    done = run(folder, text, **variables)
     assert done.returncode == 0, done.stdout
     return next(line for line in done.stdout.splitlines() if "drawn:" in line).partition("drawn:")[2]
 
@@ -103,6 +103,15 @@ def test_by_default_the_examples_are_the_same_whatever_the_seed(tmp_path: Path) 
     first = drawn(tmp_path, LICORNE_SEED="1")
     assert first.endswith("new seed: 1")
     assert first.replace("new seed: 1", "new seed: 2") == drawn(tmp_path, LICORNE_SEED="2")
+
+
+def test_by_default_the_examples_are_the_same_whatever_was_imported_before(tmp_path: Path) -> None:
+    """Hypothesis also draws numbers that stand in imported modules; which those are, depends on the tests that ran before."""
+    (tmp_path / "numbers_of_ours.py").write_text(f"NUMBERS = {list(range(1001, 9001, 80))}\n", encoding="utf-8")
+    importing = "import numbers_of_ours\n" + DRAWS
+    assert drawn(tmp_path, LICORNE_SEED="1") == drawn(
+        tmp_path, importing, LICORNE_SEED="1", PYTHONPATH=f"{PATHS}{os.pathsep}{tmp_path}"
+    )
 
 
 def test_a_failure_says_how_to_draw_the_same_again(tmp_path: Path) -> None:

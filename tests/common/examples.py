@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 import seeds
 
@@ -19,6 +21,12 @@ settings.register_profile("licorne", deadline=None, print_blob=True, derandomize
 settings.register_profile("random", parent=settings.get_profile("licorne"), derandomize=False)
 settings.register_profile("long", parent=settings.get_profile("random"), max_examples=2000)
 settings.load_profile(seeds.PROFILE)
+
+# Hypothesis also draws numbers and texts that it finds in the modules of ours that are imported so far, which depends on
+# the tests that the same process ran before, and on whether modules are compiled. No setting turns it off, so this replaces
+# a function of its inside; `tests/test_runs.py` notices if that no longer does it.
+if not seeds.RANDOM:
+    providers._get_local_constants = Constants
 
 
 def scaled(number: int) -> int:
