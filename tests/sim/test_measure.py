@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.measure import Gauge, Level, Share, percentiles
+from licorne.sim.measure import Gauge, Level, Share, percentiles, seconds
 
 
 def test_a_gauge_weighs_by_time() -> None:
@@ -36,6 +36,33 @@ def test_a_share_follows_use_and_capacity() -> None:
     assert share.peak("vcore", lasting=True) == 0.8
     assert share.peak("vcore", lasting=False) == 0.0
     assert share.peak("gpu", lasting=True) == 0.0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 3)), min_size=1, max_size=20),
+    st.integers(1, 3),
+)
+def test_the_peak_of_a_share_is_that_of_every_moment(steps: list[tuple[int, int, int]], tail: int) -> None:
+    share = Share(0)
+    capacities = [{"x": amount} for amount in (0, 7, 30, 50)]
+    now, current = 0, 0.0
+    moments: list[float] = [0.0]
+    for wait, used, number in steps:
+        moments += [current] * wait
+        now += wait
+        capacity = capacities[number]
+        share.set(now, {"x": used} if used else {}, capacity)
+        current = used / capacity["x"] if capacity["x"] else 0.0
+    share.finish(now + tail)
+    assert share.peak("x", lasting=True) == max(*moments, current)
+    assert share.peak("x", lasting=False) == current
+
+
+@given(st.integers(-(10**20), 10**20), st.sampled_from((1, 10, 1000, 1500)))
+def test_seconds_are_the_floats_nearest_to_six_digits(number: int, unit: int) -> None:
+    nanoseconds = number * unit
+    assert seconds(nanoseconds) == round(nanoseconds / 10**9, 6)
+    assert seconds(float(nanoseconds)) == round(float(nanoseconds) / 10**9, 6)
 
 
 changes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), max_size=20)

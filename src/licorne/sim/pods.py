@@ -130,9 +130,8 @@ class PodRecords:
             return
         past = self._past.pop(ask.key, None) if self._past else None
         arrived_ns = run.arrived_ns if past is None else past.arrived_ns
+        queue = self.queue_of(ask.app)
         if not ask.node and self.from_ns <= arrived_ns < self.to_ns:
-            leaf = self._queues.get(ask.app)
-            queue = leaf.path if leaf is not None else self.queue_of(ask.app)
             if outcome in COMPLETED:
                 times, runs = self.completed[queue]
                 times.append(now_ns - arrived_ns)
@@ -140,7 +139,7 @@ class PodRecords:
             else:
                 self.not_completed[queue] += 1
         if self.sink is not None:
-            self.sink(self._record(run, past, now_ns, outcome))
+            self.sink(self._record(run, past, queue, now_ns, outcome))
 
     def never(self, pod: Pod, now_ns: int, outcome: Outcome) -> None:
         """Take a pod that is not placed any more; of an ask that repeats, those that were not."""
@@ -160,6 +159,7 @@ class PodRecords:
         self.sink(
             self._made(
                 ask,
+                queue,
                 outcome,
                 arrived_ns,
                 waiting_ns=now_ns - arrived_ns - lost_ns,
@@ -172,9 +172,10 @@ class PodRecords:
     def placed(self, pod: Pod, node: str, now_ns: int) -> None:
         """Take a pod that was placed where time stands still."""
         if self.sink is not None and not pod.ask.ph:
-            self.sink(self._made(pod.ask, "placed", pod.arrived_ns, start_ns=now_ns, node=node))
+            queue = self.queue_of(pod.ask.app)
+            self.sink(self._made(pod.ask, queue, "placed", pod.arrived_ns, start_ns=now_ns, node=node))
 
-    def _record(self, run: Running, past: _Past | None, now_ns: int, outcome: Outcome) -> PodRecord:
+    def _record(self, run: Running, past: _Past | None, queue: str, now_ns: int, outcome: Outcome) -> PodRecord:
         arrived_ns, evictions, lost_ns = _history(run.arrived_ns, past)
         ran_ns = now_ns - run.since_ns
         waited_ns = run.since_ns - arrived_ns - lost_ns
@@ -182,6 +183,7 @@ class PodRecords:
             evictions, lost_ns, ran_ns = evictions + 1, lost_ns + ran_ns, 0
         return self._made(
             run.pod.ask,
+            queue,
             outcome,
             arrived_ns,
             start_ns=run.since_ns,
@@ -196,6 +198,7 @@ class PodRecords:
     def _made(
         self,
         ask: Ask,
+        queue: str,
         outcome: Outcome,
         arrived_ns: int,
         *,
@@ -212,7 +215,7 @@ class PodRecords:
         return PodRecord(
             key=ask.key,
             application=ask.app,
-            queue=self.queue_of(ask.app),
+            queue=queue,
             user=application.user if application is not None else "",
             outcome=outcome,
             arrival_s=seconds(arrived_ns),

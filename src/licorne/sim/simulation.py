@@ -123,7 +123,7 @@ class SimulatedCluster:
                 observer.on_pod(record)
 
         if hearing_pods:
-            self.records.sink = hand_on
+            self.records.sink = hand_on if len(hearing_pods) > 1 else hearing_pods[0].on_pod
 
     # -- inputs --------------------------------------------------------------------------------------------------
 
