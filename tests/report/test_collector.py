@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 import measure_report
 from common.examples import examples
-from licorne import simulate
+from licorne import Scenario, simulate
 from licorne.report import Collector, Figures
 from licorne.report.collector import use_class
 from licorne.report.fragments import Fragments
@@ -29,9 +29,10 @@ from report.workloads import app, ask, head, small
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.sim.simulation import SimulatedCluster
+    from licorne.sim.workload import Workload
 
 
-def collected(lines: Sequence[dict[str, Any]], **options: Any) -> tuple[Figures, Collector]:
+def collected(lines: Sequence[dict[str, Any]] | Workload, **options: Any) -> tuple[Figures, Collector]:
     collector = Collector()
     result = simulate(lines, observers=[collector], **options)
     return collector.figures(result), collector
@@ -124,6 +125,20 @@ def test_only_the_window_counts() -> None:
     assert (figures.start_s, round(figures.bins * figures.bin_s)) == (40, 60)
     assert set(figures.cluster[0].used) == {4000}
     assert (figures.everything.pods, figures.everything.never_placed) == (4, 1)
+
+
+def test_a_scenario_is_sampled_at_equal_distances_over_its_length() -> None:
+    """Pods of 1 h come each 2 h for ten days, so the mean of evenly spaced samples is half of a core."""
+    job = {"queue": "root.a", "size": {"vcore": 1}, "duration": "1h", "bursts": {"apps": 1, "every": "2h"}}
+    queues = {
+        "partitions": [{"name": "default", "queues": [{"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}]}]
+    }
+    pool = {"nodes": 1, "size": {"vcore": 1}}
+    document = {"scenario": "x", "length": "10d", "cluster": {"pool": pool}, "queues": queues, "arrivals": {"job": job}}
+    scenario = Scenario(document)
+    figures, _ = collected(scenario.workload())
+    assert 1_000 < figures.samples <= 1_024
+    assert mean(figures.cluster[0].used) == pytest.approx(500, rel=0.02)
 
 
 def test_times_that_are_dates_begin_with_the_first_arrival() -> None:

@@ -374,8 +374,10 @@ class Collector(Observer):
 
 
 def _horizon_ns(workload: Workload, start_ns: int) -> int:
-    """Return when the last pod ends if each starts on arrival; of lines that are made while they are read it is not known."""
+    """Return when the last pod ends if each starts on arrival; of lines that are made while they are read, their end if known."""
     if not isinstance(workload.lines, list):
+        if workload.lines.length_s:
+            return to_ns(workload.lines.length_s)
         return start_ns + 1_000 * SECOND_NS  # bins of about a second, which are joined as time passes
     now_ns = last_ns = 0
     for line in workload.lines:
@@ -387,13 +389,13 @@ def _horizon_ns(workload: Workload, start_ns: int) -> int:
 
 def use_class(node: Node) -> int:
     """Return the class of a node by the use of what it has the smallest part left of: 0 without any, else 1 to 10."""
-    used, capacity, free = node.allocated.values(), node.capacity.values(), node.free.values()
+    capacity, free = node.capacity.values(), node.free.values()
     share = 0.0
     for index, amount in enumerate(capacity):
         if amount > 0:
             left = free[index] if index < len(free) else amount
             share = max(share, (amount - left) / amount)
-    if share <= 0 and not any(used):
+    if share <= 0 and not any(node.allocated.values()):
         return 0
     return min(CLASSES - 1, 1 + int(share * 10 - 1e-9))
 

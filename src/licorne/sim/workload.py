@@ -66,13 +66,15 @@ class LineStream(Iterable[Line]):
     """Lines that are made while they are read, the same in each iteration, in order of time.
 
     `reloads`: the configurations that replace the first one; `longest_ms`: the longest timeout of an application or ask;
-    `names_queues`: whether applications ask for queues; `steps`: about how many lines and ends of pods there are.
+    `names_queues`: whether applications ask for queues; `steps`: about how many lines and ends of pods there are; `length_s`:
+    the time before which all lines come, 0 if it is not known.
     """
 
     reloads: Sequence[str] = ()
     longest_ms: int = 0
     names_queues: bool = True
     steps: int = 0
+    length_s: float = 0
 
 
 class Workload(msgspec.Struct, kw_only=True):

@@ -45,6 +45,7 @@ class ScenarioLines(LineStream):
         self._asks_max = asks_max
         self.reloads = tuple(one.config for one in plan.happenings if one.kind == "configure")
         self.longest_ms = max((one.timeout_ms for one in plan.classes), default=0)
+        self.length_s = seconds(plan.length_us)
         self.names_queues = any(one.given.queue for one in plan.classes)
         apps = [one.expected(load) for one in plan.classes]
         self.expected = sum(number * one.pods.mean() for number, one in zip(apps, plan.classes, strict=True))
