@@ -128,6 +128,7 @@ build/controlplane/bin/kubebox: controlplane/build.sh controlplane/kubebox/go.mo
 test-kube: $(VENV)/compiled build/controlplane/bin/kubebox  ## Run the tests of licorne kube, those on a real control plane too
 	$(PYTEST) tests/kube
 	$(BIN)/python -m pytest tests/kube/test_end_to_end.py
+	LICORNE_YUNIKORN_EVENTS=1 $(BIN)/python -m pytest tests/kube/test_end_to_end.py
 
 # The program that asks kube-scheduler's plugins is built once; Go is needed.
 oracle: build/oracle/oracle  ## Build the program that asks kube-scheduler's filter plugins, from Go modules; four minutes

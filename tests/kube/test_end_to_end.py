@@ -2,7 +2,8 @@
 
 `make controlplane` builds the control plane from Go modules, and `make test-kube` runs these tests. Cases wait most of
 the time, so all that were chosen run at once, each in a namespace of its own, and a test here takes the result of one.
-That needs a process of its own: beside other workers these tests are skipped.
+That needs a process of its own: beside other workers these tests are skipped. With LICORNE_YUNIKORN_EVENTS=1 licorne posts
+the events of YuniKorn too (`licorne.yunikorn-events`), and each case must end as without.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pytest
 
 from kube.access import asked_for, may_do
 from kube.cases import Case, Place, amounts, applications, gangs, placing, running, strange, workloads
-from kube.cases.place import QUEUES
+from kube.cases.place import QUEUES, SETTINGS
 from kube.cluster import HOME, PROGRAMS, ControlPlane, Licorne, comes
 
 CASES: Final = [
@@ -57,7 +58,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 def _prepare(plane: ControlPlane) -> None:
     """Make what cases share: queues, priority classes, a runtime class."""
-    plane.configure({"queues.yaml": QUEUES})
+    plane.configure({"queues.yaml": QUEUES, **SETTINGS})
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     plane.create(classes, {"metadata": {"name": "cases-high"}, "value": 1000})
     plane.create(classes, {"metadata": {"name": "cases-humble"}, "value": 0, "preemptionPolicy": "Never"})

@@ -118,7 +118,7 @@ def _label_case(tool: str, labels: dict[str, str], queue: str) -> Case:
         k.pod(labels={key: text.replace("{ns}", k.name) for key, text in labels.items()})
         k.bound("p")
         assert k.application(k.name)["queueName"] == queue
-        assert not k.events("Scheduling")
+        assert not [event for event in k.events() if event.type == "Warning"]
 
     return Case("14", f"a pod with the labels of {tool}", "it is created", f"it runs in {queue}", run)
 
