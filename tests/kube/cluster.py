@@ -132,6 +132,13 @@ class ControlPlane:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def shell(self, commands: str) -> None:
+        """Run commands as a user does who has kubectl."""
+        environment = {**self.environment, "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"}
+        command = ["bash", "-euo", "pipefail", "-c", commands]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False)
+        assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
+
     # -- requests -----------------------------------------------------------------------------------------------
 
     def get(self, path: str, **query: str) -> Object:

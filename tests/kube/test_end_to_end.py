@@ -9,7 +9,10 @@ the events of YuniKorn too (`licorne.yunikorn-events`), and each case must end a
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -20,7 +23,7 @@ import pytest
 from kube.access import asked_for, may_do
 from kube.cases import Case, Place, amounts, applications, gangs, placing, running, strange, workloads
 from kube.cases.place import QUEUES, SETTINGS
-from kube.cluster import HOME, PROGRAMS, ControlPlane, Licorne, comes
+from kube.cluster import HOME, MANIFESTS, PROGRAMS, ROOT, ControlPlane, Licorne, comes
 
 CASES: Final = [
     *applications.CASES,
@@ -33,6 +36,7 @@ CASES: Final = [
 ]
 AT_ONCE: Final = 12
 LIMIT_S: Final = 600
+DEPLOYMENT: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 
 pytestmark = [
     pytest.mark.skipif(
@@ -127,8 +131,45 @@ def test_the_api_server_queues_requests_as_those_of_kube_scheduler(
     assert counts == {"licorne": True, "licorne-bindings": True}
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands need jq")
+def test_the_commands_of_changing_over_work(
+    plane: ControlPlane, licorne: Licorne, results: dict[str, Future[float]]
+) -> None:
+    """Those of docs/use/kubernetes.md, from YuniKorn to licorne and back, where YuniKorn has only one of its ConfigMaps."""
+    wait(results.values())
+    copy, stop, service, back = shell_blocks("Beside YuniKorn, instead of it, and back")
+    plane.kubectl("create", "namespace", "yunikorn")
+    plane.configure({"queues.yaml": QUEUES + "          - {name: copied}\n"}, namespace="yunikorn")
+    plane.kubectl("-n", "yunikorn", "create", "deployment", "yunikorn-scheduler", "--image=none")
+    plane.kubectl("-n", "yunikorn", "create", "service", "clusterip", "yunikorn-service", "--tcp=9080:9080")
+    try:
+        plane.shell(copy.replace("yunikorn-defaults yunikorn-configs", "yunikorn-configs"))
+        comes(lambda: licorne.queue("root.copied"), told=licorne.log)
+        plane.shell(stop)
+        assert plane.get(DEPLOYMENT.format("yunikorn", "yunikorn-scheduler"))["spec"]["replicas"] == 0
+        plane.shell(service)
+        moved = plane.get("/api/v1/namespaces/yunikorn/services/yunikorn-service")["spec"]
+        name = plane.get(f"/api/v1/namespaces/{HOME}/services/licorne")["metadata"]["name"]
+        assert (moved["type"], moved["externalName"]) == ("ExternalName", f"{name}.{HOME}.svc.cluster.local")
+        plane.shell(back)
+        replicas = [("yunikorn", "yunikorn-scheduler", 1), (HOME, "licorne", 0)]
+        for namespace, name, expected in replicas:
+            assert plane.get(DEPLOYMENT.format(namespace, name))["spec"]["replicas"] == expected
+    finally:
+        plane.kubectl("delete", "namespace", "yunikorn", "--wait=false")
+        plane.kubectl("apply", "-k", str(MANIFESTS))
+        plane.configure({"queues.yaml": QUEUES, **SETTINGS})
+
+
+def shell_blocks(title: str) -> list[str]:
+    """Return the blocks of commands below a title of the page docs/use/kubernetes.md."""
+    _, _, part = (ROOT / "docs" / "use" / "kubernetes.md").read_text(encoding="utf-8").partition(f"## {title}\n")
+    found = re.findall(r"^ *```\n(.*?)^ *```$", part.partition("\n## ")[0], re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for block in found]
+
+
 def test_the_command_and_the_probes_of_the_deployment_work(plane: ControlPlane) -> None:
-    spec = plane.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/licorne")["spec"]["template"]["spec"]
+    spec = plane.get(DEPLOYMENT.format(HOME, "licorne"))["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert container["command"] == ["licorne", "kube"]
     made = Licorne(plane, "deployment")
