@@ -256,6 +256,7 @@ class Collector(Observer):
     def figures(self, result: Result, label: str = "") -> Figures:
         """Return the figures, once the simulation has ended with this result; `label` names it beside others."""
         grid, timed = self._grid, self._simulation.workload.mode is Mode.TIMED
+        self._spreads.sort()
         everything, by_queue, by_user = (
             self._spreads.everything(),
             self._spreads.by_queue(),

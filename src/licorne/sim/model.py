@@ -394,6 +394,11 @@ class ResourceManager:
     def _drop_ended(self, run: Running) -> bool:
         """Drop the pod of an allocation that has ended, if its ask does not repeat; return whether it was still wanted."""
         ask = run.pod.ask
+        if self.pods.get(ask.key) is run.pod:  # as almost always, so without a search
+            if ask.max == 1:
+                del self.pods[ask.key]
+                self.keys_of[ask.app].pop(ask.key, None)
+            return True
         wanted = self.find(ask.app, ask.key) is run.pod
         if wanted and ask.max == 1:
             self.drop(ask.app, ask.key)

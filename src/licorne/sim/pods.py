@@ -181,18 +181,23 @@ class PodRecords:
         waited_ns = run.since_ns - arrived_ns - lost_ns
         if outcome == "evicted":
             evictions, lost_ns, ran_ns = evictions + 1, lost_ns + ran_ns, 0
-        return self._made(
-            run.pod.ask,
-            queue,
-            outcome,
-            arrived_ns,
-            start_ns=run.since_ns,
-            end_ns=None if outcome == "running" else now_ns,
+        ask = run.pod.ask
+        application = self._applications.get(ask.app)
+        return PodRecord(
+            key=ask.key,
+            application=ask.app,
+            queue=queue,
+            user=application.user if application is not None else "",
+            outcome=outcome,
+            arrival_s=seconds(arrived_ns),
+            start_s=seconds(run.since_ns),
+            end_s=None if outcome == "running" else seconds(now_ns),
             node=run.node,
-            waiting_ns=waited_ns,
-            run_ns=ran_ns,
+            waiting_s=seconds(waited_ns),
+            run_s=seconds(ran_ns),
             evictions=evictions,
-            lost_ns=lost_ns,
+            lost_s=seconds(lost_ns),
+            pods=1,
         )
 
     def _made(
@@ -203,14 +208,13 @@ class PodRecords:
         arrived_ns: int,
         *,
         start_ns: int | None = None,
-        end_ns: int | None = None,
         node: str | None = None,
         waiting_ns: int = 0,
-        run_ns: int = 0,
         evictions: int = 0,
         lost_ns: int = 0,
         pods: int = 1,
     ) -> PodRecord:
+        """Return the record of a pod that did not run, or of which no run is followed."""
         application = self._applications.get(ask.app)
         return PodRecord(
             key=ask.key,
@@ -220,10 +224,10 @@ class PodRecords:
             outcome=outcome,
             arrival_s=seconds(arrived_ns),
             start_s=None if start_ns is None else seconds(start_ns),
-            end_s=None if end_ns is None else seconds(end_ns),
+            end_s=None,
             node=node,
             waiting_s=seconds(waiting_ns),
-            run_s=seconds(run_ns),
+            run_s=0.0,
             evictions=evictions,
             lost_s=seconds(lost_ns),
             pods=pods,
