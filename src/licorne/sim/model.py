@@ -338,7 +338,8 @@ class ResourceManager:
                 return self._gone(run, now_ns)
             heappush(self.going, (now_ns + self.grace_ns, run.number, run))
             return []
-        self._give_back_devices(run)
+        if self.devices is not None:
+            self.devices.give_back(run.uuid or run.pod.ask.key)
         wanted = self._drop_ended(run)
         if termination in CONFIRMED:
             if not run.pod.ask.ph:
@@ -367,19 +368,21 @@ class ResourceManager:
         """
         found: list[messages.Input] = []
         first: tuple[int, str] | None = None
-        while self.ends and self.ends[0][0] <= now_ns:
-            end_ns, number, name = self.ends[0]
+        ends = self.ends
+        while ends and ends[0][0] <= now_ns:
+            end_ns, number, name = ends[0]
             run = self.running.get(name)
-            live = run is not None and run.number == number
-            if run is not None and live and one:
+            if run is None or run.number != number:
+                heappop(ends)
+                continue
+            if one:
                 first = first or (end_ns, run.pod.ask.app)
                 if first != (end_ns, run.pod.ask.app):
                     break
-            heappop(self.ends)
-            if run is not None and live:
-                run.ended = True
-                self.counts["ended"] += 1
-                found.append(_release(run, Termination.STOPPED_BY_RM))
+            heappop(ends)
+            run.ended = True
+            self.counts["ended"] += 1
+            found.append(_release(run, Termination.STOPPED_BY_RM))
         while self.going and self.going[0][0] <= now_ns:
             found += self._gone(heappop(self.going)[2], now_ns)
         return found
@@ -406,17 +409,14 @@ class ResourceManager:
 
     def _gone(self, run: Running, now_ns: int) -> list[messages.Input]:
         """Confirm that an evicted pod has ended, and create it again unless the pod was released meanwhile."""
-        self._give_back_devices(run)
+        if self.devices is not None:
+            self.devices.give_back(run.uuid or run.pod.ask.key)
         confirmed = _release(run, Termination.PREEMPTED_BY_SCHEDULER)
         again = self._drop_ended(run) and self.resubmits
         asks = self._again(run, now_ns) if again else []
         if not asks and self.records is not None:
             self.records.ended(run, now_ns, "evicted")
         return [confirmed, *asks]
-
-    def _give_back_devices(self, run: Running) -> None:
-        if self.devices is not None:
-            self.devices.give_back(run.uuid or run.pod.ask.key)
 
     def _again(self, run: Running, now_ns: int) -> list[messages.Input]:
         """Create a pod again, as its controller would do; a placeholder is not."""
@@ -434,10 +434,11 @@ class ResourceManager:
 
 
 def _release(run: Running, termination: Termination) -> messages.Release:
+    ask = run.pod.ask
     return messages.Release(
-        application_id=run.pod.ask.app,
-        key=run.pod.ask.key,
+        application_id=ask.app,
+        key=ask.key,
         uuid=run.uuid,
         termination=termination,
-        what="allocation" if run.pod.ask.max > 1 else "both",
+        what="allocation" if ask.max > 1 else "both",
     )

@@ -384,6 +384,7 @@ class _Clock:
         simulation = self.simulation
         steps = 0
         next_end_ns, next_deadline_ns = simulation.model.next_ns, simulation.api.next_deadline_ns
+        observe = simulation.use.observe
         while not self.over:
             now_ns = simulation.now_ns
             own_ns = next_end_ns()
@@ -407,7 +408,7 @@ class _Clock:
             simulation.now_ns = next_ns
             self.done += self._happen()
             made = simulation.decide()
-            simulation.observe()
+            observe(next_ns)
             changed = bool(made) or simulation.changed_ns == next_ns
             self.idle = 0 if changed else self.idle + 1
             steps += 1

@@ -251,9 +251,9 @@ class SimulatedCluster:
         return queue
 
     def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
-        self.changed_ns = self.now_ns
+        self.changed_ns = now_ns = self.now_ns
         queue = self._used(new.application_id)
-        pod = self.model.placed(new.application_id, new.key, new.uuid, new.node_id, self.now_ns)
+        pod = self.model.placed(new.application_id, new.key, new.uuid, new.node_id, now_ns)
         if pod is None:
             return
         if pod.ask.ph:
@@ -261,11 +261,11 @@ class SimulatedCluster:
         elif deciding:
             self.counts["placed"] += 1
             if self.records.from_ns <= pod.arrived_ns < self.records.to_ns:
-                self.waits_ns[queue.path if queue is not None else new.queue].append(self.now_ns - pod.arrived_ns)
+                self.waits_ns[queue.path if queue is not None else new.queue].append(now_ns - pod.arrived_ns)
         else:
             self.counts["recovered"] += 1
         if not self.model.follows:
-            self.records.placed(pod, new.node_id, self.now_ns)
+            self.records.placed(pod, new.node_id, now_ns)
 
     def _released(self, released: messages.Released) -> list[messages.Input]:
         self.changed_ns = self.now_ns

@@ -46,16 +46,16 @@ class Use:
         if now_ns > self.to_ns or not (self._changed or self._resized):
             return
         now_ns = max(now_ns, self.from_ns)
-        root = self._root
+        root, gauges = self._root, self.gauges
         seen = {root}
         for leaf in self._changed:
             queue: Queue | None = leaf
             while queue is not None and queue not in seen:
                 seen.add(queue)
-                gauge = self.gauges.get(queue.path)
-                if gauge is None:
-                    gauge = self.gauges[queue.path] = Gauge(now_ns)
-                gauge.set(now_ns, queue.allocated_resource())
+                path = queue.path
+                if path not in gauges:
+                    gauges[path] = Gauge(now_ns)
+                gauges[path].set(now_ns, queue.allocated_resource())
                 queue = queue.parent
         self._changed.clear()
         if self._resized:

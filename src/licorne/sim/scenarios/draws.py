@@ -38,7 +38,8 @@ def ln(x: float) -> float:
 
 def exp(x: float) -> float:
     """Return e to the power of x, to about 14 digits; x is held within ±700."""
-    x = max(-_EXP_LARGEST, min(_EXP_LARGEST, x))
+    if not -_EXP_LARGEST <= x <= _EXP_LARGEST:
+        x = _EXP_LARGEST if x > 0 else -_EXP_LARGEST
     twos = int(x / _LN2 + (0.5 if x >= 0 else -0.5))
     r = (x - twos * _LN2) * 0.25  # below 0.09, so that few terms of the series suffice
     high = r * (1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r / 362880))))
