@@ -30,9 +30,10 @@ from licorne.answers import (
     why,
 )
 from licorne.answers.asks import Wanted
+from licorne.answers.budget import WORK_MAX, Budget, WorkSpentError
 from licorne.answers.copies import CopyError
 from licorne.answers.proposals import Proposal, propose
-from licorne.answers.trials import Outcome
+from licorne.answers.trials import DECISIONS_MAX, Outcome
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import NEVER
 
@@ -42,6 +43,10 @@ GRID = 500
 
 
 Placed = Callable[[Iterable[changes.Change]], bool]
+EFFORT = 100.0
+"""So much that no search in a cluster of an example is cut short."""
+EFFORTS = [2**doublings / 100_000 for doublings in range(11)]
+"""From one trial in such a cluster to all."""
 ASKS_MAX = 2
 """Of so many asks of a cluster the proposals are checked."""
 
@@ -96,7 +101,7 @@ def check(restored: Callable[[], Restored], placed_for: Callable[[str], Placed])
     waiting = [(app.id, key) for app in partition.applications.values() for key in app.asks]
     for application, key in waiting[:ASKS_MAX]:
         placed = placed_for(key)
-        found = propose(home, Wanted("default", application, key))
+        found = propose(home, Wanted("default", application, key), effort=EFFORT)
         note(f"{key}: {found}")
         assert placed(()) == found.by_itself, key
         if found.by_itself:
@@ -109,6 +114,94 @@ def check(restored: Callable[[], Restored], placed_for: Callable[[str], Placed])
                 for smaller in _smaller(restored(), proposal):
                     assert not placed(smaller), f"{key}: {smaller} does, not {proposal.text}"
     home.restored.api.validate()
+
+
+@pytest.mark.timeout(scaled(600))
+@examples(40)
+@given(clusters(quiet=True), st.sampled_from(EFFORTS))
+def test_a_search_that_is_cut_short_says_so_and_claims_no_more_than_it_has_tried(dump: bytes, effort: float) -> None:
+    check_cut(dump, effort)
+
+
+def check_cut(dump: bytes, effort: float) -> None:
+    """Check what a budget leaves: as many trials as it pays, proposals that work, and nothing called smallest that is not."""
+    home = Home(restore(read_dump(dump)))
+    partition = home.partition("default")
+    apps = partition.applications.values()
+    wanted = next((Wanted("default", app.id, key) for app in apps for key in app.asks), None)
+    if wanted is None:
+        return
+    trial = len(partition.nodes) + sum(len(app.asks) + len(app.allocations) for app in apps)
+    found = propose(home, wanted, effort=effort)
+    assert (found.trials - 1) * trial <= WORK_MAX * effort
+    assert found.complete or any("cut short" in each for each in found.untried)
+    assert propose(home, wanted, effort=effort) == found
+    for proposal in found.found:
+        assert is_placed(dump, proposal.changes, wanted.key), proposal.text
+        if proposal.smallest:
+            for smaller in _smaller(restore(read_dump(dump)), proposal):
+                assert not is_placed(dump, smaller, wanted.key), f"{smaller} does, not {proposal.text}"
+
+
+def _spends_nothing(*_: object) -> None:
+    pass
+
+
+def test_each_trial_is_paid_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(restore(read_dump(DUMP.read_bytes())))
+    wanted, effort = Wanted("default", "index", "index-0"), 0.0006
+    paid = propose(home, wanted, effort=effort)
+    assert not paid.complete
+    monkeypatch.setattr(Budget, "spend", _spends_nothing)  # then more is found, as each trial alone costs less than all
+    assert len(propose(home, wanted, effort=effort).found) > len(paid.found)
+
+
+def test_what_a_budget_has_cut_is_not_called_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(restore(read_dump(DUMP.read_bytes())))
+    wanted = Wanted("default", "index", "index-0")
+    whole = propose(home, wanted)
+    told: list[Proposal] = []
+    for allowed in range(1, whole.trials):
+        left = iter(range(allowed))
+
+        def paid(_: Budget, left: Iterator[int] = left) -> int:
+            if next(left, None) is None:
+                raise WorkSpentError
+            return DECISIONS_MAX
+
+        monkeypatch.setattr(Budget, "decisions_max", paid)
+        found = propose(home, wanted)
+        if not found.complete:
+            assert any("cut short" in each for each in found.untried)
+            told += found.found
+    assert any(not each.smallest for each in told)
+    assert all(each in whole.found for each in told if each.smallest)
+
+
+OPENED = "one further node that could take the ask after one change"
+
+
+@pytest.mark.parametrize(
+    ("application", "untried"),
+    [
+        ("index", ()),  # it waits for a limit, not for nodes
+        ("training", (OPENED,)),  # of two nodes with the taint
+        ("report", (OPENED, "3 further nodes on which allocations could end")),
+    ],
+)
+def test_nodes_that_were_no_candidates_are_counted(application: str, untried: tuple[str, ...]) -> None:
+    home = Home(restore(read_dump(DUMP.read_bytes())))
+    found = propose(home, Wanted("default", application, f"{application}-0"))
+    assert (found.untried, found.complete) == (untried, True)
+
+
+def test_more_nodes_than_the_bound_are_not_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(restore(read_dump(DUMP.read_bytes())))
+    wanted = Wanted("default", "report", "report-0")
+    monkeypatch.setattr(proposals, "NODES_MAX", 0)
+    found = propose(home, wanted)
+    assert "more than 0 nodes like cpu-0" in found.untried
+    assert not any(isinstance(change, changes.MoreNodes) for each in found.found for change in each.changes)
 
 
 @pytest.mark.timeout(scaled(300))

@@ -12,6 +12,7 @@
     asks            changes of the ask itself and of its gang, as messages
     applied         changes, made on a copy
     repairs         what may be done about each reason for which an ask waits
+    budget          how much the trials of one question may cost, in counted steps
     trials          whether an ask would be placed after such changes, tried on a copy
     proposals       the smallest changes with which an ask would run, each proved by a trial
     chain           what stands between an ask and a node, from root to node

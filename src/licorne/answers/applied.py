@@ -149,7 +149,7 @@ def _as_tag(amounts: Mapping[str, int]) -> str:
 
 
 def _reconfigure(home: Restored, partition: Partition, changes: list[Change], now_ns: int) -> None:
-    found = copy.deepcopy(_parsed(home.config))
+    found = copy.deepcopy(parsed(home.config))
     config = next(each for each in found["partitions"] if _partition_name(each) == partition.name)
     for change in changes:
         _write(config, change)
@@ -161,7 +161,7 @@ def _reconfigure(home: Restored, partition: Partition, changes: list[Change], no
 
 
 @lru_cache(maxsize=1)
-def _parsed(config: str) -> dict[str, Any]:
+def parsed(config: str) -> dict[str, Any]:
     """Return a configuration as data, which must not be changed; it is read once for all trials."""
     found: dict[str, Any] = YAML(typ="safe", pure=True).load(config)
     return found
@@ -233,4 +233,4 @@ def _limits(
     return [limit for limit in found if limit is not None]
 
 
-__all__ = ["HOSTNAMES", "ChangeError", "Wanted", "apply"]
+__all__ = ["HOSTNAMES", "ChangeError", "Wanted", "apply", "parsed"]

@@ -3,6 +3,11 @@
 The search begins without any change, and adds what may be done about the reasons that are left at the end of each trial,
 until the ask is placed. So it finds every reason, also those that show only when others are gone, and what other asks
 take first. Then it looks for less: each part is left out, and each number lowered, as long as the ask is still placed.
+
+Nodes are many, so of each kind of change only the nearest node is a candidate: the one that needs the fewest allocations to
+end, the first that has room and takes the ask after one change, the smallest to have one more of. Another one helps no
+sooner, unless asks of others are in the way. What a bound or the budget (`licorne.answers.budget`) has cut is told in
+`Proposals.untried`, and is never called the smallest.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from licorne.answers.asks import Wanted
+from licorne.answers.budget import Budget, WorkSpentError
 from licorne.answers.changes import (
     Change,
     Counted,
@@ -26,22 +32,25 @@ from licorne.answers.changes import (
     MaxApplications,
     MoreMembers,
     MoreNodes,
+    NoTaint,
     OtherQueue,
     Priority,
     Running,
+    Schedulable,
     amounts,
     merged,
     text,
     with_amounts,
 )
 from licorne.answers.copies import on_a_copy
-from licorne.answers.repairs import Repairs, alternatives
+from licorne.answers.repairs import Repairs, alternatives, nodes_to_free, openings
 from licorne.answers.trials import RUNNING_MAX, Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
+    from licorne.core.queues.ask import Ask
 
 ROUNDS_MAX: Final = 24
 """How often a search adds changes."""
@@ -52,23 +61,36 @@ SMALLER_MAX: Final = RUNNING_MAX
 EACH_MAX: Final = 8
 """Up to this number, lower ones are tried one by one."""
 Kind = Literal["grow", "open", "end", "ask"]
-ORDERS: Final[tuple[tuple[Kind, ...], ...]] = (
-    ("grow", "open", "end", "ask"),
-    ("open", "grow", "end", "ask"),
-    ("end", "grow", "open", "ask"),
-    ("ask",),
+ORDERS: Final[tuple[tuple[tuple[Kind, ...], int], ...]] = (
+    (("ask",), 1),
+    (("grow", "open", "end", "ask"), 3),
+    (("open", "grow", "end", "ask"), 1),
+    (("end", "grow", "open", "ask"), 1),
 )
-"""The searches that are made: each prefers another kind of change where there is a choice.
+"""The searches that are made, and their shares of the budget: each prefers another kind of change where there is a choice.
 
-The last one changes nothing but the ask.
+The first one changes nothing but the ask and needs few trials; the second one needs most, where numbers are lowered. The
+third one does the same as the second where no node is to be opened, and then costs nothing.
 """
+OTHERWISE_SHARE: Final = 1
+"""The share of the search for another queue or priority, which comes after the one that changes the ask."""
+NODES_MAX: Final = 64
+"""More nodes than this are not proposed: each of them takes asks, which all have to be decided in each trial."""
+NODES_TRIED: Final = 4
+"""Where more nodes than this are needed, `NODES_MAX` are tried next; if these are not enough, no number between them is tried."""
+_PREFERS: Final = {
+    "ask": "changes the ask",
+    "grow": "adds nodes or raises the configuration",
+    "open": "lets nodes take the ask",
+    "end": "ends allocations",
+}
 
 
 class Proposal(msgspec.Struct, frozen=True):
     """Changes with which the ask is placed, as a trial has shown.
 
     `text`: the changes in words. `node`: where the ask was placed, `after_s` seconds after the changes. `smallest`: trials
-    have shown that no part can be left out, that no number can be lowered, and that no fewer allocations do.
+    have shown that no part can be left out, that no number can be lowered, and that no fewer allocations or opened nodes do.
     """
 
     changes: tuple[Change, ...]
@@ -82,7 +104,8 @@ class Proposals(msgspec.Struct, frozen=True):
     """What would let an ask run.
 
     `by_itself`: it is placed without any change, after `after_s` seconds, on `node`. `reasons`: all that stand in its way,
-    also those that show only when others are gone. `trials`: how many were made. `complete`: no search was cut short.
+    also those that show only when others are gone. `trials`: how many were made. `complete`: no search was cut short by the
+    budget or the time. `untried`: what a bound or the budget has left out, in words.
     """
 
     by_itself: bool = False
@@ -92,6 +115,7 @@ class Proposals(msgspec.Struct, frozen=True):
     found: tuple[Proposal, ...] = ()
     trials: int = 0
     complete: bool = True
+    untried: tuple[str, ...] = ()
 
 
 _NOT_PLACED: Final = Outcome()
@@ -101,8 +125,10 @@ class _OutOfTimeError(Exception):
     """No more trials may be made."""
 
 
-def propose(home: Home, wanted: Wanted, *, more: Callable[[], bool] = lambda: True) -> Proposals:
-    """Return the smallest changes with which the ask would run. `more`: asked before each trial whether to go on.
+def propose(home: Home, wanted: Wanted, *, more: Callable[[], bool] = lambda: True, effort: float = 1.0) -> Proposals:
+    """Return the smallest changes with which the ask would run.
+
+    `more`: asked before each trial whether to go on. `effort`: the budget, as a multiple of `WORK_MAX`.
 
     Raises:
         CopyError: a trial could not be made.
@@ -112,18 +138,23 @@ def propose(home: Home, wanted: Wanted, *, more: Callable[[], bool] = lambda: Tr
     def wanted_still() -> bool:
         return more() and os.getppid() == asking  # where the process that asked has ended, nobody waits for the answer
 
-    return on_a_copy(lambda: _Search(home, wanted, wanted_still).run(), Proposals)
+    return on_a_copy(lambda: _Search(home, wanted, wanted_still, effort).run(), Proposals)
 
 
 class _Search:
-    def __init__(self, home: Home, wanted: Wanted, more: Callable[[], bool]) -> None:
+    def __init__(self, home: Home, wanted: Wanted, more: Callable[[], bool], effort: float) -> None:
         self.trials = Trials(home, wanted)
         self.more = more
         self.known: dict[bytes, Outcome] = {}
+        self.suggested: set[bytes] = set()  # of those, the trials with repairs
+        self.untried: dict[str, None] = {}
+        self.opened: set[str] = set()  # nodes of the changes that were tried
+        self.freed: set[str] = set()
         self.reasons: dict[str, explain.Reason] = {}
         self.complete = True
         self.enough: tuple[Change, ...] | None = None  # what is known to do, while less is looked for
         self.partition = home.partition(wanted.partition)
+        self.budget = Budget(self.partition, effort)
         self.wanted = wanted
         self.units = _units(self.partition)
         self.running = self.trials.running
@@ -135,33 +166,104 @@ class _Search:
             if first.placed:
                 return Proposals(True, first.node, first.after_ns / SECOND_NS, trials=1)
             self._note(first)
-            for order in ORDERS:
-                self.enough = self._sufficient(first, order)
-                if self.enough is not None:
-                    proposal = self._smallest(self.enough)
-                    if all(proposal.text != other.text for other in found):
-                        found.append(proposal)
-            self.enough = None
-            found += self._otherwise()
+            weights = sum(weight for _, weight in ORDERS) + OTHERWISE_SHARE
+            for number, (order, weight) in enumerate(ORDERS):
+                self.budget.share(weight, weights)
+                weights -= weight
+                self._search(first, order, found)
+                if number == 0:
+                    self.budget.share(OTHERWISE_SHARE, weights)
+                    weights -= OTHERWISE_SHARE
+                    self._search_otherwise(found)
         except _OutOfTimeError:
             self.complete = False
-            if self.enough is not None:  # less may do, but this does
-                found.append(self._proposal(self.enough, smallest=False))
+        self._note_nodes(first)
         found.sort(key=lambda proposal: (len(proposal.changes), sum(map(_size, proposal.changes)), proposal.text))
         return Proposals(
-            reasons=tuple(self.reasons.values()), found=tuple(found), trials=1 + len(self.known), complete=self.complete
+            reasons=tuple(self.reasons.values()),
+            found=tuple(found),
+            trials=1 + len(self.known),
+            complete=self.complete,
+            untried=tuple(self.untried),
         )
+
+    def _search(self, first: Outcome, order: tuple[Kind, ...], found: list[Proposal]) -> None:
+        """Add the proposal of a search, if it has one that is new."""
+        proposal: Proposal | None = None
+        before = len(self.known)
+        try:
+            self.enough = self._sufficient(first, order)
+            if self.enough is not None:
+                proposal = self._smallest(self.enough)
+        except (WorkSpentError, _OutOfTimeError) as error:
+            if self.enough is not None:  # less may do, but this does
+                proposal = self._proposal(self.enough, smallest=False)
+            self.complete = False
+            number = len(self.known) - before
+            trials = f"{number} trial{'' if number == 1 else 's'}"
+            self.untried[f"the search that {_PREFERS[order[0]]} was cut short after {trials}"] = None
+            if isinstance(error, _OutOfTimeError):
+                raise
+        finally:
+            self.enough = None
+            if proposal is not None and all(proposal.text != other.text for other in found):
+                found.append(proposal)
+
+    def _search_otherwise(self, found: list[Proposal]) -> None:
+        """Add the proposals that regard no reason."""
+        try:
+            for proposal in self._otherwise():
+                found.append(proposal)  # noqa: PERF402  one that was found before the cut stays
+        except WorkSpentError:
+            self.complete = False
+            self.untried["the search for another queue or priority was cut short"] = None
+
+    def _note_nodes(self, first: Outcome) -> None:
+        """Tell how many nodes were no candidates, of the kinds of change where there was a choice of nodes."""
+        ask = self._ask()
+        if ask is None or ask.app.atomic is not None:
+            return
+        if not any(isinstance(reason, explain.Nodes | explain.ClusterFull) for reason in first.reasons):
+            return
+        opened = {change.node for change in openings(self.partition, self.trials.present, ask)}
+        freed = set(nodes_to_free(self.partition, ask)) & self.trials.present.nodes
+        for nodes, what in (
+            (opened - self.opened, "that could take the ask after one change"),
+            (freed - self.freed, "on which allocations could end"),
+        ):
+            if nodes:
+                number = "one further node" if len(nodes) == 1 else f"{len(nodes):,} further nodes"
+                self.untried[f"{number} {what}"] = None
+
+    def _note_changes(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            match change:
+                case NoTaint() | Schedulable():
+                    self.opened.add(change.node)
+                case End():
+                    self.freed.update(each.node for each in change.allocations)
+
+    def _ask(self) -> Ask | None:
+        app = self.partition.applications.get(self.wanted.application)
+        return None if app is None else app.asks.get(self.wanted.key)
 
     def _try(self, changes: tuple[Change, ...], *, suggest: bool = False) -> Outcome:
         """Return what becomes of the ask with these changes. `suggest`: with repairs."""
         name = msgspec.json.encode(changes)
         outcome = self.known.get(name)
-        if outcome is None or (suggest and outcome.reasons and not outcome.repairs):
+        if outcome is None or (suggest and not outcome.placed and not outcome.refused and name not in self.suggested):
             if not suggest and self.trials.cannot_do(changes):
                 return _NOT_PLACED
             if not self.more():
                 raise _OutOfTimeError
-            outcome = self.known[name] = self.trials.run(list(changes), suggest=suggest)
+            outcome = self.trials.run(list(changes), suggest=suggest, decisions_max=self.budget.decisions_max())
+            self.budget.spend(outcome.decisions)
+            if outcome.cut:
+                raise WorkSpentError
+            self.known[name] = outcome
+            self._note_changes(changes)
+            if suggest:
+                self.suggested.add(name)
             self._note(outcome)
         return outcome
 
@@ -181,6 +283,12 @@ class _Search:
                 return None
             exact = _all_merged(changes, new, doubled=False)
             changes = _all_merged(changes, new, doubled=True) if number >= EXACT_ROUNDS else exact
+            changes = [_with_most_nodes(change) for change in changes]
+            many = next((c for c in changes if isinstance(c, MoreNodes) and c.count > NODES_MAX), None)
+            if many is not None:
+                what = f"like {many.like}" if many.like else "of the size of the ask"
+                self.untried[f"more than {NODES_MAX} nodes {what}"] = None
+                return None
             outcome = self._try(tuple(changes), suggest=True)
             if outcome.refused:  # such as a limit that would be higher than the max of its queue
                 changes = exact
@@ -191,12 +299,11 @@ class _Search:
 
     def _otherwise(self) -> Iterator[Proposal]:
         """Yield the first other queue that helps, and the lowest priority that does."""
-        app = self.partition.applications.get(self.wanted.application)
-        ask = None if app is None else app.asks.get(self.wanted.key)
-        if app is None or ask is None:
+        ask = self._ask()
+        if ask is None:
             return
         moved = False
-        for change in alternatives(self.partition, app, ask):
+        for change in alternatives(self.partition, ask.app, ask):
             if isinstance(change, OtherQueue) and moved:
                 continue
             if self._try((change,)).placed:
@@ -235,6 +342,10 @@ class _Search:
                 changes = (*changes[:index], less, *changes[index + 1 :])
                 self.enough = changes
             self.enough = changes = self._needed(changes)
+            if len(changes) == 1 and not (isinstance(changes[0], Counted) and len(amounts(changes[0])) > 1):
+                break  # there is no other place
+        if sum(isinstance(change, NoTaint | Schedulable) for change in changes) > 1:
+            smallest = False  # fewer other nodes might do, and sets of them are not tried
         return self._proposal(changes, smallest=smallest)
 
     def _proposal(self, changes: tuple[Change, ...], *, smallest: bool) -> Proposal:
@@ -312,6 +423,13 @@ class _Search:
                 if works(_end(some)):
                     return _end(some), True
         return _end(chosen), True
+
+
+def _with_most_nodes(change: Change) -> Change:
+    """Return a change with `NODES_MAX` nodes in place of a number that is neither few nor more than that."""
+    if isinstance(change, MoreNodes) and NODES_TRIED < change.count < NODES_MAX:
+        return replace(change, count=NODES_MAX)
+    return change
 
 
 def _end(allocations: Sequence[Running]) -> End:

@@ -353,15 +353,19 @@ def _attributes_for(constraints: NodeConstraints) -> dict[str, str] | None:
 
 def _open_node(partition: Partition, present: Present, ask: Ask) -> Change | None:
     """Return the change that makes the first node take the ask that has room for it, but does not take it."""
+    return next(openings(partition, present, ask), None)
+
+
+def openings(partition: Partition, present: Present, ask: Ask) -> Iterator[NoTaint | Schedulable]:
+    """Yield for each node that has room for the ask, but does not take it, the change with which it does."""
     for node in sorted(partition.nodes.values(), key=attrgetter("rank")):
         if node.id in present.nodes and node.free.covers(ask.shape.amounts):
             change = _opened(partition, ask, node)
             if change is not None:
-                return change
-    return None
+                yield change
 
 
-def _opened(partition: Partition, ask: Ask, node: Node) -> Change | None:
+def _opened(partition: Partition, ask: Ask, node: Node) -> NoTaint | Schedulable | None:
     """Return the change without which the node takes no ask, or not this one; None if that is not the reason."""
     if partition.atomic.backfill.holds(node):
         return None
@@ -390,6 +394,13 @@ def _end_on_a_node(partition: Partition, present: Present, ask: Ask) -> End | No
                 if len(best.allocations) == 1:
                     break
     return best
+
+
+def nodes_to_free(partition: Partition, ask: Ask) -> Iterator[str]:
+    """Yield the nodes that would take the ask if they were empty, and do not now."""
+    for node, reason, unfit in explain.survey(partition, ask):
+        if reason and not unfit and node.schedulable and not partition.atomic.backfill.holds(node):
+            yield node.id
 
 
 def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End | None:

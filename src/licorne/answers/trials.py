@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from licorne.answers.applied import apply
+from licorne.answers.applied import apply, parsed
 from licorne.answers.asks import ChangeError, Wanted, again
 from licorne.answers.changes import Change, LimitMax, MaxApplications, MoreNodes, NoTaint, QueueMax, Schedulable
 from licorne.answers.copies import on_a_copy
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
 STEP_NS: Final = SECOND_NS
 """Deadlines that are nearer to each other than this are handled at the same time."""
-SLICE: Final = 1_000
+SLICE: Final = 100
 """After so many decisions it is looked at whether the ask is placed."""
 RUNNING_MAX: Final = 60
 """Of more running allocations than this no sets are tried, so they are not listed."""
+DECISIONS_MAX: Final = 1 << 62
+"""As many decisions as a trial may make where nothing bounds them."""
 LONGEST_NS: Final = 3600 * SECOND_NS
 """A trial ends after this much simulated time, whatever was begun."""
 CONFIRMED: Final = frozenset(
@@ -55,7 +57,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     `node` is where the ask runs at the end, empty if it does not: one that was placed may have been evicted since.
     `after_ns`: how long after the changes it was placed. `reasons` are why it waits at the end, and what it waits for;
-    `repairs` what may be done about them. `refused`: why the changes are not possible.
+    `repairs` what may be done about them; both are left out where they are not wanted. `refused`: why the changes are not
+    possible. `decisions`: how many were made. `cut`: more would have been made than the trial may, so it says nothing.
     """
 
     node: str = ""
@@ -63,6 +66,8 @@ class Outcome(msgspec.Struct, frozen=True):
     reasons: tuple[explain.Reason, ...] = ()
     repairs: tuple[Repairs, ...] = ()
     refused: str = ""
+    decisions: int = 0
+    cut: bool = False
 
     @property
     def placed(self) -> bool:
@@ -131,27 +136,31 @@ class Trials:
     `first` is what becomes of the ask by that. If it still waits, changes are tried from there on: whatever was begun
     before, such as a back-off or the age at which an ask may reserve a node, has had its effect. `running`: what ran in
     its partition at the beginning and may be ended, in the order of the keys; None if these are more than `RUNNING_MAX`.
+    `present`: all that was there at the beginning.
     """
 
     def __init__(self, home: Home, wanted: Wanted) -> None:
         partition = home.partition(wanted.partition)
         allocations = [each for app in partition.applications.values() for each in app.allocations.values()]
         self.running = sorted(map(running, allocations)) if len(allocations) <= RUNNING_MAX else None
-        present = Present(frozenset(partition.nodes), frozenset([each.key for each in allocations]))
-        self._played = _Played(home, wanted, present)
+        self.present = Present(frozenset(partition.nodes), frozenset([each.key for each in allocations]))
+        parsed(home.restored.config)  # once, and not on each copy
+        self._played = _Played(home, wanted, self.present)
         self.first = self._played.wait(suggest=True)
         self._played.steady = self._steady = is_steady(partition)
         self._lacking = tuple(
             each for each in self.first.reasons if isinstance(each, explain.QueueQuota | explain.UserLimit)
         )
 
-    def run(self, changes: list[Change], *, suggest: bool = False) -> Outcome:
-        """Return what becomes of the ask if the changes are made then; nothing here changes. `suggest`: with repairs.
+    def run(self, changes: list[Change], *, suggest: bool = False, decisions_max: int = DECISIONS_MAX) -> Outcome:
+        """Return what becomes of the ask if the changes are made then; nothing here changes.
+
+        `suggest`: with reasons and repairs. `decisions_max`: the trial is cut short after so many decisions.
 
         Raises:
             CopyError: the trial could not be made.
         """
-        return on_a_copy(lambda: self._played.change(changes, suggest=suggest), Outcome)
+        return on_a_copy(lambda: self._played.change(changes, suggest=suggest, decisions_max=decisions_max), Outcome)
 
     def cannot_do(self, changes: Sequence[Change]) -> bool:
         """Return whether it is certain that the ask is not placed with these changes, so that no trial is needed.
@@ -204,14 +213,17 @@ class _Played:
         self.answers: list[messages.Input] = []
         self.evicted = 0
         self.steady = False  # nothing gives room back, so an ask that is placed stays so
+        self.decisions = 0
+        self.decisions_max = DECISIONS_MAX
         self.served = ""  # the node on which the ask, a placeholder, was replaced by an ask of its task group
         self._look_for_nobody()
         for output in home.owed:
             self._take(output)
         home.restored.outputs.handler = self._take
 
-    def change(self, changes: list[Change], *, suggest: bool = False) -> Outcome:
+    def change(self, changes: list[Change], *, suggest: bool = False, decisions_max: int = DECISIONS_MAX) -> Outcome:
         """Make the changes, and wait."""
+        self.decisions, self.decisions_max = 0, decisions_max
         try:
             self.wanted = apply(self.home.restored, self.wanted, changes, self.home.now_ns)
         except ChangeError as error:
@@ -227,13 +239,15 @@ class _Played:
     def wait(self, *, suggest: bool) -> Outcome:
         """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is.
 
-        `suggest`: with repairs, which are not needed of every trial.
+        `suggest`: with reasons and repairs, which are not needed of every trial: all nodes are looked at for them.
         """
         api, start = self.home.restored.api, self.home.now_ns
         latest = start + horizon_ns(self.partition)
         node, placed_ns = "", 0
         while True:
             self._settle()
+            if self.decisions > self.decisions_max:
+                return Outcome(decisions=self.decisions, cut=True)
             now = self._node()
             if now != node:
                 node, placed_ns = now, self.home.now_ns - start
@@ -243,16 +257,17 @@ class _Played:
                 break
             self.home.now_ns = min(max(due, self.home.now_ns + STEP_NS), end)
         if node:
-            return Outcome(node, placed_ns)
+            return Outcome(node, placed_ns, decisions=self.decisions)
         app, ask = self._ask()
         if app is None or ask is None:
-            return Outcome(refused="the application or the ask ends before it is placed")
+            return Outcome(refused="the application or the ask ends before it is placed", decisions=self.decisions)
+        if not suggest:
+            return Outcome(decisions=self.decisions)
         found = obstacles(self.partition, app, ask)
         return Outcome(
             reasons=tuple(obstacle.reason for obstacle in found),
-            repairs=tuple(each for obstacle in found for each in repairs(self.partition, self.present, obstacle))
-            if suggest
-            else (),
+            repairs=tuple(each for obstacle in found for each in repairs(self.partition, self.present, obstacle)),
+            decisions=self.decisions,
         )
 
     def _ends_ns(self) -> int:
@@ -266,10 +281,12 @@ class _Played:
         """Decide, and confirm what is to end, until neither does anything."""
         api, rm_id, now = self.home.restored.api, self.home.restored.rm_id, self.home.now_ns
         made = api.schedule(now_ns=now, limit=SLICE)
-        while (made or self.answers) and not (self.steady and self._node()):
+        self.decisions += made
+        while (made or self.answers) and not (self.steady and self._node()) and self.decisions <= self.decisions_max:
             answers, self.answers = self.answers, []
             api.submit(rm_id, answers, now_ns=now)
             made = api.schedule(now_ns=now, limit=SLICE)
+            self.decisions += made
 
     def _ask(self) -> tuple[Application | None, Ask | None]:
         app = self.partition.applications.get(self.wanted.application)

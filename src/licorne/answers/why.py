@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -110,7 +111,13 @@ Answer = AskAnswer | ApplicationAnswer | Overview
 
 
 def why(
-    home: Home, name: str = "", *, partition: str = "", prove: bool = True, more: Callable[[], bool] = lambda: True
+    home: Home,
+    name: str = "",
+    *,
+    partition: str = "",
+    prove: bool = True,
+    more: Callable[[], bool] = lambda: True,
+    effort: float = 1.0,
 ) -> Answer:
     """Return why something waits.
 
@@ -121,6 +128,7 @@ def why(
         partition: only this partition is looked at; empty for all.
         prove: whether the smallest changes are looked for that would let an ask run.
         more: asked before each trial whether to go on.
+        effort: how much the trials may cost, as a multiple of `licorne.answers.budget.WORK_MAX`.
 
     Raises:
         UnknownNameError: nothing, or more than one thing, has this name.
@@ -130,9 +138,10 @@ def why(
     if not name:
         return _overview(home, partitions)
     found = _find(partitions, name)
+    search = partial(propose, more=more, effort=effort) if prove else None
     if found.key:
-        return _of_ask(home, found.partition, found.app, found.key, prove=prove, more=more)
-    return _of_application(home, found.partition, found.app, prove=prove, more=more)
+        return _of_ask(home, found.partition, found.app, found.key, search)
+    return _of_application(home, found.partition, found.app, search)
 
 
 class _Found(NamedTuple):
@@ -202,9 +211,11 @@ def _unknown(partitions: list[Partition], name: str) -> str:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-def _of_ask(
-    home: Home, partition: Partition, app: Application, key: str, *, prove: bool, more: Callable[[], bool]
-) -> AskAnswer:
+Propose = Callable[[Home, Wanted], Proposals]
+"""Looks for the smallest changes with which an ask would run."""
+
+
+def _of_ask(home: Home, partition: Partition, app: Application, key: str, search: Propose | None) -> AskAnswer:
     alloc = app.allocations.get(key)
     ask = alloc or app.asks[key]
     node = "" if alloc is None or alloc.node is None else alloc.node.id
@@ -212,8 +223,8 @@ def _of_ask(
     if alloc is None:
         links, reasons = chain(partition, app, ask)
         state, said = "waits", sentence(most_important(reasons))
-        if prove:
-            proposals = propose(home, Wanted(partition.name, app.id, key), more=more)
+        if search is not None:
+            proposals = search(home, Wanted(partition.name, app.id, key))
     elif (app.id, key) in home.placed:
         state, said = "placed next", f"The scheduler places it with its next decisions, on node {node}."
     else:
@@ -238,12 +249,10 @@ def _of_ask(
     )
 
 
-def _of_application(
-    home: Home, partition: Partition, app: Application, *, prove: bool, more: Callable[[], bool]
-) -> ApplicationAnswer:
+def _of_application(home: Home, partition: Partition, app: Application, search: Propose | None) -> ApplicationAnswer:
     counted: explain.Counted = {}
     asks = [(app, ask, explain.reasons(partition, app, ask, counted)) for ask in app.requests.in_order()]
-    first = _of_ask(home, partition, app, asks[0][1].key, prove=prove, more=more) if asks else None
+    first = _of_ask(home, partition, app, asks[0][1].key, search) if asks else None
     groups = _groups(asks)
     said = f"Nothing of it waits; {len(app.allocations)} of its allocations run."
     if first is not None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from licorne.answers import Home, UnknownNameError, why
 from licorne.answers.copies import CopyError
@@ -31,6 +31,7 @@ def why_command(
     tls_ca: Path | None = None,
     prove: bool = True,
     limit: float = 60.0,
+    effort: Annotated[float, Parameter(validator=validators.Number(gt=0))] = 1.0,
     json: Flag = False,
 ) -> int:
     """Say why an ask or an application waits, and what would let it run; without a name, what waits, by reason.
@@ -60,13 +61,22 @@ def why_command(
         Look for the smallest changes that would let it run; --no-prove leaves that out.
     limit
         Seconds for which changes are looked for, at most.
+    effort
+        How much the trials may cost, in counted steps: 1 is about two seconds of a processor, 10 ten times as much.
     json
         Print the answer as a JSON object.
     """
     restored = read_state(source, token_file, tls_ca, config, at or "")
     until = time.monotonic() + limit
     try:
-        answer = why(Home(restored), name, partition=partition, prove=prove, more=lambda: time.monotonic() < until)
+        answer = why(
+            Home(restored),
+            name,
+            partition=partition,
+            prove=prove,
+            more=lambda: time.monotonic() < until,
+            effort=effort,
+        )
     except (UnknownNameError, CopyError) as error:
         raise CommandError(str(error)) from None
     if json:

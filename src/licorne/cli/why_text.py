@@ -80,8 +80,10 @@ class _Printed:
             self.line(
                 f"No change of the configuration or the nodes was found with which it would run ({found.trials} trials)."
             )
+        if found.untried:
+            self.line(f"Not tried: {'; '.join(found.untried)}.")
         if not found.complete:
-            self.line("The time was up before everything was tried: --limit gives more.")
+            self.line("A search was cut short: --effort lets the trials cost more, --limit take longer.")
         self.line()
 
     def chain(self, answer: AskAnswer, chain: Chain) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import HTMLResponse, Response
 
 from licorne.answers.process import Question, UnansweredError, ask
-from licorne.answers.proposals import Proposals
+from licorne.answers.proposals import Proposal, Proposals
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.config.quantity import spoken
 
@@ -139,12 +139,19 @@ def _proposals(found: Proposals) -> Iterable[str]:
     if found.by_itself:
         yield f"<p>It needs no change: it is placed on {escape(found.node)} within {found.after_s:g} s."
         return
-    if not found.found:
+    if found.found:
+        yield "<h3>It would run with any one of these</h3><ol>"
+        yield "".join(_proposal(each) for each in found.found)
+        yield f"</ol><p>Each was tried on a copy, where all else that waits competes ({found.trials} trials)."
+    else:
         yield "<p>No change of the configuration or the nodes was found with which it would run."
-        return
-    yield "<h3>It would run with any one of these</h3><ol>"
-    yield "".join(f"<li>{escape(each.text)} (then it is placed on {escape(each.node)})" for each in found.found)
-    yield f"</ol><p>Each was tried on a copy, where all else that waits competes ({found.trials} trials)."
+    if found.untried:
+        yield f"<p>Not tried: {escape('; '.join(found.untried))}."
+
+
+def _proposal(proposal: Proposal) -> str:
+    least = "" if proposal.smallest else "; perhaps less would do"
+    return f"<li>{escape(proposal.text)} (then it is placed on {escape(proposal.node)}{least})"
 
 
 def _levels(answer: AskAnswer) -> str:
