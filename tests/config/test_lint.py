@@ -21,7 +21,40 @@ def with_filter(fields: str) -> str:
     return rule(f"name: user, filter: {{{fields}}}")
 
 
+def fenced(fence: str, child: str, more: str = "", rules: str = "") -> str:
+    """Queue root.f with these properties, below it the queue q with these, and what stands beside that one."""
+    queues = f"{{name: f, properties: {{{fence}}}, queues: [{{name: q, properties: {{{child}}}}}{more}]}}"
+    return f"partitions: [{{placementrules: [{rules}], queues: [{{name: root, queues: [{queues}, {{name: g}}]}}]}}]"
+
+
+def rules(text: str, submit: str = "submitacl: '*', ") -> str:
+    queues = f"[{{name: root, {submit}queues: [{{name: a}}, {{name: p, parent: true}}]}}]"
+    return f"partitions: [{{placementrules: [{text}], queues: {queues}}}]"
+
+
+EFFECTS = [
+    # a priority offset below a priority fence, and what makes it count after all
+    (fenced("priority.policy: fence", "priority.offset: 5"), "offset-fenced"),
+    (fenced("priority.policy: Fence", "priority.offset: -5"), "offset-fenced"),
+    (fenced("priority.policy: fence", "priority.offset: 5", ", {name: r}"), ""),
+    (fenced("priority.policy: default", "priority.offset: 5"), ""),
+    (fenced("preemption.policy: fence", "priority.offset: 5"), ""),  # it still decides which queue is served first
+    (fenced("priority.policy: fence", "priority.offset: 0"), ""),
+    (fenced("priority.policy: fence, priority.offset: 5", "priority.policy: fence"), ""),
+    (fenced("priority.policy: fence", "priority.offset: 5", "", "{name: user, create: true}"), ""),
+    (fenced("", "priority.policy: fence", ", {name: r, queues: [{name: s, properties: {priority.offset: 5}}]}"), ""),
+    # a rule after one that takes all, and what lets applications come to it after all
+    (rules("{name: fixed, value: a}, {name: user}"), "rule-unreached"),
+    (rules("{name: Fixed, value: ROOT.A}, {name: user}, {name: provided}"), "rule-unreached"),
+    (rules("{name: user}, {name: fixed, value: a}"), ""),
+    (rules("{name: fixed, value: a}, {name: user}", ""), ""),  # whoever may not submit to root.a comes to the next rule
+    (rules("{name: fixed, value: a, filter: {users: [ann]}}, {name: user}"), ""),
+    (rules("{name: fixed, value: b, create: true}, {name: user}"), ""),  # a dynamic queue may be draining
+    (rules("{name: fixed, value: a}, {name: nobody}"), "rule-unknown"),
+]
+
 LINTS = [
+    *EFFECTS,
     ("", "config-empty"),
     ("partitions: []", "config-empty"),
     ("partitions: []\n---\n", "config-empty document-ignored"),

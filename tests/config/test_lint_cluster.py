@@ -73,13 +73,19 @@ ROWS = [
         configuration(a("resources: {max: {vcore: 5}}, limits: [{groups: [x], maxresources: {vcore: 5}}]")),
         "cluster-unbound root.a: limits[0].maxresources",
     ),
+    (configuration(a("resources: {max: {vcore: 5}}, limits: [{groups: [x], maxresources: {vcore: 4}}]")), ""),
     # queues
     (configuration("{name: a}"), "queue-missing root: queues"),
     (configuration("{name: a}", "{name: user, create: true}"), ""),
-    (configuration("{name: a}, {name: old, queues: [{name: b}]}, {name: lost}"), ""),
+    (configuration("{name: a}, {name: old, queues: [{name: b}]}"), "queue-idle root.old.b: name"),
+    (configuration("{name: a}, {name: old}, {name: lost, queues: [{name: b}]}"), "queue-idle root.lost: name"),
+    (configuration("{name: a}, {name: old}, {name: lost}", "{name: fixed, value: lost}, {name: provided}"), ""),
     (configuration(a(more="{name: old}, {name: lost}"), "{name: fixed, value: a}"), "queue-unreached root.lost: name"),
     (configuration(a(more="{name: old}, {name: lost}"), "{name: fixed, value: root.lost}"), ""),
-    (configuration(a(more="{name: old}, {name: lost}"), "{name: fixed, value: a}, {name: provided}"), ""),
+    (
+        configuration(a(more="{name: old}, {name: lost}"), "{name: fixed, value: a}, {name: user}"),
+        "queue-idle root.lost: name",
+    ),
     (
         configuration(
             a(more="{name: old}, {name: p, queues: [{name: in}, {name: out}]}"),
@@ -95,6 +101,16 @@ def test_warnings_beside_a_cluster(text: str, expected: str) -> None:
     report, configuration = examine(text, running={"default": CLUSTER})
     assert configuration is not None, report.faults
     assert [f"{each.rule} {each.place}" for each in report.warnings] == [expected] * bool(expected)
+
+
+def test_a_cluster_without_applications_says_nothing_about_queues() -> None:
+    empty = RunningPartition({"vcore": 10_000}, (), {})
+    assert examine(configuration("{name: a}"), running={"default": empty})[0].warnings == ()
+
+
+def test_the_message_says_of_how_many_applications_none_is_there() -> None:
+    [warning] = examine(configuration(a(more="{name: old}, {name: lost}")), running={"default": CLUSTER})[0].warnings
+    assert warning.message.startswith("no application of the input is in this queue or below it, of 4 in all")
 
 
 def test_a_partition_that_the_cluster_lacks_is_left_alone() -> None:

@@ -63,6 +63,14 @@ class ACL(msgspec.Struct, frozen=True):
         return self.everybody or user in self.users or any(group in self.groups for group in groups)
 
 
+def lets_everybody_in(text: str) -> bool:
+    """Return whether a list allows everybody; one with too many parts allows nobody."""
+    try:
+        return ACL.parse(text).everybody
+    except ACLError:
+        return False
+
+
 def _names(text: str, pattern: re.Pattern[str]) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the legal names in a comma-separated list, and the entries that are not legal names."""
     entries = [entry for entry in text.split(",") if entry]

@@ -1,7 +1,8 @@
 """Warnings about queues, limits and their maps that are legal but surely not meant, or differ in the original.
 
 A warning does not refuse the configuration. Each says what will happen, since the author expects something else.
-Placement rules and amounts have files of their own, `licorne.config.lint_rules` and `lint_amounts`; some warnings are noted by the code that finds
+Placement rules, amounts, and what another part leaves without effect have files of their own,
+`licorne.config.lint_rules`, `lint_amounts` and `lint_effect`; some warnings are noted by the code that finds
 their cause (`number-spelling` in the reader, `guaranteed-sum-lost` among the sums).
 """
 
@@ -11,8 +12,9 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from licorne.config.acl import ACL, ACLError
+from licorne.config.acl import ACL, ACLError, lets_everybody_in
 from licorne.config.lint_amounts import lint_amounts, meant_resource
+from licorne.config.lint_effect import lint_effect
 from licorne.config.lint_rules import lint_rules
 from licorne.config.problems import NO_PARTITION, Notes
 from licorne.config.properties import APPLICATION_SORT_POLICY, PROPERTIES, QUOTA_PREEMPTION_DELAY, bad_properties
@@ -43,6 +45,7 @@ def lint(config: RawConfig, roots: Mapping[int, RawQueue], notes: Notes) -> None
                 notes.warn("root-max-applications", root.spot("maxapplications"), message)
             _lint_queue(root, False, quota_preemption, notes)
             _lint_open(root, notes)
+            lint_effect(partition, root, notes)
 
 
 def _lint_partition(partition: RawPartition, notes: Notes) -> None:
@@ -120,7 +123,7 @@ def _lint_properties(properties: dict[str, Value] | None, quota_preemption: bool
 
 
 def _lint_acls(queue: RawQueue, notes: Notes) -> None:
-    if _lets_everybody_in(queue.adminacl):
+    if lets_everybody_in(queue.adminacl):
         message = (
             "everybody may administer this queue and all below it, and so also submit to them; "
             "name those who may, as in 'ann,ben ops'"
@@ -150,7 +153,7 @@ def _lint_acls(queue: RawQueue, notes: Notes) -> None:
 
 def _lint_open(queue: RawQueue, notes: Notes) -> None:
     """Warn of the topmost queues to which everybody may submit, if queues below them say who may."""
-    if _lets_everybody_in(queue.submitacl):
+    if lets_everybody_in(queue.submitacl):
         stricter = [name for below in queue.queues or () for name in _stricter(below, f"{queue.name}.")]
         if stricter:
             shown = ", ".join(stricter[:3]) + (f" and {len(stricter) - 3} more" if len(stricter) > 3 else "")
@@ -166,17 +169,10 @@ def _lint_open(queue: RawQueue, notes: Notes) -> None:
 
 def _stricter(queue: RawQueue, prefix: str) -> Iterator[str]:
     """Yield the names of the queue and those below it that say who may submit, and do not let everybody in."""
-    if queue.submitacl.strip() and not _lets_everybody_in(queue.submitacl):
+    if queue.submitacl.strip() and not lets_everybody_in(queue.submitacl):
         yield prefix + queue.name
     for child in queue.queues or ():
         yield from _stricter(child, f"{prefix}{queue.name}.")
-
-
-def _lets_everybody_in(text: str) -> bool:
-    try:
-        return ACL.parse(text).everybody
-    except ACLError:
-        return False
 
 
 def _lint_template(queue: RawQueue, quota_preemption: bool, notes: Notes) -> None:

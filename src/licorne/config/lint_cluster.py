@@ -92,7 +92,8 @@ class _Comparison:
         self._lint_guarantees()
         self._lint_queue(self.root, ROOT, self.capacity)
         self._lint_missing()
-        self._lint_unreached()
+        unreached = self._lint_unreached()
+        self._lint_idle(self.root, ROOT, unreached)
 
     # -- guarantees ----------------------------------------------------------------------------------------------
 
@@ -193,14 +194,34 @@ class _Comparison:
             )
             self.notes.warn("queue-missing", self.queues[nearest].spot("queues"), message)
 
-    def _lint_unreached(self) -> None:
+    def _lint_unreached(self) -> set[str]:
+        """Warn of leaves to which no rule leads, and return their paths."""
+        found: set[str] = set()
         if not self.rules or not all(_is_fixed(rule) for rule in self.rules):
-            return
+            return found
         reached = {_fixed_path(rule) for rule in self.rules}
         for path, queue in self.queues.items():
             if not is_parent(queue) and path not in reached and path not in self.applications:
                 message = "no placement rule leads to this queue, and nothing is in it; add a rule, or leave it out"
                 self.notes.warn("queue-unreached", queue.spot("name"), message)
+                found.add(path)
+        return found
+
+    def _lint_idle(self, queue: RawQueue, path: str, unreached: set[str]) -> None:
+        """Warn of the topmost queues without an application in or below them, and to which no fixed rule leads."""
+        led_to = {_fixed_path(rule) for rule in self.rules if _is_fixed(rule)}  # by it those come that name no queue
+        used = {above for each in (*self.applications, *led_to) for above in (each, *ancestors(each))}
+        total = sum(self.applications.values())
+        for child in queue.queues or ():
+            below = f"{path}.{child.name.lower()}"
+            if below in used:
+                self._lint_idle(child, below, unreached)
+            elif total and not any(each == below or each.startswith(f"{below}.") for each in unreached):
+                message = (
+                    f"no application of the input is in this queue or below it, of {total} in all that are in a queue or name one; "
+                    "look whether a placement rule leads here, or leave it out"
+                )
+                self.notes.warn("queue-idle", child.spot("name"), message)
 
 
 def _walk(queue: RawQueue, path: str) -> Iterator[tuple[str, RawQueue]]:

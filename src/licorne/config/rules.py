@@ -98,6 +98,11 @@ _WARNINGS: Final = (
     ),
     ("pod-above-limit", "With `--with`: no pod takes more than the limit of its user.", "licorne"),
     ("pod-above-max", "With `--with`: no pod takes more than the max of a queue that it is in.", "licorne"),
+    (
+        "queue-idle",
+        "With `--with`: of the applications that are in a queue or name one, some are in each queue or below it.",
+        "licorne",
+    ),
     ("queue-missing", "With `--with`: the queues of applications are configured, or a rule creates them.", "licorne"),
     ("queue-unreached", "With `--with`: a placement rule leads to each leaf, or something is in it.", "licorne"),
     (
@@ -131,6 +136,16 @@ _WARNINGS: Final = (
     ("partition-name-qualified", "A partition name that starts with `[` is taken as qualified.", "config 1.7"),
     ("resolver-unknown", "An unknown type of user group resolver is none.", "config 2"),
     ("weights-zero", "Where all weights are zero, all nodes have the same score.", "scheduling 7.5"),
+    (
+        "offset-fenced",
+        "A priority offset is not hidden by a priority fence above it, below which no other queue is compared with it.",
+        "scheduling 4.2",
+    ),
+    (
+        "rule-unreached",
+        "No placement rule comes after a `fixed` one without a filter to a leaf that is open to all: that one takes everything.",
+        "placement 5",
+    ),
     ("queue-recovery", "`@recovery@` is the scheduler's own queue and not to be configured.", "config 3"),
     ("resources-zero", "A max or guaranteed of zeros alone counts as not set.", "config 4.1"),
     (
