@@ -60,6 +60,7 @@ OF_ONE_EXAMPLE = (
     "config/test_hostile.py::test_a_check_that_costs_more_is_found",
     "growth/test_growth.py::test_leftovers_of_a_planted_fault_are_found",
     "guard/test_guard.py::test_the_guard_finds_a_planted_slowdown",
+    "placement/test_unreached.py::test_a_planted_fault_is_caught",
     "preemption/test_examples.py::test_without_that_rule_the_example_has_another_victim",
     "quotachange/test_leafchoice.py::test_planted_faults_are_caught",
     "rest/test_health.py::test_a_planted_fault_is_found",

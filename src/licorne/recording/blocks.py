@@ -71,7 +71,8 @@ def read_blocks(path: Path, skipped: int = 0) -> Generator[list[list[Any]], None
             if len(header) < HEADER.size:
                 break
             length, checksum, raw_length = HEADER.unpack(header)
-            if max(length, raw_length) > BLOCK_BYTES_MAX:
+            # No block is empty: zeros are what some file systems leave at the end of a file after a power failure.
+            if not length or max(length, raw_length) > BLOCK_BYTES_MAX:
                 break
             if skipped:
                 skipped -= 1
