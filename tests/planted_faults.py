@@ -29,6 +29,7 @@ import preemption.contests
 import preemption.faults
 import quotachange.faults
 import reference.faults
+import sim.device_worlds
 from common.plain_python import printed_by
 
 
@@ -50,6 +51,7 @@ SUITES = (
     Suite("quotachange.faults", "quotachange/test_laws.py", quotachange.faults.FAULTS),
     Suite("gangs.faults", "gangs/test_laws.py", gangs.faults.FAULTS),
     Suite("gangs_atomic.faults", "gangs_atomic/test_laws.py", gangs_atomic.faults.FAULTS),
+    Suite("sim.device_worlds", "sim/test_device_worlds.py", sim.device_worlds.FAULTS),
     Suite("kube.faults", "kube/test_schedules.py", kube.faults.FAULTS),
 )
 OF_ONE_EXAMPLE = (

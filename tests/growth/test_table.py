@@ -21,6 +21,7 @@ SHORT_LIVED = {
     "LeafVictimSearch": "one search for victims in a leaf",
     "VictimSearch": "one search for victims",
     "StaticTree": "one check of a configuration",
+    "DeviceRoom": "one search for victims",
     "Trial": "one trial of a gang",
     "_Begun": "one request",
     "_Objects": "the contract of checkpoints",

@@ -185,7 +185,7 @@ def _distances(queue: Any) -> dict[int, int]:
 def _any_placeholder_will_do(_sound: Any) -> Any:
     def _place_for(self: Any, group: Any, ask: Any, own_node: bool) -> Any:
         for place in group.held[group.start :] if group.has_placeholder() else ():
-            if not place.released and not place.preempted and (not own_node or self._may_stay(ask, place.node)):
+            if not place.released and not place.preempted and (not own_node or self._may_stay(ask, place)):
                 self.fits = True
                 return place
         return None

@@ -12,11 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
-from licorne.core.nodes.constraints import CONSTRAINTS_TAG
-from licorne.sim import devices as devices_module
-from licorne.sim.devices import CHOICES, MOST_LEFT, UNTOUCHED, Demand, Devices, first, least_left, most_left
+from licorne.core.nodes import devices as devices_module
+from licorne.core.nodes.constraints import (
+    CONSTRAINTS_TAG,
+    DEVICE_POLICY_ATTRIBUTE,
+    DEVICES_ATTRIBUTE,
+    ConstraintError,
+    NodeLabels,
+    parse_constraints,
+)
+from licorne.core.nodes.devices import CHOICES, Demand, DevicesLeft, NodeDevices, first, least_left, most_left
+from licorne.core.nodes.needs import Needs
+from licorne.sim.devices import Devices
 from licorne.sim.lines import App, Ask, DevicePolicy, Line, Node
-from licorne.sim.model import ResourceManager
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
@@ -41,9 +49,7 @@ def test_a_demand_fits_if_some_set_of_devices_serves_it_and_the_labels_say_so(
 ) -> None:
     demand = Demand.of(amount)
     assert demand.fits(free) == could_run(free, amount)
-    label, least = demand.label()
-    says = {UNTOUCHED: free.count(1000), MOST_LEFT: max(free, default=0)}
-    assert (says[label] >= least) == could_run(free, amount)
+    assert DevicesLeft.of(free).suffice(demand) == could_run(free, amount)
 
 
 @pytest.mark.parametrize("amount", [-1, 1001, 1460, 2500])
@@ -72,68 +78,132 @@ def test_a_policy_chooses_a_device_that_suffices(choose: Any, free: list[int], d
     assert free[choose(free, share)] >= share
 
 
-def test_a_policy_that_chooses_a_full_device_is_refused() -> None:
-    devices = Devices(GPU, lambda _free, _share: 0)
-    devices.resize("n", 2000)
-    assert devices.take("a", "n", 600) == (0,)
-    with pytest.raises(ValueError, match=r"the policy chose device 0 of \[400, 1000\] on n for a share of 600"):
-        devices.take("b", "n", 600)
-    assert devices.free("n") == (400, 1000)
+class Holder:
+    """Stands for an allocation, of which the books of devices know nothing but that it is not another one."""
+
+
+def take(devices: NodeDevices, holder: Any, amount: int, choose: Any = None) -> tuple[int, ...]:
+    devices.take(holder, Demand.of(amount), choose)
+    return devices.held[holder].devices if holder in devices.held else ()
+
+
+def test_a_choice_of_a_full_device_is_refused() -> None:
+    devices = NodeDevices(2, "first")
+    assert take(devices, Holder(), 600, lambda *_: 0) == (0,)
+    with pytest.raises(ValueError, match=r"the policy chose device 0 of \[400, 1000\] for a share of 600"):
+        take(devices, Holder(), 600, lambda *_: 0)
+    assert devices.free == [400, 1000]
 
 
 @given(st.lists(st.tuples(amounts, st.booleans(), st.integers(0, 4)), max_size=30), st.sampled_from(list(CHOICES)))
-def test_what_is_taken_and_given_back_adds_up(steps: list[tuple[int, bool, int]], policy: DevicePolicy) -> None:
+def test_what_is_taken_and_given_back_adds_up(steps: list[tuple[int, bool, int]], policy: str) -> None:
     """Against a list of (device, amount) pairs from which each sum is computed anew."""
-    devices = Devices(GPU, CHOICES[policy])
-    devices.resize("n", 4000)
-    held: dict[str, list[tuple[int, int]]] = {}
+    devices = NodeDevices(4, policy)
+    held: dict[Any, list[tuple[int, int]]] = {}
 
     def left() -> tuple[int, ...]:
         used = [pair for pairs in held.values() for pair in pairs]
         return tuple(1000 - sum(amount for device, amount in used if device == index) for index in range(4))
 
-    for number, (amount, ends, which) in enumerate(steps):
+    for amount, ends, which in steps:
         if ends and held:
-            name = list(held)[which % len(held)]
-            devices.give_back(name)
-            del held[name]
+            holder = list(held)[which % len(held)]
+            devices.give_back(holder)
+            del held[holder]
         else:
             fits = could_run(left(), amount)
-            taken = devices.take(str(number), "n", amount)
+            holder = Holder()
+            taken = take(devices, holder, amount)
             assert bool(taken) == fits
             if taken:
-                held[str(number)] = [(index, min(amount, 1000)) for index in taken]
-                assert sum(part for _, part in held[str(number)]) == amount
-        assert devices.free("n") == left()
+                held[holder] = [(index, min(amount, 1000)) for index in taken]
+                assert sum(part for _, part in held[holder]) == amount
+        assert tuple(devices.free) == left()
         assert min(left()) >= 0
 
 
 def test_devices_that_go_take_along_what_was_on_them() -> None:
-    devices = Devices(GPU)
-    devices.resize("n", 2000)
-    devices.take("a", "n", 2000)
-    devices.resize("n", 1000)
-    devices.resize("n", 3000)
-    assert devices.free("n") == (0, 1000, 1000)
-    devices.give_back("a")
-    assert devices.free("n") == (1000, 1000, 1000)
-    devices.take("b", "n", 460)
-    devices.remove("n")
-    devices.give_back("b")
-    assert devices.free("n") == ()
+    devices = NodeDevices(2, "least-left")
+    a: Any = Holder()
+    take(devices, a, 2000)
+    devices.resize(1)
+    devices.resize(3)
+    assert devices.free == [0, 1000, 1000]
+    devices.give_back(a)
+    assert devices.free == [1000, 1000, 1000]
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "left"),
+    [
+        (2000, 2000, [0, 0, 1000]),
+        (2000, 1000, [0, 1000, 1000]),
+        (1000, 300, [700, 1000, 1000]),
+        (500, 300, [700, 1000, 1000]),
+    ],
+)
+def test_a_placeholder_hands_over_its_devices_and_gives_back_the_rest(held: int, wanted: int, left: list[int]) -> None:
+    devices = NodeDevices(3, "most-left")
+    place: Any = Holder()
+    real: Any = Holder()
+    before = take(devices, place, held)
+    assert devices.suffices_of(place, Demand.of(wanted))
+    devices.hand_over(place, real, Demand.of(wanted))
+    assert devices.free == left and place not in devices.held
+    assert {*devices.held[real].devices} <= {*before}
+
+
+@pytest.mark.parametrize(("held", "wanted"), [(300, 500), (1000, 2000), (500, 1000)])
+def test_a_placeholder_without_enough_devices_hands_over_nothing(held: int, wanted: int) -> None:
+    devices = NodeDevices(3, "first")
+    place: Any = Holder()
+    take(devices, place, held)
+    assert not devices.suffices_of(place, Demand.of(wanted))
+    devices.hand_over(place, Holder(), Demand.of(wanted))  # type: ignore[arg-type]
+    assert [*devices.held] == [place]
 
 
 def test_a_demand_is_added_to_the_constraints_that_an_ask_has() -> None:
     devices = Devices(GPU)
-    model = {"key": "model", "operator": "In", "values": ["T4"]}
-    text = msgspec.json.encode({"nodeSelector": {"a": "b"}, "nodeAffinity": [[model], []]}).decode()
+    text = msgspec.json.encode({"nodeSelector": {"a": "b"}}).decode()
     ask = Ask(key="a", app="a", res={GPU: 460}, tags={CONSTRAINTS_TAG: text, "other": "kept"})
     tags = devices.marked(ask).tags or {}
-    added = {"key": MOST_LEFT, "operator": "Gt", "values": ["459"]}
-    assert msgspec.json.decode(tags[CONSTRAINTS_TAG]) == {"nodeSelector": {"a": "b"}, "nodeAffinity": [[model, added]]}
+    assert msgspec.json.decode(tags[CONSTRAINTS_TAG]) == {"nodeSelector": {"a": "b"}, "devices": 460}
     assert tags["other"] == "kept"
     plain = Ask(key="b", app="a", res={"vcore": 1})
     assert devices.marked(plain) is plain
+
+
+@pytest.mark.parametrize(
+    ("devices", "complaint"),
+    [
+        (-1, "devices: -1: must be an integer from 0 to 10000000, in thousandths of a device"),
+        (True, "devices: true: must be an integer"),
+        ("460", 'devices: "460": must be an integer'),
+        (1460, "devices: 1460: must be a share of one device, 1 to 999, or a multiple of 1000"),
+    ],
+)
+def test_a_malformed_demand_is_refused(devices: object, complaint: str) -> None:
+    with pytest.raises(ConstraintError) as refusal:
+        parse_constraints(msgspec.json.encode({"devices": devices}).decode())
+    assert complaint in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "complaint"),
+    [
+        ({DEVICES_ATTRIBUTE: "many"}, 'licorne/devices: "many": must be an integer from 0 to 10000'),
+        ({DEVICES_ATTRIBUTE: "-1"}, 'licorne/devices: "-1": must be an integer'),
+        (
+            {DEVICE_POLICY_ATTRIBUTE: "best"},
+            'licorne/device-policy: "best": must be one of least-left, most-left, first',
+        ),
+    ],
+)
+def test_malformed_devices_of_a_node_are_refused(attributes: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ConstraintError) as refusal:
+        NodeLabels.from_attributes(attributes)
+    assert complaint in str(refusal.value)
 
 
 # -- whole simulations -------------------------------------------------------------------------------------------
@@ -286,15 +356,21 @@ NODE = '{"t":"node","id":"n","res":{"gpu":2000},"at":0}'
     [
         ((HEAD, NODE, '{"t":"ask","key":"a","app":"a","res":{"gpu":1460}}'), "w:3: res.gpu: 1460 is neither a share"),
         ((HEAD, '{"t":"node","id":"n","res":{"gpu":1500},"at":0}'), "w:2: res.gpu: 1500 are not whole devices"),
-        ((HEAD, NODE, '{"t":"ask","key":"a","app":"a","res":{"gpu":10},"max":2}'), "w:3: max: an ask for devices"),
-        ((HEAD, NODE, '{"t":"ask","key":"a","app":"a","res":{"gpu":10},"ph":true}'), "w:3: ph: placeholders"),
+        (
+            (
+                HEAD,
+                NODE,
+                '{"t":"ask","key":"a","app":"a","res":{"gpu":10},"tags":{"yunikorn.apache.org/requiredNode":"n"}}',
+            ),
+            "w:3: tags.yunikorn.apache.org/requiredNode: an ask that requires its node cannot want devices",
+        ),
         (
             (HEAD, NODE, *(f'{{"t":"ask","key":"a","app":"a","res":{{"gpu":{n}}}}}' for n in (10, 20))),
             "w:4: res.gpu: 20 instead of 10: an ask cannot change its devices",
         ),
         (
-            (HEAD, NODE, '{"t":"app","id":"a","gang":[{"name":"g","min":1,"res":{"gpu":10}}]}'),
-            "w:3: gang: gangs that want devices are not modelled",
+            (HEAD, NODE, '{"t":"app","id":"a","gang":[{"name":"g","min":1,"res":{"gpu":1010}}]}'),
+            "w:3: gang[0].res.gpu: 1010 is neither a share of one device",
         ),
         ((HEAD, '{"t":"node","id":"n","res":{"gpu":2000}}'), "devices (gpu) need a workload with times"),
         ((HEAD.replace("2", "1"), NODE), 'w:1: devices: needs "version":2 in meta'),
@@ -310,14 +386,14 @@ def test_what_devices_are_not_modelled_for_is_refused_with_its_line(lines: tuple
 # -- planted faults ----------------------------------------------------------------------------------------------
 
 FAULTS: dict[str, tuple[object, str, Any]] = {
-    "the label has the sum of what is left": (devices_module, "max", sum),
+    "the labels have the sum of what is left": (devices_module, "max", lambda free, **_: sum(free)),
     "touched devices count as untouched": (
         devices_module,
         "untouched",
         lambda free: (i for i, f in enumerate(free) if f),
     ),
-    "devices are never given back": (Devices, "give_back", lambda *_: None),
-    "nodes are not reported anew": (ResourceManager, "device_updates", lambda _: []),
+    "devices are never given back": (NodeDevices, "give_back", lambda *_: None),
+    "the labels stay as they were": (Needs, "_devices_changed", lambda *_: None),
     "an ask does not say that it wants devices": (Devices, "marked", lambda _, ask: ask),
 }
 

@@ -631,10 +631,10 @@ def example(name: str) -> licorne.sim.Result:
     return licorne.simulate(EXAMPLES / f"{name}.yaml")
 
 
-def test_there_are_six_examples_that_say_what_they_show() -> None:
+def test_there_are_seven_examples_that_say_what_they_show() -> None:
     paths = sorted(EXAMPLES.glob("*.yaml"))
     page = (EXAMPLES.parents[1] / "docs/use/scenarios.md").read_text()
-    assert len(paths) == 6
+    assert len(paths) == 7
     for path in paths:
         assert path.read_text().startswith("# "), path
         assert f"licorne simulate examples/scenarios/{path.name}" in page, path
@@ -679,6 +679,14 @@ def test_gangs_start_as_a_whole_and_shares_are_of_single_devices() -> None:
     nodes = {pod.node.rpartition("-")[0] for pod in found.pods if pod.node is not None and pod.queue == "root.training"}
     assert nodes == {"training"}
     assert {pod.outcome for pod in found.pods} == {"ended"}
+
+
+def test_production_takes_devices_back_and_gangs_still_start() -> None:
+    found = example("shared-gpus")
+    assert [(gangs.kind, gangs.gangs, gangs.started) for gangs in found.gangs] == [("atomic", 49, 49)]
+    assert {(row.kind, row.wanted_by) for row in found.evictions} == {("guaranteed", "root.production")}
+    assert waits(found, "root.production")[0] < 120
+    assert found.never_placed == 0
 
 
 def test_a_nightly_batch_gives_way_to_the_online_service() -> None:

@@ -36,7 +36,7 @@ from licorne.answers.changes import (
 from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
-from licorne.core.nodes.constraints import LABEL_PREFIX, NodeConstraints, NodeLabels
+from licorne.core.nodes.constraints import HOST_PORT, LABEL_PREFIX, NodeConstraints, NodeLabels
 from licorne.core.placement.placer import PlacementRequest
 from licorne.core.queues.bounds import missing
 
@@ -324,13 +324,13 @@ def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes |
 
 
 def _takes_when_new(ask: Ask, node: Node) -> bool:
-    """Return whether a new node like this one would take the ask: it has another name, and no ports are taken there."""
+    """Return whether a new node like this one would take the ask: it has another name, and no ports and devices are in use."""
     if not node.capacity.covers(ask.shape.amounts):
         return False
     constraints = ask.shape.need.constraints
     names = {key.removeprefix(LABEL_PREFIX) for key in HOSTNAMES if key in node.attributes}
     pairs = tuple((key, f"{node.id}~1" if key in names else value) for key, value in node.labels.pairs)
-    return not constraints.mismatch(NodeLabels(pairs, node.labels.taints))
+    return not constraints.mismatch(NodeLabels(pairs, node.labels.taints, (), node.labels.devices.unused()))
 
 
 def _attributes_for(constraints: NodeConstraints) -> dict[str, str] | None:
@@ -409,7 +409,7 @@ def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End
         return None
     constraints = shape.need.constraints
     mismatch = constraints.mismatch(node.labels)
-    if mismatch and not mismatch.startswith(explain.HOST_PORT):
+    if mismatch and not mismatch.startswith(HOST_PORT):
         return None
     in_the_way = [alloc for alloc in node.allocations if constraints.excludes(alloc.shape.need.constraints)]
     missing = {

@@ -190,15 +190,6 @@ class ResourceManager:
             *(self.message(pod.ask) for pod in self.waiting()),
         ]
 
-    def device_updates(self) -> list[messages.Input]:
-        """Return the nodes whose devices were taken or given back since the last call, with what is left on them."""
-        if self.devices is None:
-            return []
-        return [
-            self.message(lines.NodeUpdate(id=name, attrs=self.nodes[name].attrs or {}))
-            for name in self.devices.changed()
-        ]
-
     def message(self, line: lines.Line) -> messages.Input:
         """Return the message of a line, with what the scheduler must know of devices."""
         if self.devices is not None:
@@ -207,7 +198,8 @@ class ResourceManager:
             elif isinstance(line, lines.Node | lines.NodeUpdate):
                 node = self.nodes.get(line.id)
                 attributes = line.attrs if node is None or line.attrs is not None else node.attrs
-                line = replace(line, attrs={**(attributes or {}), **self.devices.labels(line.id)})
+                resources = line.res if node is None else node.res
+                line = replace(line, attrs={**(attributes or {}), **self.devices.attributes(resources or {})})
         return convert(line)
 
     def _note_ask(self, line: lines.Ask, now_ns: int) -> None:
@@ -251,8 +243,6 @@ class ResourceManager:
 
     def _note_node(self, line: lines.Line) -> None:
         """Remember a line about a node, or about an allocation of another scheduler."""
-        if self.devices is not None:
-            self._note_devices(self.devices, line)
         if isinstance(line, lines.Node):
             self.nodes[line.id] = line
         elif isinstance(line, lines.Foreign):
@@ -268,15 +258,6 @@ class ResourceManager:
             else:
                 node = replace(node, drain=isinstance(line, lines.NodeDrain))
             self.nodes[line.id] = node
-
-    def _note_devices(self, devices: Devices, line: lines.Line) -> None:
-        """Remember the devices of a node that is new, changes or goes."""
-        if isinstance(line, lines.NodeRemove):
-            devices.remove(line.id)
-        elif isinstance(line, lines.Node | lines.NodeUpdate):
-            known = line.id in self.nodes
-            if line.res is not None and known == isinstance(line, lines.NodeUpdate):  # others are refused
-                devices.resize(line.id, line.res.get(devices.resource, 0))
 
     # -- what it is given ----------------------------------------------------------------------------------------
 
@@ -312,17 +293,9 @@ class ResourceManager:
             name = uuid or key
             self.running[name] = Running(pod, uuid, node, self._numbered, now_ns, pod.arrived_ns)
             self.gangs.placed(pod.ask, now_ns)
-            if self.devices is not None:
-                self._take_devices(self.devices, name, node, pod.ask)
             if pod.ask.duration_s is not None:
                 heappush(self.ends, (now_ns + lines.to_ns(pod.ask.duration_s), self._numbered, name))
         return pod
-
-    def _take_devices(self, devices: Devices, name: str, node: str, ask: lines.Ask) -> None:
-        """Take the devices of a new allocation; one that was reported, not decided, may find too few of them."""
-        amount = ask.res.get(devices.resource, 0)
-        if amount and not devices.take(name, node, amount):
-            self.counts["without devices"] += 1
 
     # -- what it is told to stop, and what it confirms -------------------------------------------------------------
 
@@ -338,8 +311,6 @@ class ResourceManager:
                 return self._gone(run, now_ns)
             heappush(self.going, (now_ns + self.grace_ns, run.number, run))
             return []
-        if self.devices is not None:
-            self.devices.give_back(run.uuid or run.pod.ask.key)
         wanted = self._drop_ended(run)
         if termination in CONFIRMED:
             if not run.pod.ask.ph:
@@ -409,8 +380,6 @@ class ResourceManager:
 
     def _gone(self, run: Running, now_ns: int) -> list[messages.Input]:
         """Confirm that an evicted pod has ended, and create it again unless the pod was released meanwhile."""
-        if self.devices is not None:
-            self.devices.give_back(run.uuid or run.pod.ask.key)
         confirmed = _release(run, Termination.PREEMPTED_BY_SCHEDULER)
         again = self._drop_ended(run) and self.resubmits
         asks = self._again(run, now_ns) if again else []

@@ -16,15 +16,14 @@ from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import summary
 from licorne.core.partition import Partition
 from licorne.core.queues.ask import Ask
-from licorne.sim.devices import Devices, in_use
 
 LOOKS_MAX = 1_000_000
 """Most nodes that are looked at for all reasons together."""
 NOT_LOOKED_INTO = "not looked into: too many different asks wait"
 
 
-def waiting(partition: Partition, devices: Devices | None = None) -> Iterator[tuple[Ask, str]]:
-    """Yield each pending ask with its reason, in order of application and request; `devices` are those of the nodes."""
+def waiting(partition: Partition) -> Iterator[tuple[Ask, str]]:
+    """Yield each pending ask with its reason, in order of application and request."""
     known: dict[tuple[Any, ...], str] = {}
     looks = 0
     for app in sorted(partition.applications.values(), key=attrgetter("seq")):
@@ -47,19 +46,9 @@ def waiting(partition: Partition, devices: Devices | None = None) -> Iterator[tu
                 else:
                     looks += len(partition.nodes)
                     found = explain.reasons(partition, app, ask)
-                    text = describe(found if devices is None else _with_devices(partition, ask, found))
+                    text = describe(found)
                     known[alike] = text
             yield ask, text
-
-
-def _with_devices(partition: Partition, ask: Ask, found: Iterable[explain.Reason]) -> Iterator[explain.Reason]:
-    """Count again the nodes that do not take an ask, with those that only lack devices apart."""
-    for reason in found:
-        if isinstance(reason, explain.Nodes):
-            counted = explain.count(partition, in_use(explain.survey(partition, ask), ask.shape.need.constraints))
-            yield counted or reason
-        else:
-            yield reason
 
 
 def describe(reasons: Iterable[explain.Reason]) -> str:

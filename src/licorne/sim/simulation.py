@@ -97,6 +97,8 @@ class SimulatedCluster:
         self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
         orders.attach(self.partition, self.model.pods, self.model.devices)
+        if self.model.devices is not None:
+            self.model.devices.attach(self.partition)
         self.use = Use(next(iter(self.partition.tree.queues())), *window_ns)
 
     def _job_queues(self) -> JobQueues:
@@ -176,15 +178,10 @@ class SimulatedCluster:
         return made
 
     def _schedule(self, limit: int | None = None) -> int:
-        one_by_one = self.model.devices is not None  # which devices are left is reported after each decision
-        step = 1 if one_by_one else limit
-        made = last = self.api.schedule(now_ns=self.now_ns, limit=step)
-        if not (self._outputs or one_by_one):
-            return made
+        made = self.api.schedule(now_ns=self.now_ns, limit=limit)
         # A confirmed release frees room that the next decision may be waiting for.
-        while self._take(deciding=True) or (one_by_one and last):
-            last = self.api.schedule(now_ns=self.now_ns, limit=step)
-            made += last
+        while self._outputs and self._take(deciding=True):
+            made += self.api.schedule(now_ns=self.now_ns, limit=limit)
         return made
 
     def end_due(self, *, one: bool = False) -> int:
@@ -234,8 +231,6 @@ class SimulatedCluster:
                     answers += self._released(output)
                 else:
                     answers += self._other(output)
-            if self.model.devices is not None:
-                answers += self.model.device_updates()
             if answers and self.jobs is not None:
                 answers = self.jobs.keep_back(answers)
             if answers:
@@ -264,6 +259,10 @@ class SimulatedCluster:
                 self.waits_ns[queue.path if queue is not None else new.queue].append(now_ns - pod.arrived_ns)
         else:
             self.counts["recovered"] += 1
+            devices = self.model.devices
+            if devices is not None and pod.ask.res.get(devices.resource):
+                # One that was reported, not decided, may find too few devices on its node.
+                self.counts["without devices"] += not devices.held(new.application_id, new.uuid or new.key)
         if not self.model.follows:
             self.records.placed(pod, new.node_id, now_ns)
 

@@ -36,7 +36,7 @@ def unplaced(simulation: SimulatedCluster) -> Iterator[Unplaced]:
     for (reason, key), number in simulation.refusals.asks.items():
         yield Unplaced(f"rejected: {reason}", key, number, simulation.refusals.place_of(reason))
     gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
-    for ask, text in waiting(simulation.partition, simulation.model.devices):
+    for ask, text in waiting(simulation.partition):
         pod = simulation.model.find(ask.app.id, ask.key)
         if pod is not None and pod.ask.ph:
             gangs.setdefault(ask.app.id, text)

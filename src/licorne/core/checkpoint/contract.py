@@ -40,6 +40,7 @@ from licorne.core.inputs.releases import Releases
 from licorne.core.inspection.usage_history import PastUsage
 from licorne.core.manager import RegisteredManager
 from licorne.core.nodes.constraints import HostPort, NodeConstraints, NodeLabels
+from licorne.core.nodes.devices import Held, NodeDevices
 from licorne.core.nodes.foreign import Foreign
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.needs import LabelSet, Needs
@@ -249,6 +250,7 @@ OBJECTS: Final[dict[type, str]] = {
         _kinds: dict[NodeLabels, LabelSet]
         _by_port: dict[tuple[str, int], dict[Need, None]]
         _by_key: dict[str, dict[Need, None]]
+        _of_devices: dict[Need, None]
         _free_numbers: list[int]
         _next_number: int
         _many: int
@@ -278,9 +280,15 @@ OBJECTS: Final[dict[type, str]] = {
         attributes: Map[str]
         labels: NodeLabels
         ports: dict[HostPort, int]
+        devices: NodeDevices | None
         reservations: dict[Ask, None]
         foreign: dict[str, Vec]
         base_occupied: Vec
+    """,
+    NodeDevices: """
+        free: list[int]
+        policy: str
+        held: dict[Ask, Held]
     """,
     Foreign: """
         node: Node
@@ -656,6 +664,7 @@ VALUES: Final[tuple[type, ...]] = (
     ACL,
     Eviction,
     FailedSearch,
+    Held,
     HostPort,
     NodeConstraints,
     NodeLabels,
@@ -735,6 +744,7 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
     Needs: {
         "_by_text": (dict, "a cache"),
         "_characters": (int, "the size of a cache"),
+        "choose_device": (_nothing, "the host's"),
     },
     Need: {
         "word": (None, "follows from the number"),
@@ -742,7 +752,11 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
         "exact": (None, "follows from the number"),
         "answers": (dict, "a cache"),
         "ports": (None, "a part of the constraints"),
+        "demand": (None, "a part of the constraints"),
+        "counted": (None, "follows from the constraints"),
+        "empty": (None, "found again by the constraints"),
     },
+    NodeDevices: {"tried": (dict, "of trials, which end within a call")},
     Node: {"block": (_nothing, "its place in the index, which is built anew")},
     Accounting: {"watchers": (None, "the usage history, if it is recorded; others are the host's")},
     Intake: {

@@ -154,6 +154,7 @@ def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition:
     partition.accounting.watchers = [UsageHistory(partition)] if cluster.usage_watched else []
     preemption = partition.guarantee_preemption
     preemption.attempt = preemption.unwrapped()
+    partition.needs.find_empty()
     index = partition.index
     known = len(partition.types.names)
     index.policy = partition.score_policy(partition.config)

@@ -271,11 +271,11 @@ class AtomicGangs:
         partition.parking.gangs.pop(app, None)
         self.backfill.give_up(gang)
         app.atomic = None
-        ports = partition.needs.want_ports
+        counts = partition.needs.counts
         for ask, node in placing:
             node.free.plus(ask.shape.amounts)  # the trial has taken it, and `allocate` takes it again
-            if ports and ask.shape.need.ports:
-                partition.needs.give_back_ports(node, ask.shape.need.ports)
+            if counts and ask.shape.need.counted:
+                partition.needs.undo_try(node, ask)
             partition.descent.allocate(app, ask, node)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:

@@ -71,7 +71,7 @@ class StartPlan(NamedTuple):
         if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
             return False
         for ask, node in self.placing:
-            if not (node.schedulable or ask.required) or not ask.shape.need.matches(node):
+            if not (node.schedulable or ask.required) or not ask.shape.need.of_empty().matches(node):
                 return False
         for node in dict.fromkeys(node for _, node in self.placing):
             if partition.nodes.get(node.id) is not node or node.reservations:
@@ -141,6 +141,7 @@ class _ReleaseTimeline:
 
     def __init__(self, partition: Partition, allocations: list[Ask]) -> None:
         self._index = partition.index
+        self._needs = partition.needs
         self._allocations = allocations
         self._at = 0
 
@@ -154,6 +155,10 @@ class _ReleaseTimeline:
                 node.free.plus(alloc.shape.amounts)
             else:
                 node.free.minus(alloc.shape.amounts)
+            if alloc.shape.need.demand is not None and to > self._at:
+                self._needs.lift(node, alloc)
+            elif alloc.shape.need.demand is not None:
+                self._needs.lower(node, alloc)
             touched[node] = None
         for node in touched:
             self._index.mend(node)

@@ -200,16 +200,20 @@ class Replacement:
                     self.partition.events.misfit(ask, place)
                 continue
             self.fits = True
-            if not own_node or self._may_stay(ask, cython.cast(Node, place.node)):
+            if not own_node or self._may_stay(ask, place):
                 return place
         return None
 
     @cython.cfunc
-    def _may_stay(self, ask: Ask, node: Node) -> cython.bint:
-        """Tell whether the ask may run on the node of a placeholder; its room there is not checked."""
+    def _may_stay(self, ask: Ask, place: Ask) -> cython.bint:
+        """Tell whether the ask may run on the node of a placeholder; its room there is not checked, but for devices."""
+        node: Node = cython.cast(Node, place.node)
         if ask.required and ask.required != node.id:
             return False
-        if not ask.shape.need.matches(node):
+        if ask.shape.need.demand is not None:
+            if not self.partition.needs.may_succeed(node, place, ask):
+                return False
+        elif not ask.shape.need.matches(node):
             return False
         return self.partition.predicates is None or self.partition.predicate_allows(ask, node, False)
 
@@ -257,8 +261,8 @@ class Replacement:
         node.allocations[real] = None
         node.allocated.plus(real.shape.amounts)
         node.free.minus(real.shape.amounts)
-        if real.shape.need.ports:
-            self.partition.needs.take_ports(node, real.shape.need.ports)
+        if real.shape.need.counted:
+            self.partition.needs.take(node, real)
         self.index.mend(node)
 
     @cython.cfunc
@@ -273,12 +277,12 @@ class Replacement:
             del node.allocations[real]
             node.allocated.minus(amounts)
             node.free.plus(amounts)
-        if real.shape.need.ports:
-            self.partition.needs.give_back_ports(node, real.shape.need.ports)
+        if real.shape.need.counted:
+            self.partition.needs.give_back(node, real)
         if node.block is not None:
             self.index.mend(node)
             self.wakeups.node_freed(node)
-            if real.shape.need.ports:
+            if real.shape.need.counted:
                 self.wakeups.node_opened(node)
 
     # -- the end of a placeholder, or of an ask in flight ----------------------------------------------
@@ -346,6 +350,8 @@ class Replacement:
             self.wakeups.victim_appeared(node)
         else:
             self._off_node(real)
+            if node is place.node:
+                self.partition.needs.hand_over(node, place, real)
             self.accounting.remove_allocation(app, place)
             self.accounting.add_allocation(app, real, node)
         if self.partition.events is not None:
@@ -364,15 +370,17 @@ class Replacement:
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
         """Replace a placeholder by a real ask of the same size on the same node.
 
-        Only the application's own sums change, and nothing needs to be woken, unless the placeholder gives ports back.
+        Only the application's own sums change, and nothing needs to be woken, unless the placeholder gives ports or devices
+        back that the real ask does not take.
         """
         for watcher in self.accounting.watchers:
             watcher.ending(app, place)
         self.partition.timers.cancel(place.deadline)
         del node.allocations[place]
         node.allocations[real] = None
-        if place.shape.need.ports:
-            self.partition.needs.give_back_ports(node, place.shape.need.ports)
+        if place.shape.need.counted:
+            self.partition.needs.hand_over(node, place, real)
+            self.partition.needs.give_back(node, place)
             self.index.mend(node)
             self.wakeups.node_opened(node)
         del app.allocations[place.id]

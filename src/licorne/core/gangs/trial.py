@@ -35,7 +35,7 @@ class Trial:
         self._predicates = ask_predicates and partition.predicates is not None
         given = partition.descent.orders
         self._choose = given.choose_node if given is not None else None
-        self._ports = partition.needs.want_ports
+        self._counts = partition.needs.counts  # host ports or devices
         self._looks = 0
         self.refused = False
         for node in self._opened:
@@ -84,14 +84,14 @@ class Trial:
         """Take asks off their nodes again, in reverse order."""
         for ask, node in reversed(placed):
             node.free.plus(ask.shape.amounts)
-            if self._ports and ask.shape.need.ports:
-                self._partition.needs.give_back_ports(node, ask.shape.need.ports)
+            if self._counts and ask.shape.need.counted:
+                self._partition.needs.undo_try(node, ask)
             self._index.mend(node)
 
     def _put(self, ask: Ask, node: Node) -> None:
         node.free.minus(ask.shape.amounts)
-        if self._ports and ask.shape.need.ports:
-            self._partition.needs.take_ports(node, ask.shape.need.ports)
+        if self._counts and ask.shape.need.counted:
+            self._partition.needs.try_take(node, ask)
         self._index.mend(node)
 
     def _in_order(self, asks: list[Ask], *, best: bool) -> list[tuple[Ask, Node]] | None:

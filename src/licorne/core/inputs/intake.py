@@ -316,7 +316,7 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
         need = ask.shape.need
     if constraints is not None and need is not ask.shape.need:
         ask.tags = {**(ask.tags or {}), TAG_NODE_CONSTRAINTS: constraints}
-        if ask.reserved is not None and not need.matches(ask.reserved):
+        if ask.reserved is not None and not need.of_empty().matches(ask.reserved):
             partition.reservations.cancel(ask, Outcome.CHANGED)
     elif repeats == ask.repeats and partition.accounting.describes(ask.shape, amounts, message.resource):
         return

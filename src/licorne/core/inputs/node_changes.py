@@ -9,7 +9,6 @@ wake-up of what waits for nodes, and the review of claims, which may have lost t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -130,7 +129,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     partition.numbering.count_node(node, -1)  # and again below, with its new amounts
     if message.attributes is not None:
         node.attributes = message.attributes
-        partition.needs.relabel(node, replace(labels, ports=node.labels.ports))
+        partition.needs.reattribute(node, labels)
     if message.occupied is not None:
         node.occupied.minus(node.base_occupied)
         node.base_occupied = partition.types.amounts(message.occupied)

@@ -18,6 +18,7 @@ from licorne.core.amounts.vectors import new_sum
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import AWAITS_PLACEHOLDER
 from licorne.core.gangs.plans import short_of, sum_of_members
+from licorne.core.nodes.constraints import passes
 from licorne.core.queues.bounds import missing, queue_bounds, user_bounds
 from licorne.core.queues.usage import Tracker
 
@@ -187,8 +188,6 @@ Reason = (
     | NotTried
 )
 
-HOST_PORT = "hostPort"
-"""The beginning of the reason that a host port is taken. It passes when the allocation that holds the port ends."""
 Counted = dict[tuple["Need", tuple[int, ...]], Nodes | None]
 """Why the nodes do not take asks with a need and amounts; a cache for the reasons of many asks at one moment."""
 
@@ -324,7 +323,7 @@ def _required(partition: Partition, ask: Ask) -> list[Reason]:
         return [RequiredNode(node.id, "too small", lacking, True)]
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
     if mismatch:
-        return [RequiredNode(node.id, mismatch, {}, not mismatch.startswith(HOST_PORT))]
+        return [RequiredNode(node.id, mismatch, {}, not passes(mismatch))]
     lacking = lack(partition, node.free, wanted)
     if lacking:
         return [RequiredNode(node.id, "full", lacking)]
@@ -410,7 +409,7 @@ def survey(
             if types not in lacks:
                 lacks[types] = "lack of " + ", ".join(sorted(partition.types.names[d] for d in types))
             why = lacks[types]
-        yield node, why, unfit != "" and not unfit.startswith(HOST_PORT)
+        yield node, why, unfit != "" and not passes(unfit)
 
 
 def taken_up(partition: Partition, ask: Ask | None, node: Node) -> str:

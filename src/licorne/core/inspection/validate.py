@@ -15,6 +15,7 @@ from licorne.core.base.states import ApplicationState, ObjectState
 from licorne.core.gangs import check_placeholders
 from licorne.core.gangs.check_atomic import validate_gangs
 from licorne.core.nodes.check import index_steps
+from licorne.core.nodes.devices import NO_DEVICES, WHOLE
 from licorne.core.queues.ask import request_order
 
 if TYPE_CHECKING:
@@ -125,6 +126,22 @@ def _ports(partition: Partition, node: Node) -> dict[HostPort, int]:
     return found
 
 
+def _devices(node: Node) -> None:
+    """Compare what is left on each device of the node with what allocations there hold."""
+    devices = node.devices
+    if devices is None:
+        _expect(node.labels.devices == NO_DEVICES, 1, f"devices in the labels of node {node.id}")
+        return
+    left = [WHOLE] * len(devices.free)
+    for alloc, held in devices.held.items():
+        _expect(alloc in node.allocations, 6, f"{alloc.key} holds devices of node {node.id} and does not run there")
+        for index in held.devices:
+            left[index] -= held.each
+    _expect(left == devices.free and min(left, default=0) >= 0, 1, f"what is left on the devices of node {node.id}")
+    _expect(not devices.tried, 1, f"devices of node {node.id} are taken in a trial")
+    _expect(node.labels.devices == devices.left(), 1, f"devices in the labels of node {node.id}")
+
+
 def _node(partition: Partition, node: Node) -> None:
     _expect(node.allocated.agrees(_sum(node.allocations)), 1, f"allocated on node {node.id}")
     occupied = new_sum()
@@ -139,6 +156,7 @@ def _node(partition: Partition, node: Node) -> None:
     _expect(node.free.agrees(free), 1, f"available on node {node.id}")
     _expect(node.ports == _ports(partition, node), 1, f"host ports on node {node.id}")
     _expect(node.labels.ports == tuple(sorted(node.ports)), 1, f"host ports in the labels of node {node.id}")
+    _devices(node)
     for alloc in node.allocations:
         _expect(alloc.node is node, 6, f"allocation {alloc.id} on node {node.id} thinks it is elsewhere")
         app = partition.applications.get(alloc.app.id)

@@ -1,4 +1,4 @@
-"""Node constraints: label selectors, node affinity, taints and host ports, with the meaning that Kubernetes gives them.
+"""Node constraints: label selectors, node affinity, taints and host ports, with the meaning that Kubernetes gives them; devices.
 
 An ask carries its constraints as one JSON text, a node its labels and taints as attributes. Both are parsed once,
 strictly and completely, into immutable, hashable values: the core evaluates a set of constraints once for each
@@ -18,6 +18,8 @@ Where Kubernetes is easily misread:
 * A host port on the address 0.0.0.0, which is meant where none is given, excludes that port on every address of the node.
   `::` is an address like any other. Each protocol has its own ports.
 
+Devices (`licorne.core.nodes.devices`) are licorne's own: a node says how many it has, an ask how much of them it wants.
+
 Source: docs/spec/scheduler-interface.md, sections 8 (names) and 9.
 """
 
@@ -29,10 +31,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
+from .devices import CHOICES, DEFAULT_CHOICE, DEVICES_MAX, NO_DEVICES, WHOLE, Demand, DevicesLeft
+
 CONSTRAINTS_TAG: Final = "licorne/node-constraints"
 """The tag of an ask that holds its constraints."""
 TAINTS_ATTRIBUTE: Final = "taints"
 """The attribute of a node that holds its taints, a JSON list."""
+DEVICES_ATTRIBUTE: Final = "licorne/devices"
+"""The attribute of a node with the number of its devices; 0 if it is missing."""
+DEVICE_POLICY_ATTRIBUTE: Final = "licorne/device-policy"
+"""The attribute of a node that says on which of its devices a share is placed, `least-left` if it is missing."""
+IN_USE: Final = "devices in use"
+"""Why a node does not take an ask that its devices would suffice for if nothing used them."""
+TOO_FEW: Final = "too few devices"
+"""Why a node does not take an ask that it has not enough devices for, even if nothing uses them."""
 LABEL_PREFIX: Final = "label/"
 """A node attribute with this prefix is a label; the rest of its name is the key."""
 LABEL_ATTRIBUTES: Final = frozenset(
@@ -52,6 +64,8 @@ LABEL_ATTRIBUTES: Final = frozenset(
 MAX_TEXT_LENGTH: Final = 64 * 1024
 """The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
 
+HOST_PORT: Final = "hostPort"
+"""The beginning of the reason that a host port is taken."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
 DEFAULT_PROTOCOL: Final = "TCP"
 PORT_MAX: Final = 65535
@@ -148,28 +162,32 @@ class Expression(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeLabels:
-    """The labels, the effective taints and the taken ports of a node: equal where no constraint can tell two nodes apart.
+    """Labels, effective taints, taken ports and what is left of devices: equal where no constraint can tell two nodes apart.
 
-    The ports follow from the allocations on the node, see `licorne.core.nodes.needs`.
+    Ports and devices follow from the allocations on the node, see `licorne.core.nodes.needs`.
     """
 
     pairs: tuple[tuple[str, str], ...] = ()
     taints: tuple[Taint, ...] = ()
     ports: tuple[HostPort, ...] = ()
+    devices: DevicesLeft = NO_DEVICES
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, str]) -> NodeLabels:
-        """Parse a node's attributes.
+        """Parse the attributes of a node of which no ports and devices are in use.
 
         Raises:
-            ConstraintError: the taints are malformed.
+            ConstraintError: the taints, the number of devices or their policy are malformed.
         """
         labels = {name: value for name, value in attributes.items() if name in LABEL_ATTRIBUTES}
         for name, value in attributes.items():
             if name.startswith(LABEL_PREFIX):
                 labels[name[len(LABEL_PREFIX) :]] = value
         taints = _read_taints(attributes.get(TAINTS_ATTRIBUTE, ""))
-        return cls(tuple(sorted(labels.items())), taints)
+        said = DEVICES_ATTRIBUTE in attributes or DEVICE_POLICY_ATTRIBUTE in attributes
+        number = _read_devices(attributes) if said else 0
+        devices = DevicesLeft(number, number, WHOLE) if number else NO_DEVICES
+        return cls(tuple(sorted(labels.items())), taints, (), devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +195,16 @@ class NodeConstraints:
     """What an ask demands of a node, in canonical form, so that equal demands are equal values.
 
     `affinity` is None where no affinity is demanded, and empty where no node can satisfy it. `ports` are taken on the
-    node as long as the allocation is there.
+    node as long as the allocation is there, and so is what `demand` says of its devices. `devices`: it must have so many,
+    in use or not.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
     affinity: tuple[tuple[Expression, ...], ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     ports: tuple[HostPort, ...] = ()
+    demand: Demand | None = None
+    devices: int = 0
 
     def matches(self, labels: NodeLabels) -> bool:
         """Return whether the ask may run on a node with these labels and taints."""
@@ -192,7 +213,8 @@ class NodeConstraints:
     def mismatch(self, labels: NodeLabels) -> str:
         """Return why the ask may not run there; empty if it may.
 
-        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>` and `hostPort <port>`.
+        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>`, `too few devices`, `hostPort <port>` and
+        `devices in use`; the last two pass when allocations end (`passes`).
         """
         if self.selector or self.affinity is not None:
             known = dict(labels.pairs)
@@ -204,14 +226,21 @@ class NodeConstraints:
         for taint in labels.taints:
             if not any(toleration.bears(taint) for toleration in self.tolerations):
                 return f"taint {taint}"
+        if self.devices > labels.devices.number:
+            return TOO_FEW
         for port in self.ports:
             if any(port.conflicts(taken) for taken in labels.ports):
-                return f"hostPort {port}"
-        return ""
+                return f"{HOST_PORT} {port}"
+        return "" if self.demand is None or labels.devices.suffice(self.demand) else IN_USE
 
     def excludes(self, other: NodeConstraints) -> bool:
         """Return whether two asks with these constraints cannot run on one node, because of their host ports."""
         return any(one.conflicts(two) for one in self.ports for two in other.ports)
+
+
+def passes(mismatch: str) -> bool:
+    """Return whether a reason of `NodeConstraints.mismatch` passes when what runs on the node ends."""
+    return mismatch == IN_USE or mismatch.startswith(HOST_PORT)
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()
@@ -233,7 +262,7 @@ def parse_constraints(text: str) -> NodeConstraints:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
     """
     path = CONSTRAINTS_TAG
-    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts")
+    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices")
     fields = _fields(_read_json(text, path), path, known)
     selector = fields.get("nodeSelector", {})
     if not isinstance(selector, dict):
@@ -247,7 +276,9 @@ def parse_constraints(text: str) -> NodeConstraints:
         affinity = _sorted_set(_list(fields["nodeAffinity"], f"{path}.nodeAffinity", _read_term))
     tolerations = _list(fields.get("tolerations", []), f"{path}.tolerations", _read_toleration)
     ports = parse_ports(fields.get("hostPorts", []), f"{path}.hostPorts")
-    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), ports)
+    demand = _read_demand(fields.get("devices", 0), f"{path}.devices")
+    number = demand.number if demand is not None else 0
+    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), ports, demand, number)
 
 
 def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:
@@ -306,6 +337,27 @@ def _read_port(value: object, path: str) -> HostPort:
         _fail(f"{path}.hostPort", port, f"must be an integer from 1 to {PORT_MAX}")
     protocol = _text(fields.get("protocol", ""), f"{path}.protocol") or DEFAULT_PROTOCOL
     return HostPort(protocol, port, _text(fields.get("hostIP", ""), f"{path}.hostIP") or ANY_ADDRESS)
+
+
+def _read_demand(value: object, path: str) -> Demand | None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= DEVICES_MAX * WHOLE:
+        _fail(path, value, f"must be an integer from 0 to {DEVICES_MAX * WHOLE}, in thousandths of a device")
+    try:
+        return Demand.of(value) if value else None
+    except ValueError:
+        _fail(path, value, f"must be a share of one device, 1 to {WHOLE - 1}, or a multiple of {WHOLE}")
+
+
+def _read_devices(attributes: Mapping[str, str]) -> int:
+    """Read the number of a node's devices, and check the name of their policy."""
+    text = attributes.get(DEVICES_ATTRIBUTE, "0")
+    number = integer(text)
+    if number is None or not 0 <= number <= DEVICES_MAX:
+        _fail(f"attributes.{DEVICES_ATTRIBUTE}", text, f"must be an integer from 0 to {DEVICES_MAX}")
+    _one_of(
+        attributes.get(DEVICE_POLICY_ATTRIBUTE, DEFAULT_CHOICE), f"attributes.{DEVICE_POLICY_ATTRIBUTE}", tuple(CHOICES)
+    )
+    return number
 
 
 def _read_taints(text: str) -> tuple[Taint, ...]:

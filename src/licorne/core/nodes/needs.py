@@ -6,6 +6,10 @@ bits for about a thousand needs (`licorne.core.nodes.node`); needs without pendi
 
 The host ports that allocations take on a node count as a part of its labels, so they change with each allocation that
 takes some. Only the needs that want one of these ports are evaluated again then. An ask without host ports costs nothing.
+So does what is left on the devices of the node (`licorne.core.nodes.devices`); then only needs with a demand for devices are
+evaluated again. Such a need comes with a second one, of the same constraints without the demand: a node that meets this one
+may be reserved, or cleared by evictions, for the ask.
+
 Likewise a node whose labels change has only those needs evaluated again that are about a label that differs.
 """
 
@@ -13,12 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from licorne.core.amounts.vectors import Vec
 
-from .constraints import NO_CONSTRAINTS, HostPort, NodeConstraints, NodeLabels, parse_constraints
+from .constraints import (
+    DEVICE_POLICY_ATTRIBUTE,
+    NO_CONSTRAINTS,
+    HostPort,
+    NodeConstraints,
+    NodeLabels,
+    parse_constraints,
+)
+from .devices import DEFAULT_CHOICE, DeviceChoice, NodeDevices
 from .index import NodeIndex
 from .node import SHARED, WORD, Need, Node, first_need
+
+if TYPE_CHECKING:
+    from licorne.core.queues.ask import Ask
 
 TEXTS_MAX = 4096
 CHARACTERS_MAX = 1 << 20
@@ -34,7 +50,10 @@ class LabelSet:
 
 
 class Needs:
-    """The needs of a partition, and the constraint bitmaps of its nodes."""
+    """The needs of a partition, and the constraint bitmaps of its nodes.
+
+    `choose_device`: the host's choice of the device for a share, in place of the nodes' policies; None: there is none.
+    """
 
     def __init__(self, index: NodeIndex) -> None:
         self._index = index
@@ -45,6 +64,8 @@ class Needs:
         self._kinds: dict[NodeLabels, LabelSet] = {}
         self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
         self._by_key: dict[str, dict[Need, None]] = {}  # needs by each label that they are about
+        self._of_devices: dict[Need, None] = {}  # needs that depend on the devices of nodes
+        self.choose_device: DeviceChoice | None = None
         self._free_numbers: list[int] = []
         self._next_number = 1
         self._many = SHARED  # at this number of needs the unused ones are forgotten
@@ -70,9 +91,18 @@ class Needs:
         known = self._needs.get(constraints)
         if known is not None:
             return known
+        empty = None
+        if constraints.demand is not None:
+            empty = self.get(replace(constraints, demand=None))
+            empty.waiting += 1  # so that it is not forgotten while a number is found
         need = self._needs[constraints] = Need(constraints, self._number())
+        if empty is not None:
+            empty.waiting -= 1
+            need.empty = empty
         for port in need.ports:
             self._by_port.setdefault(port[:2], {})[need] = None
+        if constraints.devices:
+            self._of_devices[need] = None
         for key in _keys(constraints):
             self._by_key.setdefault(key, {})[need] = None
         self._index.widen(need.word + 1)
@@ -85,7 +115,10 @@ class Needs:
         return need
 
     def enter(self, node: Node) -> None:
-        """Give a node that is new its constraint bitmap; the caller updates the index."""
+        """Give a node that is new its constraint bitmap, and its devices; the caller updates the index."""
+        if node.labels.devices.number:
+            policy = node.attributes.get(DEVICE_POLICY_ATTRIBUTE, DEFAULT_CHOICE)
+            node.devices = NodeDevices(node.labels.devices.number, policy)
         kind = self._kinds.get(node.labels)
         if kind is None:
             kind = self._kinds[node.labels] = LabelSet()
@@ -125,12 +158,96 @@ class Needs:
                 found |= self._by_key.get(key, {})
         for port in {*before.ports} ^ {*labels.ports}:
             found |= self._by_port.get(port[:2], {})
+        if before.devices != labels.devices:
+            found |= self._of_devices
         return found
 
+    def reattribute(self, node: Node, labels: NodeLabels) -> None:
+        """Give a node the labels that its new attributes say, and as many devices; what is in use stays so."""
+        number = labels.devices.number
+        policy = node.attributes.get(DEVICE_POLICY_ATTRIBUTE, DEFAULT_CHOICE)
+        if node.devices is None and number:
+            node.devices = NodeDevices(number, policy)
+        if node.devices is not None:
+            node.devices.policy = policy
+            node.devices.resize(number)
+            labels = replace(labels, devices=node.devices.left())
+        self.relabel(node, replace(labels, ports=node.labels.ports))
+
     @property
-    def want_ports(self) -> bool:
-        """Whether any need wants host ports; if none does, no ask need be looked at for them."""
-        return bool(self._by_port)
+    def counts(self) -> bool:
+        """Whether any need wants host ports or devices; if none does, no ask need be looked at for them."""
+        return bool(self._by_port or self._of_devices)
+
+    # -- what is in use on a node; callers update the index ------------------------------------------------------
+
+    def take(self, node: Node, alloc: Ask) -> None:
+        """Count the host ports and devices that an allocation takes on its node."""
+        need = alloc.shape.need
+        if need.ports:
+            self.take_ports(node, need.ports)
+        if need.demand is not None and node.devices is not None:
+            node.devices.take(alloc, need.demand, self.choose_device)
+            self._devices_changed(node)
+
+    def give_back(self, node: Node, alloc: Ask) -> None:
+        """Undo `take`. The caller also tells `WakeUps.node_opened`: who wants the ports may reserve the node now."""
+        if alloc.shape.need.ports:
+            self.give_back_ports(node, alloc.shape.need.ports)
+        if node.devices is not None:
+            node.devices.give_back(alloc)
+            self._devices_changed(node)
+
+    def try_take(self, node: Node, ask: Ask) -> None:
+        """Count the host ports and devices that an ask takes in a trial."""
+        need = ask.shape.need
+        if need.ports:
+            self.take_ports(node, need.ports)
+        if need.demand is not None and node.devices is not None:
+            node.devices.try_take(ask, need.demand, self.choose_device)
+            self._devices_changed(node)
+
+    def undo_try(self, node: Node, ask: Ask) -> None:
+        """Undo the last `try_take` of this ask on the node."""
+        need = ask.shape.need
+        if need.ports:
+            self.give_back_ports(node, need.ports)
+        if need.demand is not None and node.devices is not None:
+            node.devices.undo_try(ask)
+            self._devices_changed(node)
+
+    def hand_over(self, node: Node, place: Ask, real: Ask) -> None:
+        """Let an allocation take the devices of the placeholder that it replaces on the node."""
+        if node.devices is not None and real.shape.need.demand is not None:
+            node.devices.hand_over(place, real, real.shape.need.demand)
+            self._devices_changed(node)
+
+    def may_succeed(self, node: Node, place: Ask, ask: Ask) -> bool:
+        """Return whether an ask may run in the place of a placeholder on the node: it gets the devices of that one."""
+        need: Need = ask.shape.need
+        if need.demand is None:
+            return need.matches(node)
+        if node.devices is None or not node.devices.suffices_of(place, need.demand):
+            return False
+        return need.of_empty().matches(node)
+
+    def lift(self, node: Node, alloc: Ask) -> None:
+        """Count the devices of an allocation as left, in a trial in which it has ended."""
+        if node.devices is not None:
+            node.devices.lift(alloc)
+            self._devices_changed(node)
+
+    def lower(self, node: Node, alloc: Ask) -> None:
+        """Undo `lift`."""
+        if node.devices is not None:
+            node.devices.lower(alloc)
+            self._devices_changed(node)
+
+    def _devices_changed(self, node: Node) -> None:
+        assert node.devices is not None, f"node {node.id} has no devices"
+        left = node.devices.left()
+        if left != node.labels.devices and node.block is not None:
+            self.relabel(node, replace(node.labels, devices=left))
 
     def take_ports(self, node: Node, ports: Collection[HostPort]) -> None:
         """Count host ports of the node as taken by one more allocation; the caller updates the index."""
@@ -180,9 +297,11 @@ class Needs:
 
     def _forget_unused(self) -> None:
         """Forget the needs that no pending ask has, and free their bits."""
+        empty = {need.empty for need in self._needs.values() if need.waiting and need.empty is not None}
         for constraints, need in list(self._needs.items()):
-            if not need.waiting and constraints != NO_CONSTRAINTS:
+            if not need.waiting and constraints != NO_CONSTRAINTS and need not in empty:
                 del self._needs[constraints]
+                self._of_devices.pop(need, None)
                 for port in dict.fromkeys(port[:2] for port in need.ports):
                     del self._by_port[port][need]
                     if not self._by_port[port]:
@@ -202,6 +321,12 @@ class Needs:
         One that was forgotten must not be used: its bit may belong to another need by now.
         """
         return self._needs.get(need.constraints) is need
+
+    def find_empty(self) -> None:
+        """Find the second need of each need with a demand for devices, after a restore."""
+        for constraints, need in self._needs.items():
+            if constraints.demand is not None:
+                need.empty = self._needs[replace(constraints, demand=None)]
 
     def validate(self) -> None:
         """Prove that every bit agrees with its need; raises AssertionError."""

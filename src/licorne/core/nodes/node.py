@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .constraints import NO_CONSTRAINTS, HostPort, NodeConstraints, NodeLabels
+from .devices import Demand, NodeDevices
 
 if TYPE_CHECKING:
     import cython
@@ -48,6 +49,8 @@ class Need:
     """One set of node constraints, known to the nodes of a partition by one bit (`mask` in `word`) of their bitmaps.
 
     `failed` are the minima of the amounts for which no node with this need was found (`licorne.core.waiting.parking`).
+    `counted`: allocations with it use up ports or devices. `empty`: for a need with a demand for devices the need of the same
+    constraints that a node meets whatever is left of its devices; None otherwise.
     """
 
     constraints: NodeConstraints
@@ -59,6 +62,9 @@ class Need:
     answers: dict[NodeLabels, bool]  # cached, where the bit is shared
     failed: Minima
     ports: tuple[HostPort, ...]  # of the constraints
+    demand: Demand | None  # of the constraints
+    counted: cython.bint
+    empty: Need | None
 
     def __init__(self, constraints: NodeConstraints, number: int) -> None:
         self.constraints = constraints
@@ -70,6 +76,14 @@ class Need:
         self.answers = {}
         self.failed = Minima(True)
         self.ports = constraints.ports
+        self.demand = constraints.demand
+        self.counted = bool(constraints.ports) or constraints.demand is not None
+        self.empty = None
+
+    @cython.ccall
+    def of_empty(self) -> Need:
+        """Return the need that a node meets if devices in use are all that keeps it from this one, or nothing does."""
+        return self if self.empty is None else self.empty
 
     def matches(self, node: Node) -> bool:
         """Return whether the node's labels and taints satisfy the constraints."""
@@ -111,6 +125,7 @@ class Node:
     attributes: dict[str, str]
     labels: NodeLabels
     ports: dict[HostPort, int]  # how many allocations take each host port; changed by `Needs` alone
+    devices: NodeDevices | None  # None if it never had any; changed by `Needs` alone
     reservations: dict[Ask, None]
     foreign: dict[str, Vec]
     base_occupied: Vec
@@ -121,6 +136,7 @@ class Node:
         self.attributes = attributes
         self.labels = labels
         self.ports = {}
+        self.devices = None
         self.capacity = capacity
         self.occupied = new_sum()
         self.base_occupied = Vec()

@@ -273,12 +273,12 @@ class Bounds:
         return sums
 
     @cython.cfunc
-    def lowest_for(self, amounts: Vec) -> VictimRank | None:
-        """A rank that no set precedes which is enough to fit these amounts; None if all candidates are not enough."""
+    def lowest_for(self, amounts: Vec, least: cython.Py_ssize_t) -> VictimRank | None:
+        """A rank that no set of at least so many precedes which is enough to fit these amounts; None if there is no such set."""
         k: cython.Py_ssize_t
         n: cython.Py_ssize_t = len(self.max_free)
         if cython.cast(Vec, self.max_free[n - 1]).covers(amounts):
-            for k in range(n):
+            for k in range(least, n):
                 if cython.cast(Vec, self.max_free[k]).covers(amounts):
                     return self.lowest[k]
         return None

@@ -342,7 +342,7 @@ def _levels(app: Application) -> dict[Level, None]:
 def _suits(claim: Claim) -> bool:
     """May the claiming ask run on its node at all, apart from the room there?"""
     node = claim.node
-    return bool(node.schedulable or claim.ask.required) and bool(claim.ask.shape.need.matches(node))
+    return bool(node.schedulable or claim.ask.required) and bool(claim.ask.shape.need.of_empty().matches(node))
 
 
 def _exported(queue: Queue, priority: int) -> int:

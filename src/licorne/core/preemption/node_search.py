@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from licorne.core.nodes.devices import DeviceRoom
+
 from .ranking import rank_of
 
 if TYPE_CHECKING:
@@ -409,12 +411,25 @@ class NodeSearch:
     @cython.cfunc
     def _could_run(self, node_group: NodeCandidates, ask: Ask) -> cython.bint:
         """Could the ask run on the node if it were empty (section 2.7)?"""
-        need: Need = ask.shape.need
+        need: Need = ask.shape.need.of_empty()
         if not node_group.node.schedulable or not node_group.node.capacity.covers(ask.shape.amounts):
             return False
         if node_group.node.reservations:
             return not blocked_by_reservation(node_group.node, ask, self.now) and need.matches(node_group.node)
         return node_group.node.meets(need)
+
+    def _device_room(self, node_group: NodeCandidates, ask: Ask) -> DeviceRoom | None:
+        """What victims would leave on the node's devices (`DeviceRoom`); None if the ask wants no devices."""
+        node: Node = node_group.node
+        if ask.shape.need.demand is None or node.devices is None:
+            return None
+        leaving = [alloc for alloc in node.allocations if alloc.preempted]
+        return DeviceRoom(node.devices, ask.shape.need.demand, leaving)
+
+    def _devices_suffice(self, node_group: NodeCandidates, ask: Ask, victims: list[Any]) -> bool:
+        """Will the devices of the node suffice for the ask when these candidates, and evicted allocations, have ended?"""
+        room = self._device_room(node_group, ask)
+        return room is None or room.suffices_without([c.alloc for c in victims])
 
     def _node_with_room(self, ask: Ask, refused: dict[NodeCandidates, None]) -> NodeCandidates | None:
         """The first node that has room already, or will have when evicted allocations have ended."""
@@ -425,6 +440,7 @@ class NodeSearch:
                 node_group.room.covers(ask.shape.amounts)
                 and self._could_run(node_group, ask)
                 and node_group not in refused
+                and (ask.shape.need.demand is None or self._devices_suffice(node_group, ask, []))
             ):
                 return node_group
         return None
@@ -463,6 +479,8 @@ class NodeSearch:
                 gone += 1
                 continue
             here = self._enough(c.node_group.room, c.amounts, amounts) and self._could_run(c.node_group, ask)
+            if here and ask.shape.need.demand is not None:
+                here = self._devices_suffice(c.node_group, ask, [c])
             if here and c.node_group in refused:
                 here = False
                 late = True
@@ -500,7 +518,7 @@ class NodeSearch:
         least: VictimRank | None = self.best
         for each in self.node_groups:
             node_group = each
-            bound = self._bound(node_group, ask.shape.amounts, least)
+            bound = self._bound(node_group, ask, least)
             if bound is not None and self._could_run(node_group, ask) and node_group not in refused:
                 least = bound
                 first = node_group
@@ -509,7 +527,7 @@ class NodeSearch:
         self._search_node(first, ask, over_quota)
         for each in self.node_groups:
             node_group = each
-            if node_group is first or self._bound(node_group, ask.shape.amounts, self.best) is None:
+            if node_group is first or self._bound(node_group, ask, self.best) is None:
                 continue
             if self.best is not None and self.search.steps - start > EFFORT_MAX:
                 break
@@ -517,17 +535,21 @@ class NodeSearch:
                 self._search_node(node_group, ask, over_quota)
 
     @cython.cfunc
-    def _bound(self, node_group: NodeCandidates, amounts: Vec, best: VictimRank | None) -> VictimRank | None:
+    def _bound(self, node_group: NodeCandidates, ask: Ask, best: VictimRank | None) -> VictimRank | None:
         """A rank that no victim set for this node precedes; None if no such set can be better than `best`.
 
         It is None for a node that has room without any victim, too: `_node_with_room` finds such nodes.
         """
         bound: VictimRank | None
+        amounts: Vec = ask.shape.amounts
+        least: cython.Py_ssize_t = 0
         if node_group.stale:
             node_group.recompute()
-        bound = node_group.willing.lowest_for(amounts)
+        if ask.shape.need.demand is not None and not self._devices_suffice(node_group, ask, []):
+            least = 1  # of the devices something must go, even if the amounts suffice
+        bound = node_group.willing.lowest_for(amounts, least)
         if bound is None:
-            bound = node_group.all.lowest_for(amounts)
+            bound = node_group.all.lowest_for(amounts, least)
         if bound is None or bound.count == 0 or (best is not None and best.precedes(bound)):
             return None
         return bound
@@ -544,6 +566,7 @@ class NodeSearch:
                 here.v[d] = max(amounts.v[d] - node_group.room.at(d), 0)
                 elsewhere = elsewhere or over_quota.v[d] > here.v[d]
         far = self._helpful_elsewhere(node_group, over_quota) if elsewhere else []
+        self.search.device_room = self._device_room(node_group, ask)
         found = self.search.find(node_group.usable(), far, here, over_quota.clone(), self.best)
         if found is not None:
             self._keep_if_better(node_group, found)

@@ -61,6 +61,7 @@ class VictimSearch:
     steps_left: cython.longlong  # of the search that is running
     steps: cython.longlong  # counted work: steps of all searches
     keeps_budgets: cython.bint
+    device_room: Any  # what is left on the devices of the node (`DeviceRoom`); None: the ask wants none
 
     def __init__(self) -> None:
         self.pool = []
@@ -77,6 +78,7 @@ class VictimSearch:
         self.steps_left = 0
         self.steps = 0
         self.keeps_budgets = True
+        self.device_room = None
 
     def find(
         self,
@@ -99,6 +101,8 @@ class VictimSearch:
         self.short_on_node = short_on_node
         self.short_of_quota = short_of_quota
         if not self._reachable():
+            return None
+        if self.device_room is not None and not self.device_room.suffices_without([each[1].alloc for each in both]):
             return None
         self.steps_left = STEPS_MAX if len(both) <= POOL_MAX else 0
         if self.steps_left:
@@ -263,7 +267,7 @@ class VictimSearch:
         for d in range(self.short_of_quota.n):
             if self.short_of_quota.v[d] > 0:
                 return False
-        return True
+        return self.device_room is None or self.device_room.suffices()
 
     @cython.cfunc
     def _add(self, c: Candidate, near: Vec) -> cython.bint:
@@ -286,6 +290,8 @@ class VictimSearch:
             budget.taken.plus(c.amounts)
         self.short_on_node.minus(near)
         self.short_of_quota.minus(c.amounts)
+        if self.device_room is not None:
+            self.device_room.add(c.alloc)
         return True
 
     @cython.cfunc
@@ -298,6 +304,8 @@ class VictimSearch:
             budget.taken.minus(c.amounts)
         self.short_on_node.plus(near)
         self.short_of_quota.plus(c.amounts)
+        if self.device_room is not None:
+            self.device_room.remove(c.alloc)
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -323,7 +331,7 @@ class VictimSearch:
             near = self.amounts_on_node[i]
             if self._covered():
                 break
-            if self._helps(c.amounts, near) and self._add(c, near):
+            if self._helps(c, near) and self._add(c, near):
                 positions[c] = i
                 found.append(c)
         feasible = self._covered()
@@ -339,9 +347,12 @@ class VictimSearch:
         return found if feasible else None
 
     @cython.cfunc
-    def _helps(self, amounts: Vec, near: Vec) -> cython.bint:
-        """Does the candidate give anything of a type that is lacking?"""
+    def _helps(self, c: Candidate, near: Vec) -> cython.bint:
+        """Does the candidate give anything of a type that is lacking, or of devices that are?"""
         d: cython.Py_ssize_t
+        amounts: Vec = c.amounts
+        if self.device_room is not None and self.device_room.helps(c.alloc) and not self.device_room.suffices():
+            return True
         for d in range(max(self.short_on_node.n, self.short_of_quota.n)):
             if self.short_on_node.at(d) > 0 and near.at(d) > 0:
                 return True

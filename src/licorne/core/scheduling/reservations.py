@@ -57,7 +57,9 @@ class Reservations:
         like = shape.need, tuple(shape.amounts.values())
         if like in self._nowhere:
             return None
-        node: Node | None = best_to_reserve(partition.index.ordered(), shape.amounts, shape.need, ask.expired_node)
+        node: Node | None = best_to_reserve(
+            partition.index.ordered(), shape.amounts, shape.need.of_empty(), ask.expired_node
+        )
         if node is None:
             if ask.expired_node is None:
                 self._nowhere.add(like)

@@ -289,8 +289,8 @@ class Accounting:
         alloc.node = node
         node.allocations[alloc] = None
         node.allocated.plus(amounts)
-        if alloc.shape.need.ports:
-            self.needs.take_ports(node, alloc.shape.need.ports)
+        if alloc.shape.need.counted:
+            self.needs.take(node, alloc)
         if cython.compiled:
             self.index.prefetch_target()
         app.allocations[alloc.id] = alloc
@@ -320,8 +320,8 @@ class Accounting:
             self.index.aim(node)
         del node.allocations[alloc]
         node.allocated.minus(amounts)
-        if alloc.shape.need.ports:
-            self.needs.give_back_ports(node, alloc.shape.need.ports)
+        if alloc.shape.need.counted:
+            self.needs.give_back(node, alloc)
         if cython.compiled:
             self.index.prefetch_target()
         if alloc.preempted:
@@ -337,7 +337,7 @@ class Accounting:
         if node.block is not None:  # else the node has been removed from the index
             self.index.mend(node)
             self.wakeups.node_freed(node)
-            if alloc.shape.need.ports:
+            if alloc.shape.need.counted:
                 self.wakeups.node_opened(node)
 
     @cython.cfunc

@@ -561,11 +561,12 @@ class Parking:
         most: Vec = Vec()
         rooms: list[Any] = []
         node: Node
+        need: Need
         shape: Shape
         i: cython.Py_ssize_t
         for i in range(len(nodes)):
             node = cython.cast(Node, nodes[i])
-            # An old ask may reserve a node that opened if its capacity is large enough, whatever is free.
+            # An old ask may reserve a node that opened if its capacity is large enough, whatever is free, of devices too.
             by_size: cython.bint = self.reserve_after_ns != NEVER and node in opened
             rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
@@ -575,6 +576,7 @@ class Parking:
                 continue
             for i in range(len(nodes)):
                 node = cython.cast(Node, nodes[i])
-                if node.meets(shape.need) and cython.cast(Vec, rooms[i]).covers(shape.amounts):
+                need = shape.need.of_empty() if rooms[i] is node.capacity else shape.need
+                if node.meets(need) and cython.cast(Vec, rooms[i]).covers(shape.amounts):
                     self.revive(shape)
                     break

@@ -43,8 +43,8 @@ class Loaded(NamedTuple):
 
     @property
     def gives_orders(self) -> bool:
-        """Whether it decides what the scheduler would; a choice of device is the resource manager's."""
-        return any(method != "choose_device" for method in self.decides)
+        """Whether it decides what the scheduler would."""
+        return bool(self.decides)
 
 
 def load_policies(given: Iterable[Given]) -> list[Loaded]:

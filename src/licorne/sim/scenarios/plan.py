@@ -270,11 +270,6 @@ class Planner:
         return found
 
     def _check_gang(self, given: Arrivals, path: Path) -> None:
-        if given.gang is not None and given.devices is not None:
-            raise DocumentError(
-                (*path, "gang"),
-                "a gang cannot have devices that are shared; count whole ones as an amount of the node's size",
-            )
         for key in ("style", "timeout"):
             if getattr(given, key) is not None and given.gang != "placeholders":
                 raise DocumentError((*path, key), "is for gangs with placeholders")
