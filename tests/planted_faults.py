@@ -65,6 +65,7 @@ OF_ONE_EXAMPLE = (
     "placement/test_unreached.py::test_a_planted_fault_is_caught",
     "preemption/test_examples.py::test_without_that_rule_the_example_has_another_victim",
     "quotachange/test_leafchoice.py::test_planted_faults_are_caught",
+    "recording/test_retention.py::test_a_planted_fault_is_caught",
     "rest/test_health.py::test_a_planted_fault_is_found",
     "sim/test_devices.py::test_a_planted_fault_is_caught",
     "sim/test_jobs.py::test_a_planted_fault_is_caught",

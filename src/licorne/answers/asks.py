@@ -22,6 +22,7 @@ from licorne.answers.changes import (
     Unconstrained,
 )
 from licorne.core.gangs.atomic import GROUPS_TAG
+from licorne.core.inspection.reported import asked_again
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.si import messages
 
@@ -53,17 +54,17 @@ def asked_otherwise(partition: Partition, app: Application, ask: Ask, change: As
     """
     match change:
         case LessAsked():
-            yield again(partition, ask, resource=_less(ask, change))
+            yield asked_again(partition, ask, resource=_less(ask, change))
         case Tolerates() | Unconstrained():
             constraints = json.dumps(_constraints(ask, change), sort_keys=True)
-            yield again(partition, ask, tags={**(ask.tags or {}), CONSTRAINTS_TAG: constraints})
+            yield asked_again(partition, ask, tags={**(ask.tags or {}), CONSTRAINTS_TAG: constraints})
         case Priority():
             yield _withdrawn(partition, app, ask)
-            yield again(partition, ask, priority=change.priority)
+            yield asked_again(partition, ask, priority=change.priority)
         case OtherQueue():
             yield _withdrawn(partition, app, ask)
             yield _application(partition, app, elsewhere(app), change.queue, app.tags)
-            yield again(partition, ask, application_id=elsewhere(app))
+            yield asked_again(partition, ask, application_id=elsewhere(app))
         case MoreMembers():
             yield from _more_members(partition, app, ask, change)
         case FewerMembers():
@@ -73,25 +74,6 @@ def asked_otherwise(partition: Partition, app: Application, ask: Ask, change: As
 def elsewhere(app: Application) -> str:
     """Return the id of the application with which an ask of this one is submitted to another queue."""
     return f"{app.id}~1"
-
-
-def again(partition: Partition, ask: Ask, **other: Any) -> messages.Allocation:  # noqa: ANN401  any field of the message
-    """Return the message that submits an ask, or an allocation as an ask, once more, with other fields where they are given."""
-    fields: dict[str, Any] = {
-        "key": ask.key,
-        "application_id": ask.app.id,
-        "partition": partition.name,
-        "resource": dict(ask.shape.resource),
-        "priority": ask.priority,
-        "tags": ask.tags,
-        "task_group": ask.task_group,
-        "placeholder": ask.placeholder,
-        "originator": ask.originator,
-        "allow_preempt_self": ask.allow_self,
-        "allow_preempt_other": ask.allow_other,
-        "max_allocations": max(1, ask.repeats),
-    }
-    return messages.Allocation(**{**fields, **other})
 
 
 def _withdrawn(partition: Partition, app: Application, ask: Ask) -> messages.Release:
@@ -141,7 +123,7 @@ def _more_members(partition: Partition, app: Application, ask: Ask, change: More
         like = pending[name][0] if pending[name] else None
         resource = announced[name] if like is None else dict(like.shape.resource)
         for index in range(1, number + 1):
-            yield again(
+            yield asked_again(
                 partition,
                 like or ask,
                 key=f"{app.id}~{name}~{index}",
@@ -160,10 +142,10 @@ def _fewer_members(partition: Partition, app: Application, change: FewerMembers)
         group["minMember"] -= change.less.get(group["name"], 0)
         if group["minMember"] < 1:
             raise ChangeError(f"task group {group['name']} would need nothing")
-    asks = [again(partition, ask) for ask in app.requests.in_order()]
+    asks = [asked_again(partition, ask) for ask in app.requests.in_order()]
     yield messages.RemoveApplication(application_id=app.id, partition=partition.name)
     yield _application(partition, app, app.id, app.queue.path, {**app.tags, GROUPS_TAG: json.dumps(groups)})
     yield from asks
 
 
-__all__ = ["AskChange", "ChangeError", "Wanted", "again", "asked_otherwise", "elsewhere"]
+__all__ = ["AskChange", "ChangeError", "Wanted", "asked_otherwise", "elsewhere"]

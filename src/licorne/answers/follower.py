@@ -237,7 +237,7 @@ class Follower(Noting):
             return
         except RecordingError:  # there is no run yet
             run = None
-        if run is not None and run.begins_ns == self._began_ns:
+        if run is not None and (run.begins_ns or 0) >= self._began_ns:  # later: the run has lost its beginning
             self._begin(CATCH_UP, str(run.folder), str(self.position))
         else:  # the first block of this run is not written yet
             self._later()

@@ -32,8 +32,10 @@ from licorne.answers.recorded import NothingRecordedError, as_restored
 from licorne.answers.restored import Outputs
 from licorne.recording import RecordingError, Replay, Run
 from licorne.recording.blocks import read_blocks
+from licorne.recording.checkpoints import Place, checkpoints_in, read
 from licorne.recording.entries import CHECK, GAP
-from licorne.recording.folder import segments_in
+from licorne.recording.folder import segment_number, segments_in
+from licorne.recording.runs import read_run
 from licorne.sim.collector import quiet_collector
 
 BLOCK: Final = struct.Struct("<I")
@@ -144,41 +146,61 @@ def _blocks(look: Callable[[], bool]) -> Iterator[list[Any]]:
         held += data
 
 
-def catch_up(replay: Replay, run: Path, count: int) -> None:
-    """Repeat the first `count` entries of a recorded run, which is still being written.
+def caught_up(run: Run, count: int, outputs: Outputs) -> Replay:
+    """Return a repetition of the first `count` entries of a recorded run, which is still being written.
 
     Raises:
         RecordingError: the recording does not have them, or they cannot be repeated.
     """
-    done, since = 0, time.monotonic()
-    while done < count:
-        for entry in islice(_entries(run), done, count):
+    replay = _near(run, count, outputs)
+    start, first, since = replay.place, replay.position, time.monotonic()
+    while replay.position < count:
+        for entry in islice(_entries(run.folder, start), replay.position - first, count - first):
             replay.repeat(entry)
-            done, since = done + 1, time.monotonic()
-        if done < count:
+            since = time.monotonic()
+        if replay.position < count:
             if time.monotonic() - since > MISSING_S:
-                raise RecordingError(f"{run}: {count - done} entries are missing")
+                raise RecordingError(f"{run.folder}: {count - replay.position} entries are missing")
             time.sleep(LOOK_S)
+    if replay.position > count:
+        raise RecordingError(f"{run.folder}: its beginning was removed up to a later entry than {count}")
+    return replay
 
 
-def _entries(run: Path) -> Iterator[list[Any]]:
+def _near(run: Run, count: int, outputs: Outputs) -> Replay:
+    """Return a repetition that begins at the newest checkpoint before the entry with a number, or at the beginning."""
+    for path in reversed(checkpoints_in(run.folder)):
+        try:
+            saved = read(path)
+            if 0 <= saved.position <= count:
+                return Replay(run, outputs, saved=saved)
+        except RecordingError:
+            continue  # the one before it serves as well
+    return Replay(run, outputs)
+
+
+def _entries(run: Path, start: Place) -> Iterator[list[Any]]:
+    """Yield the entries of the scheduler from a place of a run on."""
     for segment in segments_in(run):
-        for block in read_blocks(segment):
-            for entry in block:
+        number = segment_number(segment)
+        if number < start.segment:
+            continue
+        at = start if number == start.segment else Place(number)
+        for position, block in enumerate(read_blocks(segment, at.blocks)):
+            for entry in block if position else block[at.entries :]:
                 if entry[0] == GAP:
                     raise RecordingError(f"{run}: ends early: {entry[1]}")
                 if entry[0] != CHECK:
                     yield entry
 
 
-def main(run: Path = Path(), count: int = 0) -> None:
+def main(run: Path | None = None, count: int = 0) -> None:
     """Follow until standard input ends."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent to all processes of a terminal; the service ends this one
     outputs = Outputs()
-    replay = Replay(Run(0, run, None), outputs)
     with quiet_collector():
-        catch_up(replay, run, count)
+        replay = Replay(Run(0, Path(), None), outputs) if run is None else caught_up(read_run(run), count, outputs)
         _Following(replay, outputs).run()
 
 
@@ -188,5 +210,5 @@ if __name__ == "__main__":
             main(Path(sys.argv[1]), int(sys.argv[2]))
         else:
             main()
-    except RecordingError as error:
+    except (RecordingError, OSError) as error:
         sys.exit(str(error))

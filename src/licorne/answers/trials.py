@@ -16,13 +16,14 @@ import msgspec
 from msgspec.structs import replace
 
 from licorne.answers.applied import apply, parsed
-from licorne.answers.asks import ChangeError, Wanted, again
+from licorne.answers.asks import ChangeError, Wanted
 from licorne.answers.changes import Change, LimitMax, MaxApplications, MoreNodes, NoTaint, QueueMax, Schedulable
 from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import Present, Repairs, obstacles, repairs, running
 from licorne.answers.restored import Restored
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection import explain
+from licorne.core.inspection.reported import asked_again
 from licorne.core.preemption.guarantee_preemption import RETRY_NS
 from licorne.core.preemption.planned_usage import has_any_guarantee
 from licorne.si import messages
@@ -331,7 +332,7 @@ class _Played:
         key = f"{alloc.key}~{self.evicted}"
         if self._is_wanted(output):
             self.wanted = replace(self.wanted, key=key)
-        return again(self.partition, alloc, key=key, placeholder=False, max_allocations=1)
+        return asked_again(self.partition, alloc, key=key, placeholder=False, max_allocations=1)
 
 
 __all__ = ["Home", "Outcome", "Trials", "Wanted", "horizon_ns"]

@@ -91,9 +91,10 @@ class Seconds(Argument, shown="SECONDS"):
     __slots__ = ()
 
 
-_SERVED = {setting.key: setting.default for setting in SETTINGS}
-RECORD_MIB, RECORD_AGE = _SERVED["licorne.record-mib"], _SERVED["licorne.record-age"]
-"""The bounds of a recording where none are given: those of `licorne serve`."""
+RECORD_MIB, RECORD_AGE = (
+    next(setting for setting in SETTINGS if setting.option == option) for option in ("record-mib", "record-age")
+)
+"""The bounds of a recording, as the settings of `licorne serve` have them."""
 
 
 @Parameter(name="*")
@@ -108,13 +109,13 @@ class RecordOptions:
     record_mib: Annotated[
         int | None,
         Parameter(
-            help=f"MiB that the recording may take on the disk. [default: {RECORD_MIB}]",
+            help=f"{RECORD_MIB.what} [default: {RECORD_MIB.default}]",
             validator=validators.Number(gte=1),
         ),
     ] = None
     record_age: Annotated[
         Seconds | None,
-        Parameter(help=f"How long what was recorded before the last start is kept. [default: {RECORD_AGE}]"),
+        Parameter(help=f"{RECORD_AGE.what} [default: {RECORD_AGE.default}]"),
     ] = None
     anonymous: Annotated[
         bool, Parameter(negative="", show_default=False, help="Record digests in place of names of users and groups.")
@@ -122,11 +123,11 @@ class RecordOptions:
 
     def bounds(self) -> tuple[int, float]:
         """Return the size in MiB and the age in seconds. Raises CommandError."""
-        age = self.record_age or RECORD_AGE
+        age = self.record_age or RECORD_AGE.default
         age_s = kinds.SECONDS.read(age)
         if age_s is None:
             raise CommandError(f"--record-age {age}: {kinds.SECONDS.rule}", Status.USAGE)
-        return self.record_mib or int(RECORD_MIB), float(age_s)
+        return self.record_mib or int(RECORD_MIB.default), float(age_s)
 
 
 def kube(
@@ -210,7 +211,7 @@ def _options(given: Mapping[str, Any], environment: Mapping[str, str]) -> Iterat
     """Yield the options of the command line as they are printed, with the variables and defaults that take their place."""
     variables = {"kubeconfig": "KUBECONFIG", "namespace": "NAMESPACE"}
     defaults = {"namespace": "default", "scheduler_name": "yunikorn", "rest": REST_ADDRESS, "log_format": "text"}
-    defaults |= {"record_mib": RECORD_MIB, "record_age": RECORD_AGE}
+    defaults |= {"record_mib": RECORD_MIB.default, "record_age": RECORD_AGE.default}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         variable = variables.get(name, "")

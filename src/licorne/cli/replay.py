@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -16,6 +16,10 @@ from licorne.cli.statuses import Status
 from licorne.recording import DivergedError, Outcome, RecordingError, Replay, Run, choose_run, list_runs
 from licorne.recording.folder import runs_in
 
+TRIMMED: Final = (
+    "what came before was removed: the digest is of the messages since then, and the recording confirms how many there "
+    "are, and the state at each checkpoint"
+)
 Flag = Annotated[bool, Parameter(negative="")]
 
 
@@ -93,16 +97,16 @@ def _dump(repeated: Replay, now_ns: int, path: Path) -> None:
 def _list(folder: Path, *, as_json: bool) -> int:
     found = list_runs(folder)
     if as_json:
-        print_json([{"run": each.number, "begins_ns": each.begins_ns} for each in found])
+        print_json([{"run": each.number, "begins_ns": each.begins_ns, "trimmed": each.trimmed} for each in found])
         return Status.DONE
     print("\n".join(map(_line, found)) or f"{folder}: no resource manager has registered yet")
     return Status.DONE
 
 
 def _line(run: Run) -> str:
-    return (
-        f"run {run.number}: from {written(run.begins_ns)}" if run.begins_ns is not None else f"run {run.number}: empty"
-    )
+    if run.begins_ns is None:
+        return f"run {run.number}: {'its beginning was removed, and no checkpoint can be used' if run.trimmed else 'empty'}"
+    return f"run {run.number}: from {written(run.begins_ns)}{', what came before was removed' if run.trimmed else ''}"
 
 
 def _lines(folder: Path, answer: Repeated) -> list[str]:
@@ -115,6 +119,7 @@ def _lines(folder: Path, answer: Repeated) -> list[str]:
         "the decisions are those of the recording"
         if confirmed
         else f"of the messages the recording confirms the first {found.checked:,}; its next digest comes later",
+        *([] if found.whole else [TRIMMED]),
         *([found.remark] if found.remark else []),
         f"repeated in {answer.seconds:.1f} s, {found.allocations / max(answer.seconds, 1e-3):,.0f} allocations/s",
     ]

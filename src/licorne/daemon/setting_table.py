@@ -87,12 +87,17 @@ SETTINGS: tuple[Setting, ...] = (
     _own("insecure", kinds.FLAG, "Listen beyond loopback without protection.", "false"),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
     _own("record", _FOLDER, "Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
-    _own("record-mib", kinds.COUNT, "MiB that the recording may take on the disk.", Bounds().bytes_max // MIB),
+    _own(
+        "record-mib",
+        kinds.COUNT,
+        "MiB that the recording may take on the disk; the oldest part goes.",
+        Bounds().bytes_max // MIB,
+    ),
     _own("anonymous", kinds.FLAG, "In the recording, names of users and groups are digests.", "false"),
     _own(
         "record-age",
         kinds.SECONDS,
-        "How long what was recorded before the last start is kept.",
+        "How long what was recorded is kept.",
         f"{Bounds().age_max_s / 3600:.0f}h",
     ),
     _own(

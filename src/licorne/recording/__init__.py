@@ -10,8 +10,10 @@
 
 Modules: `noting` takes the inputs from the scheduler; `recorder` hands them to the thread of `writer`; `replay` repeats them.
 `anonymous` replaces names of users. `entries` defines what an input looks like in a recording, `digest` the digest of
-decisions by which a repetition is checked, `checkpoints` the states within a run and `checkpointer` what has them written, `folder` the folder with its manifest and its runs, `blocks` the files of compressed blocks with checksums,
-`bounds` how large all this may become. The format is described in docs/reference/recording.md.
+decisions by which a repetition is checked, `checkpoints` the states within a run and `checkpointer` what has them written,
+`folder` the folder with its manifest, `runs` which run holds a moment, `blocks` the files of compressed blocks with
+checksums, `bounds` how large all this may become and `retention` what is removed then. The format is described in
+docs/reference/recording.md.
 """
 
 from __future__ import annotations
@@ -25,16 +27,8 @@ if TYPE_CHECKING:
     from licorne.recording.bounds import Bounds
     from licorne.recording.folder import RecordingError
     from licorne.recording.recorder import Recorder
-    from licorne.recording.replay import (
-        DivergedError,
-        Outcome,
-        Replay,
-        Run,
-        add_checkpoint,
-        choose_run,
-        list_runs,
-        replay_from,
-    )
+    from licorne.recording.replay import DivergedError, Outcome, Replay, add_checkpoint, replay_from
+    from licorne.recording.runs import Run, choose_run, list_runs
     from licorne.recording.writer import Counts
 
 __all__ = [
@@ -62,10 +56,10 @@ _WHERE = {
     "Recorder": "licorne.recording.recorder",
     "RecordingError": "licorne.recording.folder",
     "Replay": "licorne.recording.replay",
-    "Run": "licorne.recording.replay",
+    "Run": "licorne.recording.runs",
     "add_checkpoint": "licorne.recording.replay",
-    "choose_run": "licorne.recording.replay",
-    "list_runs": "licorne.recording.replay",
+    "choose_run": "licorne.recording.runs",
+    "list_runs": "licorne.recording.runs",
     "replay_from": "licorne.recording.replay",
 }
 

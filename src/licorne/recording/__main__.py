@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 
 from .folder import RecordingError
-from .replay import Run, add_checkpoint
+from .replay import add_checkpoint
+from .runs import read_run
 
 
 def main(folder: str) -> int:
     """Write the checkpoint; say on standard error why not."""
     os.nice(10)
-    run = Path(folder)
     try:
-        return 0 if add_checkpoint(Run(int(run.name.removeprefix("run-")), run, None)) else 1
+        return 0 if add_checkpoint(read_run(Path(folder))) else 1
     except (RecordingError, OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -8,10 +8,11 @@ import msgspec
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of a recording.
 
-    `bytes_max`: bytes on the disk. When they are reached, the oldest runs are removed; a run that alone has more is not
-    recorded any further. `age_max_s`: how many seconds a run is kept after its end. `queue_bytes`: bytes that may wait to
-    be written, before the run ends as the disk is too slow. `checkpoint_bytes`: after how many bytes another process writes a checkpoint
-    of the run, or after as many as the last one has if these are more; 0: there are none.
+    `bytes_max`: bytes on the disk. The oldest runs are removed before there are more, then the beginning of the run that
+    is being recorded, up to a checkpoint; where there is none, the run is not recorded any further. `age_max_s`: how many
+    seconds a run is kept after its end, and the beginning of one that goes on. `queue_bytes`: bytes that may wait to be
+    written, before the run ends as the disk is too slow. `checkpoint_bytes`: after how many bytes another process writes a
+    checkpoint of the run, or after as many as the last one has if these are more; 0: there are none.
     """
 
     bytes_max: int = 1 << 30

@@ -32,13 +32,17 @@ class Checkpointer:
             return
         if self._process is not None and self._process.poll() is None:
             return
-        last = checkpoints_in(run)[-1:]
-        if last and self._since < last[0].stat().st_size:
+        if self._since < self.last_bytes(run):
             return
         self._since = 0
         program = [sys.executable, "-m", "licorne.recording", str(run)]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(program, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603  a program of its own
+
+    @staticmethod
+    def last_bytes(run: Path) -> int:
+        """Return the size of the newest checkpoint of a run; 0 if there is none."""
+        return sum(path.stat().st_size for path in checkpoints_in(run)[-1:])
 
     def end(self) -> None:
         """End the process, if it works; what it has begun to write is not complete, and so does not count."""

@@ -35,8 +35,9 @@ class Place(msgspec.Struct, frozen=True, array_like=True, order=True):
 class Saved(msgspec.Struct, frozen=True, array_like=True):
     """The state of a repetition before the entry at `place`, at the time of the last call (ns).
 
-    `requests`: the bytes of the last request of each resource manager, of which parts may follow. The rest is as in
-    `Replay`.
+    `requests`: the bytes of the last request of each resource manager, of which parts may follow. `position`: how many
+    entries of the scheduler come before it in the run (`Replay.position`); -1 in files that do not say it. `settings`: of
+    each resource manager, as they were recorded. The rest is as in `Replay`.
     """
 
     place: Place
@@ -47,6 +48,8 @@ class Saved(msgspec.Struct, frozen=True, array_like=True):
     left_ns: int | None
     requests: dict[str, bytes]
     state: bytes
+    position: int = -1
+    settings: dict[str, dict[str, str]] = {}
 
 
 def write(run: Path, saved: Saved) -> Path:
@@ -55,12 +58,23 @@ def write(run: Path, saved: Saved) -> Path:
     data = zlib.compress(raw, LEVEL)
     place = saved.place
     path = run / f"checkpoint-{place.segment:06d}-{place.blocks:06d}-{place.entries:06d}"
+    for unfinished in run.glob(".checkpoint-*"):  # of a process that was killed
+        unfinished.unlink(missing_ok=True)
     new = path.with_name(f".{path.name}")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(MAGIC + HEADER.pack(len(data), zlib.crc32(data), len(raw)) + data)
         os.fsync(file.fileno())
     new.rename(path)
+    _sync_folder(run)  # what came before the checkpoint may be removed now
     return path
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read(path: Path) -> Saved:

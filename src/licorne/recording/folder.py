@@ -1,16 +1,14 @@
 """The folder of a recording: a manifest, and a folder for each run.
 
 A run begins with a scheduler that knows nothing, at the registration of its only resource manager, and ends with the next
-such registration, with the process, or where inputs were lost. So each run can be repeated without those before it, and
-old runs are removed whole. One process at a time records into a folder.
+such registration, with the process, or where inputs were lost. So each run can be repeated without those before it. One
+process at a time records into a folder.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import time
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +20,6 @@ FORMAT: Final = 1
 KIND: Final = "licorne recording"
 MANIFEST: Final = "manifest.json"
 LOCK: Final = "lock"
-RUNS_MAX: Final = 1_000
-"""How many runs a folder holds, however small they are."""
 
 
 class RecordingError(Exception):
@@ -121,11 +117,6 @@ def segments_in(run: Path) -> list[Path]:
     return sorted(run.glob("segment-*"))
 
 
-def files_in(run: Path) -> list[Path]:
-    """Return all files of a run that were completed: its segments and its checkpoints."""
-    return [*segments_in(run), *run.glob("checkpoint-*")]
-
-
 def segment_number(segment: Path) -> int:
     """Return the number of a segment in its run."""
     return int(segment.name.removeprefix("segment-"))
@@ -138,22 +129,3 @@ def new_run(folder: Path) -> Path:
     path = folder / f"run-{number:08d}"
     path.mkdir(mode=0o700)
     return path
-
-
-def remove_old(folder: Path, current: Path, bytes_max: int, age_max_s: float) -> int:
-    """Remove the oldest runs until the rest obeys the bounds; return the bytes of what is left.
-
-    The current run is never removed. `age_max_s`: how long ago a run may have ended.
-    """
-    sizes = {run: sum(file.stat().st_size for file in files_in(run)) for run in runs_in(folder)}
-    oldest_s = time.time() - age_max_s
-    for run in list(sizes):
-        files = segments_in(run)
-        ended_s = max((file.stat().st_mtime for file in files), default=run.stat().st_mtime)
-        if run == current or (
-            len(sizes) <= RUNS_MAX and sum(sizes.values()) <= bytes_max and ended_s >= oldest_s and files
-        ):
-            continue
-        shutil.rmtree(run)
-        del sizes[run]
-    return sum(sizes.values())

@@ -28,7 +28,8 @@ from .checkpoints import read as read_saved
 from .checkpoints import write as write_saved
 from .digest import Digest
 from .entries import Entry
-from .folder import RecordingError, read_manifest, runs_in, segment_number, segments_in
+from .folder import RecordingError, read_manifest, segment_number, segments_in
+from .runs import Run, first_usable
 
 OnOutput = Callable[[str, Sequence[Output]], object]
 OnInputs = Callable[[str, Sequence[Input]], object]
@@ -39,20 +40,14 @@ class DivergedError(RecordingError):
     """The repetition decides otherwise than the recorded scheduler: another version of it, or a bug."""
 
 
-class Run(msgspec.Struct, frozen=True):
-    """A run of a recording: its number, its folder, and when it begins (ns); None if it has no complete entry yet."""
-
-    number: int
-    folder: Path
-    begins_ns: int | None
-
-
 class Outcome(msgspec.Struct, frozen=True):
     """What a repetition has given so far.
 
     Times are those of the recorded scheduler, in nanoseconds. `messages`: how many messages went to resource managers,
     `digest` theirs. `checked`: how many of them the recording has confirmed, by the last of its digests. `remark`: why
-    the recording ends where it does; empty if it goes on, or was closed in good order.
+    the recording ends where it does; empty if it goes on, or was closed in good order. `whole`: the repetition began with
+    the run; else it began at a checkpoint, and only messages since then are in the digest, so the recording confirms
+    their number alone.
     """
 
     run: int
@@ -64,44 +59,7 @@ class Outcome(msgspec.Struct, frozen=True):
     checked: int
     digest: str
     remark: str
-
-
-def list_runs(folder: Path) -> list[Run]:
-    """Return the runs of a recording, the oldest first.
-
-    Raises:
-        RecordingError: the folder is no recording.
-    """
-    read_manifest(folder)
-    return [Run(int(path.name.removeprefix("run-")), path, _begins_ns(path)) for path in runs_in(folder)]
-
-
-def _begins_ns(run: Path) -> int | None:
-    for segment in segments_in(run)[:1]:
-        for block in read_blocks(segment):
-            return next((entry[1] for entry in block if entry[0] == entries.TIME), 0)
-    return None
-
-
-def choose_run(folder: Path, number: int | None = None, at_ns: int | None = None) -> Run:
-    """Return the run with a number, or else the last one that had begun at a time, or else the last one.
-
-    Raises:
-        RecordingError: there is no such run.
-    """
-    runs = list_runs(folder)
-    begun = [each for each in runs if each.begins_ns is not None]
-    if number is not None:
-        fit = [each for each in runs if each.number == number]
-        if not fit:
-            known = ", ".join(str(each.number) for each in runs) or "none"
-            raise RecordingError(f"{folder}: has no run {number}; there are: {known}")
-    else:
-        fit = [each for each in begun if at_ns is None or (each.begins_ns or 0) <= at_ns]
-    if not fit or fit[-1].begins_ns is None:
-        what = "no run that had begun at this time" if begun else "no run yet: no resource manager has registered"
-        raise RecordingError(f"{folder}: holds {what}")
-    return fit[-1]
+    whole: bool = True
 
 
 class Replay:
@@ -113,8 +71,12 @@ class Replay:
         on_inputs: told of the messages of a resource manager, by its id, before the scheduler takes them in.
         on_configuration: told of each configuration and its settings before they take effect, by the id.
         check: whether decisions are compared with the digests of the recording.
-        saved: a checkpoint of the run to begin from. What came before it has no part in the digest then, so only numbers
-            of messages and allocations are compared.
+        saved: a checkpoint of the run to begin from; else it begins at the beginning, or at the oldest checkpoint of a run
+            that is trimmed. What came before a checkpoint has no part in the digest, so only numbers of messages and
+            allocations are compared then.
+
+    Raises:
+        RecordingError: the run is trimmed, and no checkpoint of it can be used.
 
     `api` is the scheduler. `managers`: the callbacks of the resource managers that are registered, by id, in the order of
     their registration.
@@ -155,14 +117,20 @@ class Replay:
         """The bytes of which `_requests` were made."""
         self._answers: Iterator[str] = iter("")
         self._waiting: list[list[Any]] = []
-        self._place = Place()
-        """Of the first entry in `_waiting`, while there is one."""
-        self._whole = saved is None
-        self._saved = {place_of(path): path for path in checkpoints_in(run.folder)} if check and saved is None else {}
+        self.place = Place()
+        """Where the first entry of `_waiting` stands, while there is one; before `run`, where the repetition begins."""
+        self.settings: dict[str, dict[str, str]] = {}
+        """The settings of each resource manager, as they were recorded."""
+        self.position = 0
+        """How many entries of the scheduler, that is all but digests, come before the next one; -1 if that is not known."""
+        start = saved if saved is not None else _beginning(run)
+        if start is not None:
+            self._resume(start)
+        self._whole = start is None
+        found = {place_of(path): path for path in checkpoints_in(run.folder)} if check and saved is None else {}
+        self._saved = {place: path for place, path in found.items() if place > self.place}
         """The checkpoints with which the state is compared on the way."""
-        if saved is not None:
-            self._resume(saved)
-        self._blocks = self._read(self._place)
+        self._blocks = self._read(self.place)
         self._steps: dict[str, Callable[..., None]] = {
             entries.REGISTER: self._register,
             entries.RELOAD: self._reload,
@@ -202,6 +170,7 @@ class Replay:
             checked=self._checked,
             digest=self._digest.hex(),
             remark=self.remark,
+            whole=self._whole,
         )
 
     def run(self, until_ns: int | None = None, step: Callable[[], object] = lambda: None) -> Outcome:
@@ -215,10 +184,10 @@ class Replay:
             for position, entry in enumerate(self._waiting):
                 if entry[0] == entries.TIME and until_ns is not None and entry[1] > until_ns:
                     self._waiting = self._waiting[position:]
-                    self._place = msgspec.structs.replace(self._place, entries=self._place.entries + position)
+                    self.place = msgspec.structs.replace(self.place, entries=self.place.entries + position)
                     return self.outcome
                 if self._saved and entry[0] == entries.TIME:
-                    self._compare_state(msgspec.structs.replace(self._place, entries=self._place.entries + position))
+                    self._compare_state(msgspec.structs.replace(self.place, entries=self.place.entries + position))
                 self.repeat(entry)
             self._waiting = []
             step()
@@ -230,18 +199,31 @@ class Replay:
         if not self._waiting or self._next_ns is not None:
             return None
         counts = self._calls, self._digest.allocations, self._digest.count
-        return Saved(self._place, self._now_ns, *counts, self.left_ns, dict(self._said), self.api.checkpoint())
+        return Saved(
+            self.place,
+            self._now_ns,
+            *counts,
+            self.left_ns,
+            dict(self._said),
+            self.api.checkpoint(),
+            self.position,
+            dict(self.settings),
+        )
 
     def _resume(self, saved: Saved) -> None:
-        """Begin from a checkpoint; raises CheckpointError if this licorne cannot use it."""
-        peers = read_checkpoint(saved.state).peers
-        self.managers = {
-            peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates](self._answer) for peer in peers
-        }
-        self.api.restore_checkpoint(saved.state, self.managers, check=False)
-        self._place, self._now_ns, self._calls = saved.place, saved.now_ns, saved.calls
+        """Begin from a checkpoint; raises RecordingError if this licorne cannot use it."""
+        try:
+            peers = read_checkpoint(saved.state).peers
+            self.managers = {
+                peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates](self._answer) for peer in peers
+            }
+            self.api.restore_checkpoint(saved.state, self.managers, check=False)
+        except CheckpointError as error:
+            raise RecordingError(f"{self._run.folder}: a checkpoint of it cannot be used: {error}") from error
+        self.place, self._now_ns, self._calls = saved.place, saved.now_ns, saved.calls
         self._digest.allocations, self._digest.count = saved.allocations, saved.messages
         self._checked = saved.messages
+        self.position, self.settings = saved.position, dict(saved.settings)
         self.left_ns = saved.left_ns
         for rm_id, data in saved.requests.items():
             self._note_request(rm_id, data)
@@ -263,14 +245,16 @@ class Replay:
         found = next(self._blocks, None)
         if found is None:
             return False
-        self._place, self._waiting = found
+        self.place, self._waiting = found
         return True
 
     def _read(self, start: Place) -> Iterator[tuple[Place, list[list[Any]]]]:
         segments = [path for path in segments_in(self._run.folder) if segment_number(path) >= start.segment]
         for position, segment in enumerate(segments):
-            number = segment_number(segment)
-            at = start if number == start.segment else Place(number)
+            number = start.segment + position
+            if segment_number(segment) != number:
+                raise RecordingError(f"{self._run.folder}: segment-{number:06d} is missing")
+            at = start if position == 0 else Place(number)
             blocks = read_blocks(segment, at.blocks)
             before = self.bytes_read
             while True:
@@ -286,6 +270,10 @@ class Replay:
                         )
                         return
                     break
+                except FileNotFoundError:
+                    raise RecordingError(
+                        f"{segment}: was removed while the recording was read, to make room for what is recorded now; try again"
+                    ) from None
                 except (ValueError, msgspec.DecodeError) as error:
                     raise RecordingError(f"{segment}: cannot be read: {error}") from None
             self.bytes_read = before + segment.stat().st_size
@@ -298,6 +286,8 @@ class Replay:
             RecordingError: the entry cannot be understood.
         """
         kind, *values = entry
+        if self.position >= 0 and kind != entries.CHECK:
+            self.position += 1
         try:
             if kind == entries.TIME:
                 self._begin(*values)
@@ -332,14 +322,14 @@ class Replay:
         self.managers.pop(rm_id, None)
         callback = self.managers[rm_id] = CALLBACKS[predicates, preemption_predicates](self._answer)
         self._on_configuration(rm_id, text, settings)
-        self.api.settings = settings
+        self.api.settings = self.settings[rm_id] = settings
         self.api.policy_groups = {rm_id: (text, {})}
         make = first.RegisterResourceManagerRequest if first_interface else v19.RegisterResourceManagerRequest
         self.api.register_resource_manager(make(rm_id=rm_id, policy_group=rm_id), callback, now_ns=self._time())
 
     def _reload(self, rm_id: str, text: str, settings: dict[str, str]) -> None:
         self._on_configuration(rm_id, text, settings)
-        self.api.settings = settings
+        self.api.settings = self.settings[rm_id] = settings
         self.api.policy_groups = {}
         self.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=text), now_ns=self._time())
 
@@ -348,6 +338,7 @@ class Replay:
         self.managers.pop(rm_id, None)
         self._requests.pop(rm_id, None)
         self._said.pop(rm_id, None)
+        self.settings.pop(rm_id, None)
         self.api.stop(rm_id, now_ns=self._time())
 
     def _pause(self, rm_id: str, paused: bool) -> None:
@@ -416,9 +407,19 @@ def replay_from(run: Run, at_ns: int | None, on_output: OnOutput = lambda *_: No
             saved = read_saved(path)
             if at_ns is None or saved.now_ns <= at_ns:
                 return Replay(run, on_output, saved=saved)
-        except (CheckpointError, RecordingError):
+        except RecordingError:
             continue  # the one before it serves as well, it only takes longer
     return Replay(run, on_output)
+
+
+def _beginning(run: Run) -> Saved | None:
+    """Return the checkpoint at which a run begins that is trimmed; None for one that has its beginning."""
+    if not run.trimmed:
+        return None
+    saved = first_usable(run.folder)
+    if saved is None:
+        raise RecordingError(f"{run.folder}: its beginning was removed, and no checkpoint of it can be used")
+    return saved
 
 
 def add_checkpoint(run: Run, until_ns: int | None = None) -> Path | None:
@@ -485,4 +486,4 @@ CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
 }
 """The callback of a resource manager, by whether it answers predicates, and those of preemption."""
 
-__all__ = ["DivergedError", "Outcome", "Replay", "Run", "add_checkpoint", "choose_run", "list_runs", "replay_from"]
+__all__ = ["DivergedError", "Outcome", "Replay", "add_checkpoint", "replay_from"]

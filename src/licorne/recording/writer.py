@@ -20,15 +20,18 @@ from .bounds import Bounds
 from .checkpointer import Checkpointer
 from .digest import Digest
 from .entries import ANONYMOUS, CHECK, GAP, TIME, Entry
-from .folder import new_run, remove_old
+from .folder import new_run
 from .noting import DELIVERED, START
+from .retention import make_room
 
 POLL_S: Final = 0.1
 """How often the thread looks into the queue. The scheduler wakes nobody, which would cost more than to write an entry."""
 FLUSH_S: Final = 1.0
 """After how many seconds a block is written even if it is not full; a crash of the process loses no more than that."""
 SEGMENT_BYTES: Final = 64 << 20
-"""The size of a segment in bytes from which on the next segment is begun."""
+"""The size of a segment in bytes from which on the next one is begun; less in a small recording (`SEGMENTS_LEAST`)."""
+SEGMENTS_LEAST: Final = 16
+"""Into how many segments a recording that is full is divided at least: its beginning is removed in these portions."""
 
 
 class Counts(msgspec.Struct):
@@ -64,7 +67,8 @@ class Writer:
         self._flushed_s = time.monotonic()
         self._checked_s = 0.0
         self._digest = Digest()
-        self._checkpointer = Checkpointer(bounds.checkpoint_bytes)
+        self._segment_bytes = min(SEGMENT_BYTES, bounds.bytes_max // SEGMENTS_LEAST)
+        self._checkpointer = Checkpointer(min(bounds.checkpoint_bytes, self._segment_bytes))
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="licorne-record", daemon=True)
         self._thread.start()
@@ -138,7 +142,7 @@ class Writer:
         self.counts.bytes += self._file.bytes - before
         self.counts.entries += len(block)
         self._checkpointer.written(self._run, self._file.bytes - before)
-        if self._file.bytes >= SEGMENT_BYTES:
+        if self._file.bytes >= self._segment_bytes:
             self._next_segment()
 
     def _begin(self) -> None:
@@ -155,8 +159,12 @@ class Writer:
 
     def _next_segment(self) -> None:
         self._close_file()
-        if remove_old(self._folder, self._run, self._bounds.bytes_max, self._bounds.age_max_s) > self._bounds.bytes_max:
-            self._fail(f"is full: this run alone has more than {self._bounds.bytes_max} bytes")
+        bytes_max = self._bounds.bytes_max
+        room = self._segment_bytes + self._checkpointer.last_bytes(self._run)
+        if make_room(self._folder, self._run, self._bounds, room) + room > bytes_max:
+            self._fail(
+                f"is full: {bytes_max} bytes are too few for this run, of which no checkpoint replaces the beginning"
+            )
             return
         self._segments += 1
         self._file = BlockWriter(self._run / f"segment-{self._segments:06d}")

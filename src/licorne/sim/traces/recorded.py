@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from licorne.core.base.setting_table import unknown_settings
+from licorne.core.inspection.reported import report
 from licorne.recording import Replay, Run, choose_run
 from licorne.si import messages
 from licorne.si.constants import DEFAULT_PARTITION, TAG_FOREIGN
@@ -36,6 +37,8 @@ NOTES: Final = {
     "budget": "disruption budgets are left out",
     "again": "pods were evicted and asked for again; each counts as one pod, which is created again where it is evicted",
     "evicted": "pods were evicted and not asked for again; each runs as long as it ran",
+    "trimmed": "the beginning of the run was removed; what was there at the time of its oldest checkpoint comes at the "
+    "beginning of the workload, applications in the queue in which they were",
     "class": "priority classes are left out; priorities are numbers",
 }
 """What the notes of the workload say of the recording, by the key under which the cases are counted."""
@@ -104,11 +107,22 @@ class _Lines:
         """Pods that were evicted, and that nobody has asked for again, by what they are like and then by key."""
         self._of_uuid: dict[str, Pod] = {}
         self._of_application: dict[str, dict[str, None]] = {}
+        if run.trimmed:
+            self._begin_with_what_is_there()
 
     @property
     def _at(self) -> float:
         whole, rest = divmod(self.replay.now_ns - self._begins_ns, NANOSECONDS)
         return whole + rest / NANOSECONDS if rest else whole
+
+    def _begin_with_what_is_there(self) -> None:
+        """Take in what the scheduler has at the checkpoint at which the run begins, as if it were reported then."""
+        for rm_id, manager in self.replay.api.cluster.managers.items():
+            self._on_configuration(rm_id, manager.configuration.text, self.replay.settings.get(rm_id, {}))
+            for partition in manager.ordered:
+                for one in report(partition):
+                    self.noted["trimmed"] += isinstance(one, messages.AddApplication)
+                    self._on_inputs(rm_id, [one])
 
     # -- what the recording says -----------------------------------------------------------------------------
 
@@ -203,6 +217,8 @@ class _Lines:
         self._of_application.setdefault(one.application_id, {})[one.key] = None
         if one.node_id:
             self._started_ns[pod] = self.replay.now_ns
+            if one.uuid:
+                self._of_uuid[one.uuid] = pod
 
     def _released(self, one: messages.Release) -> None:
         if not one.application_id:

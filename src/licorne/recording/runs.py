@@ -1,0 +1,103 @@
+"""The runs of a recording, and which of them holds a moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from licorne.core.checkpoint import CheckpointError
+from licorne.core.checkpoint.restore import read as read_checkpoint
+
+from . import entries
+from .blocks import read_blocks
+from .checkpoints import Saved, checkpoints_in
+from .checkpoints import read as read_saved
+from .folder import RecordingError, read_manifest, runs_in, segment_number, segments_in
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run of a recording.
+
+    `number`: of the run in the recording, from 1. `begins_ns`: the time from which on it can be repeated (ns); None if it
+    has no complete entry yet, or if none of what is left can be used. `trimmed`: its beginning was removed, to make room or
+    as it was too old, so it can be repeated from its oldest checkpoint on.
+    """
+
+    number: int
+    folder: Path
+    begins_ns: int | None
+    trimmed: bool = False
+
+
+def read_run(folder: Path) -> Run:
+    """Return the run with a folder."""
+    segments = segments_in(folder)
+    trimmed = bool(segments) and segment_number(segments[0]) > 1
+    if trimmed:
+        saved = first_usable(folder)
+        begins_ns = saved.now_ns if saved is not None else None
+    else:
+        begins_ns = _first_time_ns(segments[0]) if segments else None
+    return Run(int(folder.name.removeprefix("run-")), folder, begins_ns, trimmed)
+
+
+def _first_time_ns(segment: Path) -> int | None:
+    for block in read_blocks(segment):
+        return next((entry[1] for entry in block if entry[0] == entries.TIME), 0)
+    return None
+
+
+def first_usable(folder: Path) -> Saved | None:
+    """Return the oldest checkpoint of a run that can be read, and whose state is one of this version; None if none is."""
+    for path in checkpoints_in(folder):
+        try:
+            saved = read_saved(path)
+            read_checkpoint(saved.state)
+        except (CheckpointError, RecordingError):
+            continue
+        return saved
+    return None
+
+
+def list_runs(folder: Path) -> list[Run]:
+    """Return the runs of a recording, the oldest first.
+
+    Raises:
+        RecordingError: the folder is no recording.
+    """
+    read_manifest(folder)
+    return [read_run(path) for path in runs_in(folder)]
+
+
+def choose_run(folder: Path, number: int | None = None, at_ns: int | None = None) -> Run:
+    """Return the run with a number, or else the last one that had begun at a time, or else the last one.
+
+    Raises:
+        RecordingError: there is no such run, or nothing of it can be repeated.
+    """
+    runs = list_runs(folder)
+    begun = [each for each in runs if each.begins_ns is not None]
+    if number is not None:
+        fit = [each for each in runs if each.number == number]
+        if not fit:
+            known = ", ".join(str(each.number) for each in runs) or "none"
+            raise RecordingError(f"{folder}: has no run {number}; there are: {known}")
+    else:
+        fit = [each for each in begun if at_ns is None or (each.begins_ns or 0) <= at_ns]
+    if not fit or fit[-1].begins_ns is None:
+        raise RecordingError(f"{folder}: {_why_none(runs if number is None else fit, begun)}")
+    return fit[-1]
+
+
+def _why_none(runs: list[Run], begun: list[Run]) -> str:
+    if begun and begun[0].trimmed:
+        return "holds nothing of this time any more: its bounds have had it removed"
+    if begun:
+        return "holds no run that had begun at this time"
+    if any(each.trimmed for each in runs):
+        return "the beginning of the run was removed, and no checkpoint of it can be used: use the licorne that recorded it"
+    return "holds no run yet: no resource manager has registered"
+
+
+__all__ = ["Run", "choose_run", "first_usable", "list_runs", "read_run"]
