@@ -143,7 +143,7 @@ def check_cut(dump: bytes, effort: float) -> None:
                 assert not is_placed(dump, smaller, wanted.key), f"{smaller} does, not {proposal.text}"
 
 
-def _spends_nothing(*_: object) -> None:
+def _spends_nothing(*_: object, **__: bool) -> None:
     pass
 
 
@@ -164,7 +164,7 @@ def test_what_a_budget_has_cut_is_not_called_the_smallest(monkeypatch: pytest.Mo
     for allowed in range(1, whole.trials):
         left = iter(range(allowed))
 
-        def paid(_: Budget, left: Iterator[int] = left) -> int:
+        def paid(_: Budget, left: Iterator[int] = left, *, suggest: bool) -> int:
             if next(left, None) is None:
                 raise WorkSpentError
             return DECISIONS_MAX

@@ -1,10 +1,11 @@
 """How much the trials of one question may cost, in steps that are counted, so that an answer is the same on every machine.
 
 A clock would end the search somewhere else each time, and on a busy machine after few trials; so it is only a guard
-(`more` of `licorne.answers.proposals`), and the work is what is bounded. A trial costs a step for each node, ask and
-allocation of its partition, because a copy of the process and a search over all nodes take time for each of these, and
-`DECISION` steps for each decision that it makes. `WORK_MAX` is about two seconds of one processor, as `python -m bench
-answers` measures: a trial takes about 0.08 s of processor time where there are 105,000 of them, and a decision 0.0004 s.
+(`more` of `licorne.answers.proposals`), and the work is what is bounded. A copy of the process costs a step for each node,
+ask and allocation of its partition; so does finding out on it what may be done next, which looks at all nodes, and twice as
+much does a search for the ask and its competitors, which a change that is refused does not need. A decision costs `DECISION`
+steps. `WORK_MAX` is less than two seconds of one processor, as `python -m bench answers` measures: where there are 105,000
+nodes, asks and allocations, so many steps take about 0.025 s.
 
 Each search has a share of what is left, so that one that fills thousands of nodes leaves something for the others. What a
 search does not use passes to those after it, and those that need few trials come first.
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
-WORK_MAX: Final = 2_500_000
+WORK_MAX: Final = 8_000_000
 """Steps of all trials of one question."""
-DECISION: Final = 500
+DECISION: Final = 1_500
 """Steps of a decision."""
 
 
@@ -32,7 +33,7 @@ class Budget:
 
     def __init__(self, partition: Partition, effort: float) -> None:
         apps = partition.applications.values()
-        self.trial = len(partition.nodes) + sum(len(app.asks) + len(app.allocations) for app in apps)
+        self.size = len(partition.nodes) + sum(len(app.asks) + len(app.allocations) for app in apps)
         self.most = int(WORK_MAX * effort)
         self.allowed = self.most
         self.spent = 0
@@ -41,20 +42,23 @@ class Budget:
         """Allow the next search `weight` of `weights` parts of what is left."""
         self.allowed = self.spent + (self.most - self.spent) * weight // weights
 
-    def decisions_max(self) -> int:
-        """Return how many decisions the next trial may make.
+    def decisions_max(self, *, suggest: bool) -> int:
+        """Return how many decisions the next trial may make; `suggest`: it also finds out what may be done next.
 
         Raises:
             WorkSpentError: there may be no further trial.
         """
-        left = self.allowed - self.spent - self.trial
+        left = self.allowed - self.spent - self._cost(suggest=suggest)
         if left < 0:
             raise WorkSpentError
         return left // DECISION
 
-    def spend(self, decisions: int) -> None:
+    def spend(self, decisions: int, *, suggest: bool, refused: bool) -> None:
         """Count a trial that has made so many decisions."""
-        self.spent += self.trial + DECISION * decisions
+        self.spent += self.size if refused else self._cost(suggest=suggest) + DECISION * decisions
+
+    def _cost(self, *, suggest: bool) -> int:
+        return self.size * (4 if suggest else 3)
 
 
 __all__ = ["DECISION", "WORK_MAX", "Budget", "WorkSpentError"]

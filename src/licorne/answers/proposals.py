@@ -256,8 +256,10 @@ class _Search:
                 return _NOT_PLACED
             if not self.more():
                 raise _OutOfTimeError
-            outcome = self.trials.run(list(changes), suggest=suggest, decisions_max=self.budget.decisions_max())
-            self.budget.spend(outcome.decisions)
+            outcome = self.trials.run(
+                list(changes), suggest=suggest, decisions_max=self.budget.decisions_max(suggest=suggest)
+            )
+            self.budget.spend(outcome.decisions, suggest=suggest, refused=bool(outcome.refused))
             if outcome.cut:
                 raise WorkSpentError
             self.known[name] = outcome
