@@ -59,3 +59,8 @@ def test_a_planted_fault_is_caught(name: str) -> None:
 def test_amounts_given_back_wake_an_application_that_may_preempt() -> None:
     """The queue may be entitled to more, though its quota still leaves no room: found by a comparison with parking off."""
     lived(333553533, 1)
+
+
+def test_a_node_that_an_eviction_opens_is_offered_to_parked_asks_first() -> None:
+    """A claim gives up for an ask that requires a node, and its own node opens between two passes of one decision."""
+    lived(801762849, 1)

@@ -139,10 +139,12 @@ class Descent:
                 if self.partition.reservations.try_all():
                     made += 1
                     continue
+                self.wakeups.apply_node_events()  # an eviction may have opened nodes that others had reserved
             if self.gangs.due or self.gangs.stuck:
                 made += self.partition.replacement.run(limit - made)
                 if made >= limit:
                     break
+                self.wakeups.apply_node_events()  # as after any decision
             result = NOTHING if self.parking.idle() else self.regular_pass()
             if result == ALLOCATED:
                 made += 1

@@ -216,7 +216,7 @@ class WakeUps:
 
     @cython.ccall
     def apply_node_events(self) -> cython.void:
-        """Wake what may fit the nodes that changed; called before decisions."""
+        """Wake what may fit the nodes that changed; called before decisions, and after each pass that may change nodes."""
         app: Application
         if not self.newly_freed and not self.newly_opened:
             return
