@@ -16,6 +16,7 @@ It keeps no state of its pods, as `licorne.sim.model` does: that takes 2 µs for
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import time
 from statistics import median
@@ -218,6 +219,7 @@ def _run(feed: _Feed) -> ContestRun:
     manager = _Manager(feed)
     api, clock = manager.api, time.perf_counter_ns
     submit_ns = decide_ns = answer_ns = 0
+    gc.collect()  # as in `licorne.measure.bench`
     with quiet_collector():
         if not feed.gangs:
             for request in feed.first:
