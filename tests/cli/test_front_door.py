@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from licorne import __version__
 from licorne.cli.statuses import MEANINGS
 
 Command = Callable[..., Any]
+ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("serve", "simulate", "bench", "generate", "place", "config", "config check", "version")
 
 
@@ -126,7 +128,25 @@ def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     assert result.stdout == '{"t":"meta'
 
 
-def test_a_closed_pipe_has_its_own_status() -> None:
-    command = f"{{ '{sys.executable}' -m licorne.cli generate a; echo $? >&2; }} | head -c 10"
-    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-    assert result.stderr == "141\n"
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "generate a",
+        "simulate examples/migration/small.jsonl",
+        "simulate --help",
+        "config check examples/migration/bad.yaml",
+    ],
+)
+def test_a_closed_pipe_has_its_own_status(arguments: str) -> None:
+    """Be it written by the command, by Rich, or by the library that prints the help."""
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as closed:
+        result = subprocess.run(
+            [sys.executable, "-m", "licorne.cli", *arguments.split()],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (141, b"")

@@ -53,6 +53,11 @@ def run(arguments: list[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}", Status.FILE)
     except _EndedError:
         return _fail("ended by SIGTERM", Status.ENDED)
+    except SystemExit as error:
+        # Rich, which prints tables and help, makes this of a closed pipe, and has seen to standard output.
+        if isinstance(error.__context__, BrokenPipeError):
+            return Status.PIPE
+        raise
     except KeyboardInterrupt:
         return _fail("interrupted", Status.INTERRUPTED)
     return status if isinstance(status, int) else 0
