@@ -312,3 +312,10 @@ def test_order_of_the_rules_is_the_original_s() -> None:
         "{name: fixed, value: root.a, parent: {name: fixed, value: b}}], queues: [{name: a}]"
     )
     assert [fault.rule for fault in check(text).faults] == ["rule-fixed-parent", "rule-path-missing"]
+
+
+def test_all_types_that_are_beyond_a_bound_are_named() -> None:
+    """So that a file is not mended and refused once for each of them."""
+    resources = "{guaranteed: {vcore: 2, memory: 10Gi, gpu: 1}, max: {vcore: 1500m, memory: 5Gi, gpu: 1}}"
+    [fault] = check(queue(f"resources: {resources}")).faults
+    assert fault.message == "queue 'q' is guaranteed more than its max: memory 10Gi > 5Gi, vcore 2 > 1500m"

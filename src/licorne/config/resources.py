@@ -67,12 +67,15 @@ def stored(amounts: Amounts) -> Amounts | None:
 
 
 def beyond(larger: Amounts, smaller: Amounts) -> str:
-    """Describe the first type, by name, in which `smaller` is above `larger`, of those that both name; '' if none."""
+    """Describe all types in which `smaller` is above `larger`, by name, of those that both name; '' if none."""
+    found = []
     for resource_type in sorted(smaller):
         bound = larger.get(resource_type)
         if bound is not None and smaller[resource_type] > bound:
-            return f"{resource_type} {spoken(resource_type, smaller[resource_type])} > {spoken(resource_type, bound)}"
-    return ""
+            found.append(
+                f"{resource_type} {spoken(resource_type, smaller[resource_type])} > {spoken(resource_type, bound)}"
+            )
+    return ", ".join(found)
 
 
 def tighter(one: Amounts, other: Amounts) -> Amounts:
