@@ -97,7 +97,7 @@ def backoff() -> tuple[Bench, list[Reason]]:
 def nodes() -> tuple[Bench, list[Reason]]:
     b = bench(config("a"), 10, 10, 1, reservation_enabled="false")
     taints = '[{"key": "x", "value": "y", "effect": "NoSchedule"}]'
-    b.node("drained", NodeAction.CREATE_DRAIN, vcore=50, memory=50)
+    b.node("drained", NodeAction.CREATE_DRAIN, vcore=50, memory=50, attributes={"label/label": "none"})
     b.node("tainted", vcore=50, memory=50, attributes={"label/label": "none", "taints": taints})
     b.node("other", vcore=50, memory=50)
     for name in ("n1", "n2"):
@@ -145,6 +145,15 @@ def reserved_for_another() -> tuple[Bench, list[Reason]]:
     return b, [Nodes({"not schedulable": 1, "reserved": 1})]
 
 
+def too_small_for_ever_and_reserved_or_closed() -> tuple[Bench, list[Reason]]:
+    b = bench(config("a"), 10)
+    b.node("n2", NodeAction.CREATE_DRAIN, vcore=4)
+    b.ask("x", "on", vcore=6, node="n1")
+    b.ask("x", "first", vcore=5, age_s=10)
+    b.ask("x", "k", vcore=11)
+    return b, [ClusterFull({"vcore": 3}), Nodes({"too small": 2}, never=True)]
+
+
 KINDS = [
     queue_quota,
     cluster_size,
@@ -160,6 +169,7 @@ KINDS = [
     required_mismatch,
     reserved_for_it,
     reserved_for_another,
+    too_small_for_ever_and_reserved_or_closed,
 ]
 
 

@@ -105,7 +105,8 @@ class Nodes(msgspec.Struct, tag="nodes", frozen=True):
 
     Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`,
     `taint …`, `nodeSelector`, `nodeAffinity`, `hostPort …`, `predicate` (the node has room and meets the constraints, but
-    the resource manager refused it). `never`: each node is too small or does not meet the constraints, so none would
+    the resource manager refused it). A node that would not take the ask empty counts as such, reserved or not
+    schedulable as it may be besides. `never`: each node is too small or does not meet the constraints, so none would
     take the ask if it were empty; this is told also while a quota, or a full cluster, keeps the ask waiting.
     """
 
@@ -403,13 +404,15 @@ def survey(
             unfit = mismatches[labels]
         else:
             unfit = "too small"
-        why = unfit if node.open else taken_up(partition, asking, node) or unfit
+        never = unfit != "" and not passes(unfit)
+        # What nothing but a change removes comes first: that a node is reserved, too, would promise that it opens.
+        why = unfit if node.open or never else taken_up(partition, asking, node) or unfit
         if not why and not free.covers(amounts):
             types = tuple([d for d, amount in wanted if amount > free.at(d)])
             if types not in lacks:
                 lacks[types] = "lack of " + ", ".join(sorted(partition.types.names[d] for d in types))
             why = lacks[types]
-        yield node, why, unfit != "" and not passes(unfit)
+        yield node, why, never
 
 
 def taken_up(partition: Partition, ask: Ask | None, node: Node) -> str:
