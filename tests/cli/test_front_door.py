@@ -141,7 +141,7 @@ def test_a_closed_pipe_has_its_own_status(arguments: str) -> None:
     """Be it written by the command, by Rich, or by the library that prints the help."""
     read, write = os.pipe()
     os.close(read)
-    with open(write, "wb") as closed:
+    with os.fdopen(write, "wb") as closed:
         result = subprocess.run(
             [sys.executable, "-m", "licorne.cli", *arguments.split()],
             stdout=closed,
