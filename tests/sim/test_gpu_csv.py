@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from licorne.sim.lines import App, Ask, Node
@@ -165,6 +165,7 @@ rows = st.lists(
 
 
 @given(rows=rows)
+@example(rows=[(1, 0, 2, ""), (1, 1, 1, ""), (8, 0, 0, "")])  # a job of no duration, that would wait for all of a node
 def test_every_row_is_a_job_or_counted_and_a_cluster_of_the_jobs_size_lets_none_wait(
     rows: list[tuple[int, int, int, str]],
 ) -> None:
@@ -177,8 +178,8 @@ def test_every_row_is_a_job_or_counted_and_a_cluster_of_the_jobs_size_lets_none_
     if not usable:
         return
     assert peak_gpus(table.jobs) == max(
-        [sum(g for g, s, d, _ in usable.values() if s <= at < s + d) for _, at, _, _ in usable.values()]
-        + [g for g, _, _, _ in usable.values()]
+        sum(g for g, s, d, _ in usable.values() if s <= at < s + d or s == at == s + d)
+        for _, at, _, _ in usable.values()
     )
     zero = min(row[1] for row in usable.values())
     result = simulate(gpu_workload(table, mapping_of()))

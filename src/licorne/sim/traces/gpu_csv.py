@@ -137,11 +137,17 @@ def gpu_workload(
 
 
 def peak_gpus(jobs: Iterable[Job]) -> int:
-    """Return the most GPUs that are in use at once if each job starts on its arrival; those of a job that ends are free then."""
-    changes = [(job.submit_s + job.run_s, -job.units) for job in jobs if job.run_s]
-    changes += [(job.submit_s, job.units) for job in jobs if job.run_s]
-    used, most = 0, max((job.units for job in jobs), default=0)
-    for _, change in sorted(changes):
+    """Return the most GPUs that are in use at once if each job starts on its arrival.
+
+    Those of a job that ends are free then. A job without duration counts in its moment: if it had to wait for its GPUs,
+    it would keep them from others meanwhile.
+    """
+    changes = []
+    for job in jobs:
+        changes.append((job.submit_s, 1, job.units))
+        changes.append((job.submit_s + job.run_s, 0 if job.run_s else 2, -job.units))
+    used = most = 0
+    for _, _, change in sorted(changes):
         used += change
         most = max(most, used)
     return most
