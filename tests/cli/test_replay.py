@@ -147,4 +147,4 @@ def test_an_anonymous_recording_replays_and_names_nobody(licorne: Command, tmp_p
     users = {app["user"] for app in json.loads(state.read_bytes())["applications"]}
     assert len(users) == 3
     assert users.isdisjoint({"vera", "lena", "victor"})
-    assert licorne("simulate", HOLIDAY, "--anonymous").status == Status.NO
+    assert licorne("simulate", HOLIDAY, "--anonymous").status == Status.USAGE

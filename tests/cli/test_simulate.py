@@ -101,7 +101,7 @@ def test_a_workload_with_a_wrong_configuration_is_refused(licorne: Command, tmp_
 
 def test_a_setting_that_does_not_parse_is_refused(licorne: Command, small: Path) -> None:
     outcome = licorne("simulate", small, "--setting", "reservation.delay=soon")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert "reservation.delay" in outcome.err
 
 
@@ -109,7 +109,7 @@ def test_a_misspelt_setting_is_refused(licorne: Command, small: Path) -> None:
     """The default would be measured without notice. A setting that YuniKorn knows is accepted, as in `serve`."""
     outcome = licorne("simulate", small, "--setting", "reservation.dealy=5s")
     text = "licorne: --setting 'reservation.dealy': no such setting; did you mean reservation.delay?\n"
-    assert (outcome.status, outcome.err) == (1, text)
+    assert (outcome.status, outcome.err) == (2, text)
     for known in (
         "service.clusterId=x",
         "log.core.scheduler.level=debug",
@@ -178,7 +178,7 @@ def test_options_that_do_not_fit_are_refused(
 ) -> None:
     monkeypatch.chdir(small.parent)
     outcome = licorne("simulate", small.name, *options)
-    assert (outcome.status, outcome.out) == (4 if "No such file" in complaint else 1, "")
+    assert (outcome.status, outcome.out) == (4 if "No such file" in complaint else 2, "")
     assert complaint in outcome.err
     assert [path.name for path in small.parent.iterdir()] == [small.name]
 
@@ -404,7 +404,8 @@ def test_options_and_logs_that_cannot_be_used(
     )
     (small.parent / "cut.swf").write_text(LOG[: LOG.index(" -1 1 -1")])
     outcome = licorne("simulate", small.parent / input, *options)
-    assert outcome.status == 1
+    unreadable = words.startswith(("heilos", "small.jsonl:1", "cut.swf"))
+    assert outcome.status == (1 if unreadable else 2)
     assert words in outcome.err
 
 

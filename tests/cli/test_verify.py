@@ -90,7 +90,7 @@ def test_what_goes_wrong_in_the_second_run_is_told(
 def test_a_policy_that_goes_wrong_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run("--policy", "no.py:Such") == Status.NO
     assert "policy no.py:Such: no.py: no such file" in capsys.readouterr().err
-    assert run("--policy", CHEAP, "--record", str(tmp_path / "r")) == Status.NO
+    assert run("--policy", CHEAP, "--record", str(tmp_path / "r")) == Status.USAGE
     assert "--record is not for --policy" in capsys.readouterr().err
 
 

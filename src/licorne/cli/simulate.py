@@ -210,7 +210,7 @@ def _adapt(
         workload.resubmit = resubmit
     if device_policy is not None:
         if not workload.devices:
-            raise CommandError(f"{path}: this workload has no devices, so --device-policy is not for it")
+            raise CommandError(f"{path}: this workload has no devices, so --device-policy is not for it", Status.USAGE)
         workload.device_policy = device_policy
 
 
@@ -248,7 +248,8 @@ def _check_policies(names: Sequence[str], record: Path | None) -> None:
         raise CommandError(str(error)) from None
     if record is not None and any(each.gives_orders for each in loaded):
         raise CommandError(
-            "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
+            "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed",
+            Status.USAGE,
         )
 
 
@@ -256,13 +257,15 @@ def _configuration(config: Path | None, order: JobOrder | None) -> str | None:
     """Return the text of the configuration that --config names."""
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     if order is not None and config is not None:
-        raise CommandError("--order is for the queues that a log has without --config: write simulation.order there")
+        raise CommandError(
+            "--order is for the queues that a log has without --config: write simulation.order there", Status.USAGE
+        )
     return text
 
 
 def _check_window(from_s: float, to_s: float | None) -> None:
     if to_s is not None and from_s >= to_s:
-        raise CommandError(f"--from {from_s:g} is not before --to {to_s:g}")
+        raise CommandError(f"--from {from_s:g} is not before --to {to_s:g}", Status.USAGE)
 
 
 @contextmanager
@@ -270,7 +273,7 @@ def _recorder(folder: Path | None, *, anonymous: bool) -> Iterator[Recorder | No
     """Record into a folder; whatever was lost makes the command fail at the end of the `with` block."""
     if folder is None:
         if anonymous:
-            raise CommandError("--anonymous is for a recording: give --record too")
+            raise CommandError("--anonymous is for a recording: give --record too", Status.USAGE)
         yield None
         return
     lost: list[str] = []
@@ -302,17 +305,17 @@ def _check_files(
     if report is not None:
         check_report(report)
     if every_s is not None and series is None:
-        raise CommandError("--every is the interval of --series, which is not given")
+        raise CommandError("--every is the interval of --series, which is not given", Status.USAGE)
     for path in (pods, series):
         if path is not None:
             try:
                 check_row_file(path)
             except RowFileError as error:
-                raise CommandError(str(error)) from None
+                raise CommandError(str(error), Status.USAGE) from None
     if swf is not None and not is_swf(swf):
-        raise CommandError(f"{swf}: the name of a log ends in .swf or .swf.gz")
+        raise CommandError(f"{swf}: the name of a log ends in .swf or .swf.gz", Status.USAGE)
     if pods is not None and pods == series:
-        raise CommandError(f"{pods}: --pods and --series need a file each")
+        raise CommandError(f"{pods}: --pods and --series need a file each", Status.USAGE)
 
 
 def _check_beginning(workload: Workload, every_s: float, series: Path | None) -> None:
@@ -348,7 +351,7 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except SettingsError as error:
-        raise CommandError(f"--setting {error}") from None
+        raise CommandError(f"--setting {error}", Status.USAGE) from None
     except (PolicyError, RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
 
@@ -358,14 +361,15 @@ def _batch(
 ) -> BatchAs | None:
     """Return how a batch log or a table of GPU jobs is read; None for any other input, which the options are not for."""
     if backfill and order is None:
-        raise CommandError("--backfill is for jobs in a strict order: give --order too")
+        raise CommandError("--backfill is for jobs in a strict order: give --order too", Status.USAGE)
     if columns == "":
-        raise CommandError("--columns needs philly, helios or the name of a file")
+        raise CommandError("--columns needs philly, helios or the name of a file", Status.USAGE)
     if is_swf(path) or columns is not None:
         return BatchAs(jobs or "gang", order or "", backfill, columns or "")
     if jobs is not None or order is not None:
         raise CommandError(
-            f"{path} is no batch log (.swf, .swf.gz), and no table of jobs without --columns: --jobs and --order are for those"
+            f"{path} is no batch log (.swf, .swf.gz), and no table of jobs without --columns: --jobs and --order are for those",
+            Status.USAGE,
         )
     return None
 
@@ -385,13 +389,18 @@ def _read(
     seed: int | None = None,
 ) -> Workload:
     if how not in (None, "load") and load is not None:
-        raise CommandError("--as and --load exclude each other: recorded times and fill have no load to aim at")
+        raise CommandError(
+            "--as and --load exclude each other: recorded times and fill have no load to aim at", Status.USAGE
+        )
     if seed is not None and not is_scenario(path):
-        raise CommandError(f"{path} is no scenario (.yaml), so nothing of it is drawn: --seed is for those")
+        raise CommandError(
+            f"{path} is no scenario (.yaml), so nothing of it is drawn: --seed is for those", Status.USAGE
+        )
     if (how is not None or load is not None) and not (is_openb(path) or (is_scenario(path) and how is None)):
         raise CommandError(
             f"{path} says itself when pods arrive: --as and --load are for the openb trace. "
-            "For a higher load, divide the times of arrival in it by a number above 1"
+            "For a higher load, divide the times of arrival in it by a number above 1",
+            Status.USAGE,
         )
     try:
         with progress_bar("reading") as progress:
