@@ -25,6 +25,8 @@ from licorne.answers.recorded import restore_moment
 from licorne.answers.shares import Shares
 from licorne.answers.why import Answer, AskAnswer
 from licorne.recording import Recorder, choose_run
+from licorne.recording.blocks import MAGIC, BlockWriter
+from licorne.recording.folder import segments_in
 from licorne.recording.noting import Both
 from licorne.si.messages import Allocation
 from recording.recorded import record_history
@@ -198,6 +200,36 @@ def test_with_a_recording_another_process_catches_up(tmp_path: Path) -> None:
             assert replace(found, age_s=None, notes=()) == replace(expected, notes=())
 
     asyncio.run(check())
+
+
+def test_a_process_that_cannot_catch_up_is_started_less_and_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[float] = []
+    later = Follower._later
+
+    def noted(follower: Follower) -> None:
+        delays.append(follower._again_s)
+        later(follower)
+
+    monkeypatch.setattr(Follower, "_later", noted)
+
+    async def check() -> None:
+        async with followed(tmp_path) as (world, follower):
+            waiting(world)
+            await answered(follower, "k4", world, prove=False)
+            await until(lambda: segments_in(choose_run(tmp_path).folder)[0].stat().st_size > len(MAGIC))
+            (segment,) = segments_in(choose_run(tmp_path).folder)
+            segment.unlink()
+            writer = BlockWriter(segment)
+            writer.write([("time", follower._began_ns), ("nonsense",)])
+            writer.close()
+            assert follower.pid is not None
+            os.kill(follower.pid, signal.SIGKILL)
+            await until(lambda: len(delays) >= 4)
+
+    asyncio.run(check())
+    assert delays[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
 def test_a_process_that_is_stopped_is_cut_off_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

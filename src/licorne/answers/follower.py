@@ -48,7 +48,8 @@ BEHIND_S: Final = 1.0
 STUCK_S: Final = 30.0
 """A process that has not begun to answer a question after so many seconds is ended."""
 AGAIN_S: Final = 5.0
-"""After how many seconds a process that has ended is started anew."""
+"""After how many seconds a process that has ended is started anew; each time after twice as many, until one answers."""
+AGAIN_MAX_S: Final = 600.0
 END_S: Final = 2.0
 """Seconds that the process has to end when the service does."""
 CATCH_UP: Final = "catch up"
@@ -105,6 +106,7 @@ class Follower(Noting):
         self._closed = False
         self._processes = 0
         self._began_ns = 0  # the time of the first entry of the run
+        self._again_s = AGAIN_S
 
     @property
     def pid(self) -> int | None:
@@ -135,6 +137,7 @@ class Follower(Noting):
         self._processes += 1
         if entry[0] == START:
             self._began_ns = self._now_ns
+            self._again_s = AGAIN_S
 
     def _end(self, reason: str) -> None:
         super()._end(reason)
@@ -197,6 +200,7 @@ class Follower(Noting):
 
     def _hear(self, number: int, kind: int, said: bytes) -> None:
         self._waits_since = 0.0
+        self._again_s = AGAIN_S
         if number in self._replies:  # else it has been given up
             self._replies[number].take(kind, said)
 
@@ -224,7 +228,8 @@ class Follower(Noting):
 
     def _later(self) -> None:
         if self._recording is not None and self._loop is not None and not self._closed:
-            self._loop.call_later(AGAIN_S, self._again)
+            self._loop.call_later(self._again_s, self._again)
+            self._again_s = min(2 * self._again_s, AGAIN_MAX_S)
 
     def _again(self) -> None:
         """Start another process, which catches up from the recording."""
