@@ -98,7 +98,7 @@ def test_nothing_is_broken_on_a_narrow_terminal(width: int) -> None:
     whole = "\n".join(lines)
     for cell in (".nightly", "/gpu", "1 h 56 min", "2.00", "100.0%"):
         assert cell in whole, cell
-    assert any(line.startswith("use of queues (no room for at end") for line in lines) == (width == 60)
+    assert any(line.startswith("use of queues (left out: at end") for line in lines) == (width == 60)
 
 
 def test_a_pipe_has_no_blanks_at_the_ends_of_lines_and_whole_names() -> None:

@@ -72,7 +72,7 @@ class Sheet:
         """Print the table in the width that there is, and a blank line."""
         kept, widths = self._fit(console.width)
         gone = [title for index, title in enumerate(self.columns) if index not in kept]
-        title = f"{self.title} (no room for {', '.join(gone)})" if gone else self.title
+        title = f"{self.title} (left out: {', '.join(gone)})" if gone else self.title
         console.print(Text(title, style="bold"))
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for index in kept:
