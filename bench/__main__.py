@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
+import msgspec
 from cyclopts import App, Parameter, validators
 
 from bench import answers
@@ -18,6 +19,7 @@ from bench.kube.clients import measure_clients
 from bench.kube.plane import PROGRAMS
 from bench.kube.report import KubeReport, new_kube_report, show_kube
 from bench.kube.run import measure_kube
+from bench.moment import measure_moments
 from bench.peer import build, measure_pairs, version
 from bench.report import show
 from bench.results import FOLDER, CaseResult, Pair, Report, new_report, store
@@ -50,7 +52,9 @@ def list_cases() -> int:
             f"{case.name:32} {case.workload} {' '.join(f'{target.figure}={target.value:g}' for target in case.targets)}"
         )
     print(f"groups: {', '.join(GROUPS)}")
-    print("other measurements: answers, instructions, kube, peer, service, soak, turns, walks (each has --help)")
+    print(
+        "other measurements: answers, checkpoint, clients, instructions, kube, moment, peer, service, soak, turns, walks (each has --help)"
+    )
     return 0
 
 
@@ -66,6 +70,28 @@ def measure_checkpoints(*, nodes: Number = 5_000, pods: Number = 150_000) -> int
         How many pods come, and run if there is room.
     """
     print_json(measure_checkpoint(nodes, pods))
+    return 0
+
+
+@app.command(name="moment")
+def measure_moment(
+    *, load: Annotated[float, Parameter(validator=validators.Number(gt=0))] = 1.0, json: Flag = False
+) -> int:
+    """Measure how long it takes to ask about a moment of a recorded week of 1,000 nodes and a million pods; some minutes.
+
+    Parameters
+    ----------
+    load
+        The factor of all arrivals: 0.01 is a trial.
+    json
+        Print the result as JSON.
+    """
+    found = measure_moments(load, say)
+    if json:
+        print_json(found)
+    else:
+        for name, value in msgspec.structs.asdict(found).items():
+            print(f"{name.replace('_', ' '):20} {value:,}")
     return 0
 
 

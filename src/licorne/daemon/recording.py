@@ -10,8 +10,8 @@ from licorne.daemon.log import Log
 from licorne.daemon.setting_table import MIB
 from licorne.recording import Bounds, Names, Recorder
 
-CHECKPOINT_BYTES = 4 * MIB
-"""Bytes of a recording after which it gets a checkpoint: some 60,000 to 300,000 decisions, a few seconds to repeat."""
+CHECKPOINT_BYTES = MIB // 2
+"""Bytes of a recording after which it gets a checkpoint: some 8,000 to 40,000 decisions, a second to repeat at most."""
 
 
 @contextmanager

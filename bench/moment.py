@@ -1,0 +1,96 @@
+"""Measures how long it takes to ask about a moment of a recorded week of 1,000 nodes and a million pods (`bench/week.yaml`).
+
+The week is simulated and recorded, with checkpoints as those of `licorne serve`, written by another process meanwhile. Then
+moments are drawn, the scheduler is restored as it was at each of them, as `licorne why --from DIR --at TIME` does, and is asked
+what waits. The last moments are those that take longest: just before each checkpoint. The week passes in a minute, so checkpoints
+are further apart than beside a service.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Final
+
+import msgspec
+
+import licorne
+from licorne.answers import Home, why
+from licorne.answers.recorded import restore_moment
+from licorne.daemon.recording import CHECKPOINT_BYTES
+from licorne.recording import Bounds, Recorder, choose_run
+from licorne.recording.checkpoints import checkpoints_in, read
+from licorne.recording.folder import segments_in
+from licorne.sim.collector import quiet_collector
+
+SCENARIO: Final = Path(__file__).with_name("week.yaml")
+SECOND_NS: Final = 10**9
+DRAWN: Final = 20
+SEED: Final = 1
+
+
+class Moments(msgspec.Struct, frozen=True):
+    """What was measured. Times are seconds: until the scheduler was restored, and until it had told what waits as well.
+
+    `bytes_per_decision`: bytes of the log and the checkpoints for each decision.
+    """
+
+    pods: int
+    bytes_per_decision: float
+    log_bytes: int
+    checkpoint_bytes: int
+    checkpoints: int
+    recorded_s: float
+    restored_median_s: float
+    restored_most_s: float
+    asked_median_s: float
+    asked_most_s: float
+
+
+def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: None) -> Moments:
+    """Record the week, with `load` times its arrivals, and measure."""
+    with tempfile.TemporaryDirectory() as name, quiet_collector():
+        folder = Path(name)
+        say("recording a week ...")
+        began = time.perf_counter()
+        workload = licorne.Scenario.read(SCENARIO).workload(load=load)
+        bounds = Bounds(queue_bytes=1 << 30, checkpoint_bytes=CHECKPOINT_BYTES)
+        with Recorder(folder, bounds) as recorder:
+            result = licorne.simulate(workload, pods=False, input_log=recorder)
+        recorded_s = time.perf_counter() - began
+        run = choose_run(folder)
+        log = sum(path.stat().st_size for path in segments_in(run.folder))
+        checkpoints = checkpoints_in(run.folder)
+        saved = sum(path.stat().st_size for path in checkpoints)
+        begins_ns = run.begins_ns or 0
+        random = Random(SEED)  # noqa: S311  drawn alike each time
+        length_ns = int(7 * 86_400 * SECOND_NS)
+        moments = [begins_ns + random.randrange(length_ns) for _ in range(DRAWN)]
+        moments += [read(path).now_ns - SECOND_NS for path in checkpoints]
+        restored, asked = [], []
+        for at_ns in moments:
+            began = time.perf_counter()
+            found = restore_moment(choose_run(folder, at_ns=at_ns), at_ns)
+            restored.append(time.perf_counter() - began)
+            why(Home(found))
+            asked.append(time.perf_counter() - began)
+            say(f"  {(at_ns - begins_ns) / SECOND_NS / 86_400:5.2f} d: {restored[-1]:.2f} s, asked {asked[-1]:.2f} s")
+        return Moments(
+            pods=result.asks,
+            bytes_per_decision=round((log + saved) / max(1, result.placed), 1),
+            log_bytes=log,
+            checkpoint_bytes=saved,
+            checkpoints=len(checkpoints),
+            recorded_s=round(recorded_s, 1),
+            restored_median_s=round(median(restored), 2),
+            restored_most_s=round(max(restored), 2),
+            asked_median_s=round(median(asked), 2),
+            asked_most_s=round(max(asked), 2),
+        )
+
+
+__all__ = ["Moments", "measure_moments"]
