@@ -1,9 +1,9 @@
 """Measures how long it takes to ask about a moment of a recorded week of 1,000 nodes and a million pods (`bench/week.yaml`).
 
-The week is simulated and recorded, with checkpoints as those of `licorne serve`, written by another process meanwhile. Then
-moments are drawn, the scheduler is restored as it was at each of them, as `licorne why --from DIR --at TIME` does, and is asked
-what waits. The last moments are those that take longest: just before each checkpoint. The week passes in a minute, so checkpoints
-are further apart than beside a service.
+The week is simulated and recorded; then it gets as many checkpoints as beside a service, where another process writes one for
+each `CHECKPOINT_BYTES` of the log, at equal distances. Then moments are drawn, the scheduler is restored as it was at each of
+them, as `licorne why --from DIR --at TIME` does, and is asked what waits. The last moments are those that take longest: just
+before each checkpoint.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ import licorne
 from licorne.answers import Home, why
 from licorne.answers.recorded import restore_moment
 from licorne.daemon.recording import CHECKPOINT_BYTES
-from licorne.recording import Bounds, Recorder, choose_run
+from licorne.recording import Bounds, Recorder, add_checkpoint, choose_run
 from licorne.recording.checkpoints import checkpoints_in, read
 from licorne.recording.folder import segments_in
 from licorne.sim.collector import quiet_collector
 
 SCENARIO: Final = Path(__file__).with_name("week.yaml")
 SECOND_NS: Final = 10**9
+LENGTH_NS: Final = 7 * 86_400 * SECOND_NS
 DRAWN: Final = 20
 SEED: Final = 1
 
@@ -58,18 +59,20 @@ def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: 
         say("recording a week ...")
         began = time.perf_counter()
         workload = licorne.Scenario.read(SCENARIO).workload(load=load)
-        bounds = Bounds(queue_bytes=1 << 30, checkpoint_bytes=CHECKPOINT_BYTES)
-        with Recorder(folder, bounds) as recorder:
+        with Recorder(folder, Bounds(queue_bytes=1 << 30)) as recorder:
             result = licorne.simulate(workload, pods=False, input_log=recorder)
         recorded_s = time.perf_counter() - began
         run = choose_run(folder)
         log = sum(path.stat().st_size for path in segments_in(run.folder))
+        begins_ns = run.begins_ns or 0
+        number = log // CHECKPOINT_BYTES
+        say(f"adding {number} checkpoints ...")
+        for index in range(1, number + 1):
+            add_checkpoint(run, begins_ns + LENGTH_NS * index // (number + 1))
         checkpoints = checkpoints_in(run.folder)
         saved = sum(path.stat().st_size for path in checkpoints)
-        begins_ns = run.begins_ns or 0
         random = Random(SEED)  # noqa: S311  drawn alike each time
-        length_ns = int(7 * 86_400 * SECOND_NS)
-        moments = [begins_ns + random.randrange(length_ns) for _ in range(DRAWN)]
+        moments = [begins_ns + random.randrange(LENGTH_NS) for _ in range(DRAWN)]
         moments += [read(path).now_ns - SECOND_NS for path in checkpoints]
         restored, asked = [], []
         for at_ns in moments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -165,6 +166,35 @@ def test_without_its_token_the_remedy_is_named(licorne: Command, rest: str) -> N
     done = licorne("why", "--from", rest)
     assert (done.status, done.out) == (4, "")
     assert "401: the scheduler asks for a token; give --token-file" in done.err
+
+
+def test_a_token_that_the_scheduler_does_not_know_is_told_as_such(licorne: Command, rest: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("of-another-scheduler")
+    done = licorne("why", "--from", rest, "--token-file", tmp_path / "token")
+    assert (done.status, done.out) == (4, "")
+    assert "401: the scheduler does not know this token" in done.err
+
+
+def test_http_and_https_that_are_mixed_up_are_told(licorne: Command, rest: str) -> None:
+    done = licorne("why", "--from", rest.replace("http", "https"))
+    assert (done.status, "no answer in TLS; if the address has none, give http://" in done.err) == (4, True), done.err
+    with socket.create_server(("127.0.0.1", 0)) as server:  # a server that wants TLS hangs up on what is none
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        done = licorne("why", "--from", f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert (done.status, "if the address wants TLS, give https://" in done.err) == (4, True), done.err
+
+
+def test_a_scheduler_without_a_resource_manager_is_told(licorne: Command, tmp_path: Path) -> None:
+    (tmp_path / "dump.json").write_text('{"timestamp": 1, "rmDiagnostics": {"empty": "nobody"}, "logLevel": "info"}')
+    done = licorne("why", "--from", tmp_path / "dump.json")
+    assert (done.status, done.out) == (4, "")
+    assert "no resource manager is registered with the scheduler" in done.err
 
 
 def test_the_dump_of_the_example_is_what_its_program_writes() -> None:

@@ -46,6 +46,10 @@ def read_dump(data: bytes) -> Dump:
     if not isinstance(raw, dict):
         raise DumpError("this is no state dump: a JSON object is expected, such as GET /debug/fullstatedump answers")
     if "partitions" not in raw and "applications" not in raw:
+        if "rmDiagnostics" in raw:
+            raise DumpError(
+                "no resource manager is registered with the scheduler, so there is nothing to ask about yet"
+            )
         hint = " It is an error of the server." if "status_code" in raw else ""
         raise DumpError(
             f"this is no state dump: it has neither partitions nor applications.{hint} "

@@ -98,6 +98,7 @@ class Server:
         self.path = parts.path
         self.query = f"?{parts.query}" if parts.query else ""
         self.base = f"{parts.scheme}://{parts.netloc}"
+        self._encrypted = parts.scheme == "https"
         self._token = token
         self._timeout_s = timeout_s
         self._opener = urllib.request.build_opener(*_tls(parts.scheme, tls_ca))
@@ -118,11 +119,12 @@ class Server:
                 yield answer
         except urllib.error.HTTPError as error:
             with error:
-                raise SourceError(f"{self.base}{path}: {_explained(error, what)}", error.code) from None
+                known = bool(self._token)
+                raise SourceError(f"{self.base}{path}: {_explained(error, what, token=known)}", error.code) from None
         except urllib.error.URLError as error:
-            raise SourceError(f"{self.base}: {_unreachable(error.reason)}") from None
+            raise SourceError(f"{self.base}: {_unreachable(error.reason, encrypted=self._encrypted)}") from None
         except (HTTPException, OSError) as error:
-            raise SourceError(f"{self.base}: {_unreachable(error)}") from None
+            raise SourceError(f"{self.base}: {_unreachable(error, encrypted=self._encrypted)}") from None
 
 
 def _tls(scheme: str, tls_ca: Path | None) -> list[urllib.request.BaseHandler]:
@@ -135,8 +137,10 @@ def _tls(scheme: str, tls_ca: Path | None) -> list[urllib.request.BaseHandler]:
     return [urllib.request.HTTPSHandler(context=context)]
 
 
-def _explained(error: urllib.error.HTTPError, what: str) -> str:
+def _explained(error: urllib.error.HTTPError, what: str, *, token: bool) -> str:
     match error.code:
+        case 401 if token:
+            return "401: the scheduler does not know this token; --token-file has to hold one that its REST interface takes"
         case 401:
             return "401: the scheduler asks for a token; give --token-file"
         case 403:
@@ -147,13 +151,17 @@ def _explained(error: urllib.error.HTTPError, what: str) -> str:
             return f"{error.code} {error.reason}"
 
 
-def _unreachable(reason: object) -> str:
+def _unreachable(reason: object, *, encrypted: bool) -> str:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {reason.verify_message}; give --tls-ca"
     if isinstance(reason, ConnectionRefusedError):
         return "nothing listens there; is the scheduler running, and this its REST address?"
     if isinstance(reason, TimeoutError):
         return "no answer in time"
+    if isinstance(reason, HTTPException | ConnectionResetError) and not encrypted:
+        return f"no answer in HTTP ({reason}); if the address wants TLS, give https://"
+    if isinstance(reason, ssl.SSLError) and reason.reason == "WRONG_VERSION_NUMBER":
+        return "no answer in TLS; if the address has none, give http://"
     return f"cannot be reached: {reason}"
 
 
