@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from licorne import _extras
+from licorne import _extras, simulate
 from licorne.cli import run
+from licorne.report import Collector, write_report
 from report.workloads import QUEUES, small
 
 
@@ -50,3 +52,93 @@ def test_without_the_extra_the_command_says_what_to_install(
     assert run(["simulate", str(workload), "--report", str(tmp_path / "out")]) == 3
     assert "pip install 'licorne[report]' (missing: matplotlib)" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_reports_that_are_there_are_put_side_by_side_as_if_they_had_been_written_together(
+    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("licorne.report.collector.NEVER_PLACED_MAX", 1)  # of more, the figures have only the first one
+    full = tmp_path / "full.jsonl"
+    late = [
+        {"t": "app", "id": "late", "queue": "root.a", "user": "ann", "at": 150},
+        {"t": "ask", "app": "late", "key": "too-big", "at": 150, "res": {"vcore": 900_000}},
+    ]
+    full.write_bytes(b"\n".join([workload.read_bytes(), *map(msgspec.json.encode, late)]))
+    expected = []
+    for name, path in (("one", workload), ("two", full)):
+        collector = Collector()
+        result = simulate(path, observers=[collector])
+        expected.append((collector.figures(result, name), collector.never_placed()))
+        assert run(["simulate", str(path), "--report", str(tmp_path / name)]) == 0
+    assert len(expected[1][1]) > 1, "more is never placed than the figures have"
+    write_report(
+        tmp_path / "together",
+        [figures for figures, _ in expected],
+        never_placed={figures.label: never_placed for figures, never_placed in expected},
+    )
+    capsys.readouterr()
+    assert run(["report", str(tmp_path / "one"), str(tmp_path / "two"), "-o", str(tmp_path / "joined")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'joined' / 'report.html'}\n"
+    names = {path.name for path in (tmp_path / "together").iterdir()}
+    assert names == {path.name for path in (tmp_path / "joined").iterdir()}
+    for name in names:
+        ours, others = ((tmp_path / folder / name).read_bytes() for folder in ("joined", "together"))
+        if name == "report.html":  # it has the date
+            ours, others = (re.sub(rb"[0-9-]{10} [0-9:]{5} UTC", b"", page) for page in (ours, others))
+        assert ours == others, name
+
+
+def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    other = tmp_path / "other.yaml"
+    other.write_text(QUEUES.replace("vcore: 4", "vcore: 3"))
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        assert run(["compare", "own", str(other), str(workload), "--report", str(tmp_path / name / "same")]) == 0
+    folders = [str(tmp_path / name / "same") for name in ("a", "b")]
+    assert run(["report", *folders, "--output", str(tmp_path / "all")]) == 0
+    labels = [each["label"] for each in msgspec.json.decode((tmp_path / "all" / "report.json").read_bytes())]
+    assert labels == [f"{folder}: {label}" for folder in folders for label in ("old (own)", "new (other.yaml)")]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("missing", "no report: No such file or directory; give a folder that --report wrote"),
+        ("no JSON", "no report that can be read"),
+        ("version", "a report of version 99, and not of 1: make it anew"),
+        ("cut", "no report that can be read"),
+        ("row", "no report that can be read"),
+    ],
+)
+def test_what_is_no_report_is_refused_and_nothing_is_written(
+    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: str, said: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        assert run(["simulate", str(workload), "--report", str(folder)]) == 0
+    figures = folders[1] / "report.json"
+    data = figures.read_bytes()
+    match spoil:
+        case "missing":
+            figures.unlink()
+        case "no JSON":
+            figures.write_bytes(b"x")
+        case "version":
+            figures.write_bytes(data.replace(b'"version": 1', b'"version": 99', 1))
+        case "cut":
+            figures.write_bytes(data[: len(data) // 2])
+        case "row":
+            (folders[1] / "never-placed.csv").write_text("run,key\nsmall,x\n")
+    capsys.readouterr()
+    assert run(["report", *map(str, folders), "-o", str(tmp_path / "joined")]) == 4
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "joined").exists()
+
+
+@pytest.mark.parametrize("folders", [["one"], ["one", "one"], ["one", "out"]])
+def test_fewer_than_two_different_reports_are_wrong_usage(tmp_path: Path, folders: list[str]) -> None:
+    paths = [str(tmp_path / name) for name in folders]
+    assert run(["report", *paths, "-o", str(tmp_path / "out")]) == 2

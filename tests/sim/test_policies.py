@@ -548,6 +548,13 @@ def test_the_example_of_a_node_order_takes_the_cheapest_node() -> None:
     assert result.policies[0].digest == loading.digest_of(loading.find_policy(example("cheap_nodes.py:CheapNodes")))
 
 
+def test_the_example_of_a_choice_of_node_keeps_applications_together() -> None:
+    given = workload(node("n1"), node("n2"), pods("x", "root.a", 2), pods("y", "root.a", 2))
+    assert list(placed(simulate(given)).values()) == ["n1", "n2", "n1", "n2"]
+    result = simulate(given, policies=[example("close_together.py:CloseTogether")])
+    assert list(placed(result).values()) == ["n1", "n1", "n2", "n2"]
+
+
 def test_the_example_of_a_queue_order_shares_by_weight() -> None:
     given = workload(node("n1", 8), pods("x", "root.a", 8), pods("y", "root.b", 8))
     result = simulate(given, policies=[example("weighted_queues.py:WeightedQueues")])

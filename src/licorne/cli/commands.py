@@ -49,6 +49,13 @@ _add(
 )
 _add(
     app,
+    "report",
+    "report:report",
+    "Put runs that have a report side by side, on one page.",
+    epilogue("it could not be done", Status.PACKAGES, Status.FILE, done="the report is written"),
+)
+_add(
+    app,
     "record",
     "record:record",
     "Make a workload from a running YuniKorn or licorne.",

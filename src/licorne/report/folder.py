@@ -1,11 +1,14 @@
 """The files of a report: a page, its pictures as PNG, the figures as JSON, and their rows as CSV and Parquet.
 
+A report is read from its figures, and from the rows of what was never placed, of which the figures have the first ones.
+
 The same figures give the same files, apart from the date on the page. Each file has its name only when it is complete, and
 the page comes last, so a folder with a page has everything.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +17,22 @@ import msgspec
 
 from licorne._extras import require
 from licorne.report import tables
-from licorne.report.figures import Figures, NeverPlaced
+from licorne.report.figures import VERSION, Figures, NeverPlaced
 from licorne.sim.finished import finished_file
 from licorne.sim.row_files import row_file
 
 PAGE = "report.html"
 FIGURES = "report.json"
+NEVER_PLACED = "never-placed"
 Progress = Callable[[int, int], None]
+
+
+class ReportError(Exception):
+    """A folder holds no report that can be read; the text says why."""
+
+
+class _Version(msgspec.Struct):
+    version: int
 
 
 def check_extra() -> None:
@@ -77,6 +89,37 @@ def write_report(
     return folder / PAGE
 
 
+def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlaced]]]:
+    """Return the runs of a report, each with all asks that were never placed.
+
+    `label` names the run beside others; where the report has several, what each was called there follows.
+
+    Raises:
+        ReportError: the folder holds no report of this version.
+    """
+    try:
+        data = (folder / FIGURES).read_bytes()
+        head = msgspec.json.decode(data, type=_Version | list[_Version])
+        for each in [head] if isinstance(head, _Version) else head:
+            if each.version != VERSION:
+                raise ReportError(f"{folder}: a report of version {each.version}, and not of {VERSION}: make it anew")
+        runs = msgspec.json.decode(data, type=Figures | list[Figures])
+        with (folder / f"{NEVER_PLACED}.csv").open(encoding="utf-8", newline="") as file:
+            rows = [msgspec.convert(row, tables.NeverPlacedRow, strict=False) for row in csv.DictReader(file)]
+    except OSError as error:
+        raise ReportError(f"{folder}: no report: {error.strerror}; give a folder that --report wrote") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, csv.Error) as error:
+        raise ReportError(f"{folder}: no report that can be read: {error}") from None
+    found = [runs] if isinstance(runs, Figures) else runs
+    return [
+        (
+            msgspec.structs.replace(each, label=label if len(found) == 1 else f"{label}: {each.label}"),
+            [NeverPlaced(*msgspec.structs.astuple(row)[1:]) for row in rows if row.run == each.label],
+        )
+        for each in found
+    ]
+
+
 def _rows(folder: Path, runs: Sequence[Figures], never_placed: Mapping[str, Sequence[NeverPlaced]]) -> None:
     missing = (
         row for each in runs for row in tables.never_placed(each.label, never_placed.get(each.label, each.never_placed))
@@ -87,7 +130,7 @@ def _rows(folder: Path, runs: Sequence[Figures], never_placed: Mapping[str, Sequ
     _row_files(folder, "nodes", tables.NodesRow, (row for each in runs for row in tables.nodes(each)))
     _row_files(folder, "times", tables.TimesRow, (row for each in runs for row in tables.times(each)))
     _row_files(folder, "guarantees", tables.ShortfallRow, (row for each in runs for row in tables.shortfalls(each)))
-    _row_files(folder, "never-placed", tables.NeverPlacedRow, missing)
+    _row_files(folder, NEVER_PLACED, tables.NeverPlacedRow, missing)
     if any(each.devices for each in runs):
         _row_files(folder, "devices", tables.DevicesRow, (row for each in runs for row in tables.devices(each)))
 

@@ -1,0 +1,48 @@
+"""`licorne report`: runs that have a report already, side by side on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from licorne.cli.common import CommandError
+from licorne.cli.progress import progress_bar
+from licorne.cli.reports import check_report
+from licorne.cli.statuses import Status
+from licorne.report.folder import PAGE, ReportError, read_report, write_report
+
+
+def report(*folder: Path, output: Annotated[Path, Parameter(name=("--output", "-o"))]) -> int:
+    """Put runs side by side that have a report already; nothing is simulated again.
+
+    The page is that of `licorne compare --report`, with the same colours and scales for all runs, each of which has the name
+    of its folder.
+
+    Parameters
+    ----------
+    folder
+        The folders of two or more reports, as --report of `licorne simulate` or `licorne compare` wrote them.
+    output
+        The folder for the new report.
+    """
+    if len(folder) < 2:
+        raise CommandError("give the folders of two reports or more", Status.USAGE)
+    if len({path.resolve() for path in (*folder, output)}) <= len(folder):
+        raise CommandError("the folders have to be different ones, and so has --output", Status.USAGE)
+    check_report(output)
+    try:
+        names = [path.name for path in folder]
+        labels = names if len(set(names)) == len(names) else list(map(str, folder))
+        runs = [run for path, label in zip(folder, labels, strict=True) for run in read_report(path, label)]
+        missing = {figures.label: never_placed for figures, never_placed in runs}
+        with progress_bar("drawing") as progress:
+            write_report(output, [figures for figures, _ in runs], never_placed=missing, progress=progress)
+    except ReportError as error:
+        raise CommandError(str(error), Status.FILE) from None
+    print(output / PAGE)
+    return Status.DONE
+
+
+__all__ = ["report"]
