@@ -6,6 +6,8 @@ import pytest
 
 from core.bench import Bench, config, limit, parent
 from licorne.si.messages import AddApplication, Allocation, Termination
+from parking import compare
+from parking.situations import Situations
 
 OFF = {"reservation.enabled": "false"}
 PARKING = pytest.mark.parametrize("parking", ["true", "false"])
@@ -139,3 +141,8 @@ def test_room_under_a_quota_lets_a_back_off_count_asks_that_wait_for_nodes(parki
     b.node("n3", vcore=4)
     assert b.run(after=1) == "", "it backs off"
     assert b.run(after=31) == "k1@n3"
+
+
+def test_a_scenario_in_which_room_of_a_user_came_after_an_application_had_gone_to_sleep() -> None:
+    """The limit began to bind while it slept for want of a node, so nothing told it of room to preempt in."""
+    compare.run(125858683, Situations())

@@ -274,8 +274,13 @@ class GuaranteePreemption:
                     continue
                 if allowed is None:
                     allowed = self._may_be_tried(app)
-                if not allowed or not user_room(app, ask.shape.amounts):
+                if not allowed:
                     self._skipped[app] = None
+                    continue
+                if not user_room(app, ask.shape.amounts):
+                    self._skipped[app] = None
+                    for tracker in app.trackers:  # it may sleep for want of a node alone, and is to hear of room there
+                        tracker.blocked[app] = None
                     continue
                 if not partition.claims.fits_user(app, ask.shape.amounts):
                     self._blocked_by_claims[leaf] = None
