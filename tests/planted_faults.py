@@ -68,6 +68,7 @@ OF_ONE_EXAMPLE = (
     "recording/test_retention.py::test_a_planted_fault_is_caught",
     "rest/test_health.py::test_a_planted_fault_is_found",
     "sim/test_devices.py::test_a_planted_fault_is_caught",
+    "sim/test_fragmentation.py::test_a_planted_fault_is_caught",
     "sim/test_jobs.py::test_a_planted_fault_is_caught",
     "service/test_faults.py::test_the_comparison_finds_planted_differences",
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from licorne.sim.devices import Demand
 from licorne.sim.papers.fgd import read_pod_list
 from licorne.sim.papers.fragmentation import Fragmentation, Shape, Typical, typical_shapes
@@ -33,18 +35,47 @@ def naive(typical: list[Typical], model: str, cpu: int, free: list[int]) -> Frac
     return fragments
 
 
-@given(
-    st.lists(shapes, min_size=1, max_size=30), st.sampled_from(["T4", "G2", "A10"]), st.integers(0, 9000), free_devices
+nodes = (
+    st.lists(shapes, min_size=1, max_size=30),
+    st.sampled_from(["T4", "G2", "A10"]),
+    st.integers(0, 9000),
+    free_devices,
 )
+
+
+@given(*nodes)
 def test_fragmentation_is_what_is_idle_less_what_typical_pods_could_use(
     pods: list[Shape], model: str, cpu: int, free: list[int]
 ) -> None:
+    check(pods, model, cpu, free)
+
+
+def check(pods: list[Shape], model: str, cpu: int, free: list[int]) -> None:
     typical = typical_shapes(pods)
     assert sum(each.weight for each in typical) == pytest.approx(1)
     fragmentation = Fragmentation(typical)
     found = fragmentation.of(model, fragmentation.level(cpu), tuple(sorted(free)))
     assert found == pytest.approx(float(naive(typical, model, cpu, free)), abs=1e-6)
     assert -1e-6 <= found <= sum(free) + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "fault"),
+    [
+        (Shape, "accepts", lambda *_: True),
+        (Fragmentation, "level", lambda self, cpu: bisect_left(self._steps, cpu)),
+    ],
+)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, fault: object) -> None:
+    monkeypatch.setattr(owner, name, fault)
+
+    @examples(500, phases=(Phase.generate,), report_multiple_bugs=False)
+    @given(*nodes)
+    def holds(pods: list[Shape], model: str, cpu: int, free: list[int]) -> None:
+        check(pods, model, cpu, free)
+
+    with pytest.raises(AssertionError):
+        holds()
 
 
 @given(st.lists(shapes, min_size=1, max_size=40))
