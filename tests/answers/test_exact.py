@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+import licorne
 from answers.dumps import full_state
-from licorne.answers import read_dump, restore
+from licorne.answers import Home, read_dump, restore, why
+from licorne.answers.shares import shares
+from licorne.core.checkpoint import CheckpointError
 from licorne.si.messages import Allocation
 from rest.world import World, busy
 
@@ -77,3 +80,23 @@ def test_rest_has_it_on_request_alone() -> None:
     assert found["licorne"]["version"] == 1
     restored = restore(read_dump(msgspec.json.encode(found)))
     assert restored.api.checkpoint() == world.api.checkpoint()
+
+
+def test_a_scheduler_of_this_process_is_asked_and_not_touched() -> None:
+    world = busy()
+    before = world.api.checkpoint()
+    dump = read_dump(full_state(world.api, world.now, exact=True))
+    assert licorne.explain(world.api) == why(Home(restore(dump)))
+    waiting = [
+        ask.key for app in world.api.cluster.partition("mycluster").applications.values() for ask in app.asks.values()
+    ]
+    for key in waiting[:2]:
+        assert licorne.explain(world.api, key) == why(Home(restore(dump)), key)
+    assert licorne.shares(world.api) == shares(restore(dump))
+    assert waiting and world.api.checkpoint() == before
+    with pytest.raises(ValueError, match="at_ns: a scheduler is no recording"):
+        licorne.explain(world.api, at_ns=0)
+    with pytest.raises(ValueError, match="since_ns: a scheduler is no recording"):
+        licorne.shares(world.api, since_ns=0)
+    with pytest.raises(CheckpointError, match="no resource manager was registered"):
+        licorne.explain(licorne.SchedulerAPI())

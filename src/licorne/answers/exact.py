@@ -1,4 +1,4 @@
-"""A state dump that has a checkpoint: the very scheduler, with nothing assumed."""
+"""A scheduler from its checkpoint, which a state dump may have: the very scheduler, with nothing assumed."""
 
 from __future__ import annotations
 
@@ -27,20 +27,30 @@ def restore_exactly(exact: ExactState, config: str | None = None) -> Restored:
         CheckpointError: the checkpoint cannot be used here.
         ConfigError: the configuration cannot be used.
     """
-    if config is not None:
-        load(config)
     if exact.version > VERSION:
         raise CheckpointError(
             f"version {exact.version}, of licorne {exact.licorne}: use licorne {exact.licorne} or newer"
         )
-    data = _unpacked(exact.checkpoint)
+    return restore_checkpoint(_unpacked(exact.checkpoint), config, check=True)
+
+
+def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -> Restored:
+    """Return the scheduler of a checkpoint. `check`: it comes from elsewhere, so that every invariant is looked at.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used here, or no resource manager was registered.
+        ConfigError: the configuration cannot be used.
+    """
+    if config is not None:
+        load(config)
     peers = read(data).peers
     if not peers:
         raise CheckpointError("no resource manager was registered when it was made")
     outputs = Outputs()
     api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=outputs)
     kinds = {peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates] for peer in peers}
-    api.restore_checkpoint(data, {rm_id: kind(lambda: True) for rm_id, kind in kinds.items()})
+    managers = {rm_id: kind(lambda: True) for rm_id, kind in kinds.items()}
+    api.restore_checkpoint(data, managers, check=check)
     rm_id, *others = sorted(kinds)
     notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
     if any(peer.predicates or peer.preemption_predicates for peer in peers):
@@ -63,4 +73,4 @@ def _unpacked(text: str) -> bytes:
     return data
 
 
-__all__ = ["restore_exactly"]
+__all__ = ["restore_checkpoint", "restore_exactly"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from licorne.answers.exact import restore_checkpoint
 from licorne.answers.hours import hours
 from licorne.answers.recorded import restore_moment
 from licorne.answers.restore import Restored, restore
@@ -18,12 +19,13 @@ from licorne.answers.shares import shares as shares_of
 from licorne.answers.source import fetch
 from licorne.answers.trials import Home
 from licorne.answers.why import Answer, why
+from licorne.core.api import SchedulerAPI
 from licorne.recording import choose_run
 from licorne.recording.folder import is_recording
 
 
 def explain(
-    source: str | Path,
+    source: SchedulerAPI | str | Path,
     name: str = "",
     *,
     partition: str = "",
@@ -35,8 +37,8 @@ def explain(
     """Return why something waits, and the smallest changes with which it would run.
 
     Args:
-        source: a file with a state dump, the address of a scheduler's REST interface, such as `http://127.0.0.1:9080`, or
-            the folder of a recording.
+        source: a scheduler of this process, which is only read; or a file with a state dump, the address of a scheduler's
+            REST interface, such as `http://127.0.0.1:9080`, or the folder of a recording.
         name: the key of an ask or allocation, the id of an application, or a pod's name, also as `namespace/name`; empty
             for all that waits.
         partition: only this partition is looked at; empty for all.
@@ -52,6 +54,7 @@ def explain(
         UnknownNameError: nothing, or more than one thing, has this name.
         SourceError: there is no such file, or the server does not answer.
         DumpError: what was read is no state dump.
+        CheckpointError: no resource manager is registered with the scheduler.
         RecordingError: the recording cannot be repeated.
         NothingRecordedError: no resource manager was registered at this moment of the recording.
         ConfigError: the configuration cannot be used.
@@ -64,7 +67,7 @@ def explain(
 
 
 def shares(
-    source: str | Path,
+    source: SchedulerAPI | str | Path,
     *,
     partition: str = "",
     config: str | None = None,
@@ -76,20 +79,26 @@ def shares(
     `since_ns`: with a recording, what was used from this time on is in `hours`; nanoseconds since 1970. The other arguments,
     and the errors, are those of `explain`.
     """
-    if since_ns is not None and not is_recording(Path(source)):
-        raise ValueError(f"since_ns: {source} is no recording, so nothing is known of the time before")
     found = shares_of(_restored(source, config, at_ns), partition)
     if since_ns is None:
         return found
+    if isinstance(source, SchedulerAPI) or not is_recording(Path(source)):
+        raise ValueError(f"since_ns: {_named(source)} is no recording, so nothing is known of the time before")
     return replace(found, hours=hours(choose_run(Path(source), at_ns=at_ns), since_ns, at_ns, partition=partition))
 
 
-def _restored(source: str | Path, config: str | None, at_ns: int | None) -> Restored:
-    if is_recording(Path(source)):
+def _restored(source: SchedulerAPI | str | Path, config: str | None, at_ns: int | None) -> Restored:
+    if not isinstance(source, SchedulerAPI) and is_recording(Path(source)):
         return restore_moment(choose_run(Path(source), at_ns=at_ns), at_ns, config)
     if at_ns is not None:
-        raise ValueError(f"at_ns: {source} is no recording, and has no other moments")
+        raise ValueError(f"at_ns: {_named(source)} is no recording, and has no other moments")
+    if isinstance(source, SchedulerAPI):
+        return restore_checkpoint(source.checkpoint(), config, check=False)
     return restore(fetch(str(source)), config)
+
+
+def _named(source: SchedulerAPI | str | Path) -> str:
+    return "a scheduler" if isinstance(source, SchedulerAPI) else str(source)
 
 
 __all__ = ["explain", "shares"]
