@@ -26,7 +26,7 @@ from licorne.answers.shares import Shares
 from licorne.answers.why import Answer, AskAnswer
 from licorne.recording import Recorder, choose_run
 from licorne.recording.blocks import MAGIC, BlockWriter
-from licorne.recording.folder import segments_in
+from licorne.recording.entries import Entry
 from licorne.recording.noting import Both
 from licorne.si.messages import Allocation
 from recording.recorded import record_history
@@ -202,6 +202,14 @@ def test_with_a_recording_another_process_catches_up(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+def replace_recording(folder: Path, entries: list[Entry]) -> None:
+    (segment,) = folder.glob("run-*/segment-*")
+    segment.unlink()
+    writer = BlockWriter(segment)
+    writer.write(entries)
+    writer.close()
+
+
 def test_a_process_that_cannot_catch_up_is_started_less_and_less_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,12 +226,8 @@ def test_a_process_that_cannot_catch_up_is_started_less_and_less_often(
         async with followed(tmp_path) as (world, follower):
             waiting(world)
             await answered(follower, "k4", world, prove=False)
-            await until(lambda: segments_in(choose_run(tmp_path).folder)[0].stat().st_size > len(MAGIC))
-            (segment,) = segments_in(choose_run(tmp_path).folder)
-            segment.unlink()
-            writer = BlockWriter(segment)
-            writer.write([("time", follower._began_ns), ("nonsense",)])
-            writer.close()
+            await until(lambda: any(path.stat().st_size > len(MAGIC) for path in tmp_path.glob("run-*/segment-*")))
+            replace_recording(tmp_path, [("time", follower._began_ns), ("nonsense",)])
             assert follower.pid is not None
             os.kill(follower.pid, signal.SIGKILL)
             await until(lambda: len(delays) >= 4)

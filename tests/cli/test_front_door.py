@@ -87,7 +87,8 @@ def test_an_error_names_the_remedy(
     outcome = licorne(*(argument.replace("{}", str(tmp_path)) for argument in arguments))
     file_of_a_workload = "openb" in complaint or "and none of the cases" in complaint
     unread = any(part in complaint for part in ("no such file", "No such file", "is a folder", "not UTF-8"))
-    assert outcome.status == (4 if unread and not file_of_a_workload else 1)
+    misused = "are for the openb trace" in complaint
+    assert outcome.status == (4 if unread and not file_of_a_workload else 2 if misused else 1)
     assert outcome.err.startswith("licorne: ")
     assert complaint in outcome.err
 

@@ -59,17 +59,21 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "status", "said"),
     [
-        (("simulate", "examples/migration/small.jsonl", "--seed", "1"), "is no scenario (.yaml)"),
-        (("simulate", "examples/migration/small.jsonl", "--load", "2"), "says itself when pods arrive"),
-        (("simulate", NOISY, "--as", "fill"), "--as and --load are for the openb trace"),
-        (("simulate", "examples/migration/queues.yaml"), "this is no scenario: it begins with `scenario:`"),
+        (("simulate", "examples/migration/small.jsonl", "--seed", "1"), 2, "is no scenario (.yaml)"),
+        (("simulate", "examples/migration/small.jsonl", "--load", "2"), 2, "says itself when pods arrive"),
+        (("simulate", NOISY, "--as", "fill"), 2, "--as and --load are for the openb trace"),
+        (("simulate", "examples/migration/queues.yaml"), 1, "this is no scenario: it begins with `scenario:`"),
     ],
 )
 def test_options_that_do_not_fit(
-    command: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: tuple[str, ...],
+    status: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(EXAMPLES.parents[1])
-    assert run(list(command)) == 1
+    assert run(list(command)) == status
     assert said in capsys.readouterr().err
