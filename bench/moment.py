@@ -1,16 +1,17 @@
 """Measures how long it takes to ask about a moment of a recorded week of 1,000 nodes and a million pods (`bench/week.yaml`).
 
-The week is simulated and recorded; then it gets as many checkpoints as beside a service, where another process writes one for
-each `CHECKPOINT_BYTES` of the log, at equal distances. Then moments are drawn, the scheduler is restored as it was at each of
-them, as `licorne why --from DIR --at TIME` does, and is asked what waits. The last moments are those that take longest: just
-before each checkpoint.
+The week is simulated and recorded; then it gets checkpoints by the rule by which another process writes them beside a service:
+after `CHECKPOINT_BYTES` of the log, or after as many bytes as the last one has if these are more. Then moments are drawn, the
+scheduler is restored as it was at each of them, as `licorne why --from DIR --at TIME` does, and is asked what waits. The last
+moments are those that take longest: just before each checkpoint. Times of these are processor times, so that they mean
+something on a machine that does other work too.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -22,8 +23,10 @@ import licorne
 from licorne.answers import Home, why
 from licorne.answers.recorded import restore_moment
 from licorne.daemon.recording import CHECKPOINT_BYTES
-from licorne.recording import Bounds, Recorder, add_checkpoint, choose_run
-from licorne.recording.checkpoints import checkpoints_in, read
+from licorne.recording import Bounds, Recorder, Run, add_checkpoint, choose_run
+from licorne.recording.blocks import read_blocks
+from licorne.recording.checkpoints import read
+from licorne.recording.entries import TIME
 from licorne.recording.folder import segments_in
 from licorne.sim.collector import quiet_collector
 
@@ -65,22 +68,19 @@ def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: 
         run = choose_run(folder)
         log = sum(path.stat().st_size for path in segments_in(run.folder))
         begins_ns = run.begins_ns or 0
-        number = log // CHECKPOINT_BYTES
-        say(f"adding {number} checkpoints ...")
-        for index in range(1, number + 1):
-            add_checkpoint(run, begins_ns + LENGTH_NS * index // (number + 1))
-        checkpoints = checkpoints_in(run.folder)
+        say("adding checkpoints ...")
+        checkpoints = list(_add_checkpoints(run, log))
         saved = sum(path.stat().st_size for path in checkpoints)
         random = Random(SEED)  # noqa: S311  drawn alike each time
         moments = [begins_ns + random.randrange(LENGTH_NS) for _ in range(DRAWN)]
         moments += [read(path).now_ns - SECOND_NS for path in checkpoints]
         restored, asked = [], []
         for at_ns in moments:
-            began = time.perf_counter()
+            began = time.process_time()
             found = restore_moment(choose_run(folder, at_ns=at_ns), at_ns)
-            restored.append(time.perf_counter() - began)
+            restored.append(time.process_time() - began)
             why(Home(found))
-            asked.append(time.perf_counter() - began)
+            asked.append(time.process_time() - began)
             say(f"  {(at_ns - begins_ns) / SECOND_NS / 86_400:5.2f} d: {restored[-1]:.2f} s, asked {asked[-1]:.2f} s")
         return Moments(
             pods=result.asks,
@@ -94,6 +94,21 @@ def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: 
             asked_median_s=round(median(asked), 2),
             asked_most_s=round(max(asked), 2),
         )
+
+
+def _add_checkpoints(run: Run, log_bytes: int) -> Iterator[Path]:
+    """Add the checkpoints of a recorded run, and yield their files. Its blocks are taken for equally long."""
+    ends_ns = [
+        max((entry[1] for entry in block if entry[0] == TIME), default=0)
+        for segment in segments_in(run.folder)
+        for block in read_blocks(segment)
+    ]
+    since = last = 0
+    for end_ns in ends_ns[:-1]:
+        since += log_bytes // len(ends_ns)
+        if since >= max(CHECKPOINT_BYTES, last) and (path := add_checkpoint(run, end_ns)) is not None:
+            since, last = 0, path.stat().st_size
+            yield path
 
 
 __all__ = ["Moments", "measure_moments"]
