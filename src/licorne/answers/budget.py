@@ -1,11 +1,11 @@
 """How much the trials of one question may cost, in steps that are counted, so that an answer is the same on every machine.
 
 A clock would end the search somewhere else each time, and on a busy machine after few trials; so it is only a guard
-(`more` of `licorne.answers.proposals`), and the work is what is bounded. A copy of the process costs a step for each node,
-ask and allocation of its partition; so does finding out on it what may be done next, which looks at all nodes, and twice as
-much does a search for the ask and its competitors, which a change that is refused does not need. A decision costs `DECISION`
-steps. `WORK_MAX` is less than two seconds of one processor, as `python -m bench answers` measures: where there are 105,000
-nodes, asks and allocations, so many steps take about 0.025 s.
+(`more` of `licorne.answers.proposals`), and the work is what is bounded. The size of a partition is the number of its nodes,
+asks and allocations. A trial costs as many steps as three times that size: once for the copy of the process, twice for the
+decisions that are tried on it; a change that is refused costs the copy alone, and a trial that also finds out what may be
+done next costs the size once more, as it looks at all nodes. Each decision that is made costs `DECISION` steps. `WORK_MAX`
+is meant to take less than two seconds of one processor: where the size is 105,000, that many steps take about 0.025 s.
 
 Each search has a share of what is left, so that one that fills thousands of nodes leaves something for the others. What a
 search does not use passes to those after it, and those that need few trials come first.

@@ -79,12 +79,13 @@ def shares(
     `since_ns`: with a recording, what was used from this time on is in `hours`; nanoseconds since 1970. The other arguments,
     and the errors, are those of `explain`.
     """
-    found = shares_of(_restored(source, config, at_ns), partition)
-    if since_ns is None:
-        return found
-    if isinstance(source, SchedulerAPI) or not is_recording(Path(source)):
+    recording = None if isinstance(source, SchedulerAPI) or not is_recording(Path(source)) else Path(source)
+    if since_ns is not None and recording is None:
         raise ValueError(f"since_ns: {_named(source)} is no recording, so nothing is known of the time before")
-    return replace(found, hours=hours(choose_run(Path(source), at_ns=at_ns), since_ns, at_ns, partition=partition))
+    found = shares_of(_restored(source, config, at_ns), partition)
+    if since_ns is None or recording is None:
+        return found
+    return replace(found, hours=hours(choose_run(recording, at_ns=at_ns), since_ns, at_ns, partition=partition))
 
 
 def _restored(source: SchedulerAPI | str | Path, config: str | None, at_ns: int | None) -> Restored:

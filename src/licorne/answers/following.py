@@ -32,9 +32,10 @@ from licorne.answers.recorded import NothingRecordedError, as_restored
 from licorne.answers.restored import Outputs
 from licorne.recording import RecordingError, Replay, Run
 from licorne.recording.blocks import read_blocks
-from licorne.recording.checkpoints import Place, checkpoints_in, read
+from licorne.recording.checkpoints import Place
 from licorne.recording.entries import CHECK, GAP
 from licorne.recording.folder import segment_number, segments_in
+from licorne.recording.replay import replay_from_newest
 from licorne.recording.runs import read_run
 from licorne.sim.collector import quiet_collector
 
@@ -152,7 +153,7 @@ def caught_up(run: Run, count: int, outputs: Outputs) -> Replay:
     Raises:
         RecordingError: the recording does not have them, or they cannot be repeated.
     """
-    replay = _near(run, count, outputs)
+    replay = replay_from_newest(run, lambda saved: 0 <= saved.position <= count, outputs)
     start, first, since = replay.place, replay.position, time.monotonic()
     while replay.position < count:
         for entry in islice(_entries(run.folder, start), replay.position - first, count - first):
@@ -165,18 +166,6 @@ def caught_up(run: Run, count: int, outputs: Outputs) -> Replay:
     if replay.position > count:
         raise RecordingError(f"{run.folder}: its beginning was removed up to a later entry than {count}")
     return replay
-
-
-def _near(run: Run, count: int, outputs: Outputs) -> Replay:
-    """Return a repetition that begins at the newest checkpoint before the entry with a number, or at the beginning."""
-    for path in reversed(checkpoints_in(run.folder)):
-        try:
-            saved = read(path)
-            if 0 <= saved.position <= count:
-                return Replay(run, outputs, saved=saved)
-        except RecordingError:
-            continue  # the one before it serves as well
-    return Replay(run, outputs)
 
 
 def _entries(run: Path, start: Place) -> Iterator[list[Any]]:

@@ -122,7 +122,7 @@ class Replay:
         self.settings: dict[str, dict[str, str]] = {}
         """The settings of each resource manager, as they were recorded."""
         self.position = 0
-        """How many entries of the scheduler, that is all but digests, come before the next one; -1 if that is not known."""
+        """How many entries of the run come before the next one, digests not counted; -1 if that is not known."""
         start = saved if saved is not None else _beginning(run)
         if start is not None:
             self._resume(start)
@@ -211,7 +211,7 @@ class Replay:
         )
 
     def _resume(self, saved: Saved) -> None:
-        """Begin from a checkpoint; raises RecordingError if this licorne cannot use it."""
+        """Begin the repetition at a checkpoint; raises RecordingError if this version of licorne cannot restore it."""
         try:
             peers = read_checkpoint(saved.state).peers
             self.managers = {
@@ -402,10 +402,15 @@ class Replay:
 
 def replay_from(run: Run, at_ns: int | None, on_output: OnOutput = lambda *_: None) -> Replay:
     """Return a repetition that begins at the newest checkpoint before a time that can be used, or at the beginning."""
+    return replay_from_newest(run, lambda saved: at_ns is None or saved.now_ns <= at_ns, on_output)
+
+
+def replay_from_newest(run: Run, suits: Callable[[Saved], bool], on_output: OnOutput) -> Replay:
+    """Return a repetition that begins at the newest checkpoint that suits and can be used, or at the beginning."""
     for path in reversed(checkpoints_in(run.folder)):
         try:
             saved = read_saved(path)
-            if at_ns is None or saved.now_ns <= at_ns:
+            if suits(saved):
                 return Replay(run, on_output, saved=saved)
         except RecordingError:
             continue  # the one before it serves as well, it only takes longer
@@ -486,4 +491,4 @@ CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
 }
 """The callback of a resource manager, by whether it answers predicates, and those of preemption."""
 
-__all__ = ["DivergedError", "Outcome", "Replay", "add_checkpoint", "replay_from"]
+__all__ = ["DivergedError", "Outcome", "Replay", "add_checkpoint", "replay_from", "replay_from_newest"]

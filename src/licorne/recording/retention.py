@@ -19,11 +19,11 @@ from .checkpoints import read as read_saved
 from .folder import RecordingError, runs_in, segment_number, segments_in
 
 RUNS_MAX: Final = 1_000
-"""How many runs a folder holds, however small they are."""
+"""Most runs that a recording keeps, however small they are; the oldest go first."""
 
 
 def make_room(folder: Path, current: Path, bounds: Bounds, room: int) -> int:
-    """Remove what the bounds do not allow to be kept, if `room` bytes are to be written next.
+    """Remove runs and segments of a recording until it obeys its bounds with `room` bytes more, which are to be written next.
 
     Args:
         folder: the recording.
@@ -45,8 +45,14 @@ def make_room(folder: Path, current: Path, bounds: Bounds, room: int) -> int:
             shutil.rmtree(run)
             runs -= 1
             left -= size
+
+    def is_kept(segment: Path) -> bool:
+        return left + room <= bounds.bytes_max and segment.stat().st_mtime >= oldest_s
+
+    if all(map(is_kept, segments_in(current)[:1])):  # so that no checkpoint is read, as is usual
+        return left
     for segment in _expendable(current):
-        if left + room <= bounds.bytes_max and segment.stat().st_mtime >= oldest_s:
+        if is_kept(segment):
             break
         left -= _remove(segment)
     return left

@@ -65,7 +65,7 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 """The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
 
 HOST_PORT: Final = "hostPort"
-"""The beginning of the reason that a host port is taken."""
+"""How the reason of `NodeConstraints.mismatch` begins where a host port is taken on the node."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
 DEFAULT_PROTOCOL: Final = "TCP"
 PORT_MAX: Final = 65535

@@ -149,15 +149,15 @@ class NodeDevices:
             self.held[holder] = self._take(demand, choose)
 
     def give_back(self, holder: Ask) -> None:
-        """Give back what an allocation holds, if it holds something."""
+        """Give back the devices that an allocation holds; nothing happens if it holds none."""
         held = self.held.pop(holder, None)
         if held is not None:
             self._change(held, 1)
 
     def hand_over(self, holder: Ask, successor: Ask, demand: Demand) -> None:
         """Let an allocation take the devices of the one that it replaces, as many as it wants; the others are given back."""
-        held = self.held.get(holder)
-        if held is not None and held.each >= demand.each and len(held.devices) >= demand.number:
+        if self.suffices_of(holder, demand):
+            held = self.held[holder]
             self.give_back(holder)
             kept = Held(held.devices[: demand.number], demand.each)
             self._change(kept, -1)
@@ -186,7 +186,7 @@ class NodeDevices:
             self._change(held, 1)
 
     def lower(self, holder: Ask) -> None:
-        """Undo `lift`; what has been taken in the trial has been given back."""
+        """Count the devices of an allocation as held again, at the end of the trial that `lift` began."""
         held = self.held.get(holder)
         if held is not None:
             self._change(held, -1)
