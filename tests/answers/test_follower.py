@@ -24,7 +24,7 @@ from licorne.answers.process import Question, UnansweredError, answer_to
 from licorne.answers.recorded import restore_moment
 from licorne.answers.shares import Shares
 from licorne.answers.why import Answer, AskAnswer
-from licorne.recording import Recorder, choose_run
+from licorne.recording import Recorder, Run, choose_run, runs
 from licorne.recording.blocks import MAGIC, BlockWriter
 from licorne.recording.entries import Entry
 from licorne.recording.noting import Both
@@ -181,7 +181,9 @@ def test_a_process_that_is_killed_is_replaced_at_the_next_run() -> None:
     asyncio.run(check())
 
 
-def test_with_a_recording_another_process_catches_up(tmp_path: Path) -> None:
+def test_with_a_recording_another_process_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "read_run", _must_not_wait)
+
     async def check() -> None:
         async with followed(tmp_path) as (world, follower):
             waiting(world)
@@ -200,6 +202,10 @@ def test_with_a_recording_another_process_catches_up(tmp_path: Path) -> None:
             assert replace(found, age_s=None, notes=()) == replace(expected, notes=())
 
     asyncio.run(check())
+
+
+def _must_not_wait(_: Path) -> Run:
+    raise AssertionError("the loop of the scheduler waits for no file of the recording")
 
 
 def replace_recording(folder: Path, entries: list[Entry]) -> None:

@@ -12,7 +12,8 @@ import licorne
 from licorne.answers import hours as of_hours
 from licorne.answers.hours import hours
 from licorne.answers.shares import Hours
-from licorne.recording import Recorder, Replay, choose_run, entries
+from licorne.recording import Recorder, Replay, add_checkpoint, choose_run, entries
+from licorne.recording.checkpoints import Saved
 from licorne.sim import Observer, PodRecord, Workload, load_workload
 from licorne.sim.lines import Ask
 
@@ -74,6 +75,32 @@ def test_those_of_two_parts_add_up_to_those_of_the_whole(recorded: tuple[Path, U
         for who, amount in by_name(part).items():
             sums[who] += amount  # type: ignore[assignment]
     assert dict(sums) == pytest.approx(used, rel=1e-9)
+
+
+def test_they_are_the_same_from_a_checkpoint_as_from_the_beginning(
+    recorded: tuple[Path, Used], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = recorded
+    run = choose_run(folder)
+    whole = hours(run)
+
+    def moment_ns(part: float) -> int:
+        return int((whole.since_s + part * (whole.until_s - whole.since_s)) * 10**9)
+
+    expected = {part: hours(run, moment_ns(part)) for part in (0.1, 0.3, 0.9)}
+    for part in (0.2, 0.6):
+        assert add_checkpoint(run, moment_ns(part)) is not None
+    begun: list[int] = []
+    resume = Replay._resume
+
+    def noted(self: Replay, saved: Saved) -> None:
+        begun.append(saved.now_ns)
+        resume(self, saved)
+
+    monkeypatch.setattr(Replay, "_resume", noted)
+    for part, found in expected.items():
+        assert hours(run, moment_ns(part)) == found
+    assert len(begun) == 2 and all(at_ns <= moment_ns(part) for at_ns, part in zip(begun, (0.2, 0.6), strict=True))
 
 
 def test_a_planted_fault_is_caught(recorded: tuple[Path, Used], monkeypatch: pytest.MonkeyPatch) -> None:

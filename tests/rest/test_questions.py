@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from licorne.recording import Recorder
 from licorne.web.rest import Access
-from rest.world import World, busy, run
+from rest.world import SECOND_NS, START_NS, World, busy, run
 
 
 def test_all_that_waits(world: World) -> None:
@@ -32,6 +34,30 @@ def test_who_has_what(world: World) -> None:
     [part] = world.get("/api/v1/shares")["partitions"]
     used = {(row["queue"], row["resource"]): row["used"] for row in part["queues"]}
     assert used["root.a", "memory"] == 10**6
+
+
+def test_what_was_used_since_a_time_is_told_from_the_recording(tmp_path: Path) -> None:
+    world = World()
+    recorder = world.api.input_log = Recorder(tmp_path)
+    world.register().node("n1", vcore=4_000).application("app-1").ask("k1", "app-1", vcore=1_000).schedule()
+    world.schedule(3600.0)
+    recorder.close()  # which writes what is recorded; a service goes on, and tells as much as is written
+    begun = START_NS // SECOND_NS
+    found = world.get(f"/api/v1/shares?since={begun + 1800}")["hours"]
+    used = {(row["kind"], row["name"], row["resource"]): row["hours"] for row in found["used"]}
+    assert (found["since_s"], found["until_s"]) == (begun + 1800, begun + 3600)
+    assert used["queue", "root.a", "vcore"] == used["user", "alice", "vcore"] == 500
+    assert world.get("/api/v1/shares")["hours"] is None
+
+
+def test_what_was_used_is_not_told_without_a_recording_or_a_time(world: World, tmp_path: Path) -> None:
+    said = "since=2026-11-03: nothing is recorded here, so nothing is known of the time before"
+    assert world.get("/api/v1/shares?since=2026-11-03", 400)["message"] == said
+    recorded = World()
+    with Recorder(tmp_path) as recorder:
+        recorded.api.input_log = recorder
+        recorded.register()
+        assert "since=yesterday: is no time" in recorded.get("/api/v1/shares?since=yesterday", 400)["message"]
 
 
 def test_nothing_changes_by_a_question(world: World) -> None:

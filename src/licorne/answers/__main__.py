@@ -14,6 +14,7 @@ import msgspec
 from licorne.answers import DumpError, UnknownNameError, read_dump, restore
 from licorne.answers.copies import CopyError
 from licorne.answers.process import Question, answer_to
+from licorne.recording import RecordingError
 
 
 def main(question: Question) -> None:
@@ -27,5 +28,5 @@ def main(question: Question) -> None:
 if __name__ == "__main__":
     try:
         main(msgspec.json.decode(sys.argv[1], type=Question))
-    except (DumpError, UnknownNameError, CopyError) as error:
+    except (DumpError, UnknownNameError, CopyError, RecordingError) as error:
         sys.exit(str(error))

@@ -30,7 +30,6 @@ import msgspec
 
 from licorne.answers.following import ANSWER, BEGUN, BLOCK, FRAME, QUESTION
 from licorne.answers.process import ENDING_S, Question, UnansweredError
-from licorne.recording import RecordingError, choose_run
 from licorne.recording.entries import GAP, Entry
 from licorne.recording.noting import START, Noting
 from licorne.si.messages import Output
@@ -53,7 +52,8 @@ AGAIN_MAX_S: Final = 600.0
 END_S: Final = 2.0
 """Seconds that the process has to end when the service does."""
 CATCH_UP: Final = "catch up"
-"""An entry that begins a process which has to repeat so many entries of the recording first."""
+"""An entry that begins a process which first has to repeat a part of a recording: its folder, when the run began (ns), and
+how many entries of the run have gone by."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -232,20 +232,10 @@ class Follower(Noting):
             self._again_s = min(2 * self._again_s, AGAIN_MAX_S)
 
     def _again(self) -> None:
-        """Start another process, which catches up from the recording."""
+        """Start another process, which finds the run in the recording and catches up: the loop must not wait for files."""
         if self._running or self._closed or self._recording is None:
             return
-        try:
-            run = choose_run(self._recording)
-        except OSError as error:
-            self._trouble(f"it cannot catch up: {error}")
-            return
-        except RecordingError:  # there is no run yet
-            run = None
-        if run is not None and (run.begins_ns or 0) >= self._began_ns:  # later: the run has lost its beginning
-            self._begin(CATCH_UP, str(run.folder), str(self.position))
-        else:  # the first block of this run is not written yet
-            self._later()
+        self._begin(CATCH_UP, str(self._recording), str(self._began_ns), str(self.position))
 
 
 def follower(recording: Path | None, log: Log) -> Follower:

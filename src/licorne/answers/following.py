@@ -4,7 +4,7 @@ A service starts it (`licorne.answers.follower`), as `python -m licorne.answers.
 its standard input: those of a recording (`licorne.recording.entries`), with questions between them. So a question is about
 the state that it was asked in, and is answered when all that came before it has been repeated. The answers go to standard
 output; meanwhile the process goes on following. Where it could not follow from the beginning, it first repeats as many
-entries of a recording as it has missed: `python -m licorne.answers.following RUN NUMBER`.
+entries of a recording as it has missed: `python -m licorne.answers.following FOLDER BEGAN_NS NUMBER`.
 
 It ends with its standard input, and with the process that started it. Exit status: 0; 1 if it cannot follow, which standard
 error says.
@@ -12,6 +12,7 @@ error says.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -30,13 +31,12 @@ from licorne.answers.copies import CopyError, end_with_parent
 from licorne.answers.process import Question, answer_to
 from licorne.answers.recorded import NothingRecordedError, as_restored
 from licorne.answers.restored import Outputs
-from licorne.recording import RecordingError, Replay, Run
+from licorne.recording import RecordingError, Replay, Run, choose_run
 from licorne.recording.blocks import read_blocks
 from licorne.recording.checkpoints import Place
 from licorne.recording.entries import CHECK, GAP
-from licorne.recording.folder import segment_number, segments_in
+from licorne.recording.folder import read_manifest, segment_number, segments_in
 from licorne.recording.replay import replay_from_newest
-from licorne.recording.runs import read_run
 from licorne.sim.collector import quiet_collector
 
 BLOCK: Final = struct.Struct("<I")
@@ -118,7 +118,7 @@ def _said(replay: Replay, outputs: Outputs, question: Question, now_ns: int, age
         restored = as_restored(replay, outputs, max(now_ns, replay.now_ns))
         until = time.monotonic() + question.limit_s
         answer = answer_to(question, restored, lambda: time.monotonic() < until)
-    except (UnknownNameError, NothingRecordedError, CopyError) as error:
+    except (UnknownNameError, NothingRecordedError, CopyError, RecordingError) as error:
         return UNANSWERED, str(error).encode()
     return ANSWER, msgspec.json.encode(msgspec.structs.replace(answer, age_s=age_s))
 
@@ -147,13 +147,33 @@ def _blocks(look: Callable[[], bool]) -> Iterator[list[Any]]:
         held += data
 
 
+def run_since(recording: Path, began_ns: int) -> Run:
+    """Return the run of a recording that began at a time, when its first entry is written; it may have lost its beginning since.
+
+    Raises:
+        RecordingError: the folder is no recording, or the run is not there after `MISSING_S`.
+    """
+    read_manifest(recording)
+    since = time.monotonic()
+    while True:
+        with contextlib.suppress(RecordingError):  # nothing of any run is written yet
+            run = choose_run(recording)
+            if (run.begins_ns or 0) >= began_ns:
+                return run
+        if time.monotonic() - since > MISSING_S:
+            raise RecordingError(f"{recording}: the run that began last is not there")
+        time.sleep(LOOK_S)
+
+
 def caught_up(run: Run, count: int, outputs: Outputs) -> Replay:
     """Return a repetition of the first `count` entries of a recorded run, which is still being written.
 
     Raises:
         RecordingError: the recording does not have them, or they cannot be repeated.
     """
-    replay = replay_from_newest(run, lambda saved: 0 <= saved.position <= count, outputs)
+    replay = replay_from_newest(
+        run, lambda saved: 0 <= saved.position <= count, lambda saved: Replay(run, outputs, saved=saved)
+    )
     start, first, since = replay.place, replay.position, time.monotonic()
     while replay.position < count:
         for entry in islice(_entries(run.folder, start), replay.position - first, count - first):
@@ -183,20 +203,23 @@ def _entries(run: Path, start: Place) -> Iterator[list[Any]]:
                     yield entry
 
 
-def main(run: Path | None = None, count: int = 0) -> None:
-    """Follow until standard input ends."""
+def main(recording: Path | None = None, began_ns: int = 0, count: int = 0) -> None:
+    """Follow until standard input ends, from the beginning, or from behind `count` entries of a recorded run that began then."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent to all processes of a terminal; the service ends this one
     outputs = Outputs()
     with quiet_collector():
-        replay = Replay(Run(0, Path(), None), outputs) if run is None else caught_up(read_run(run), count, outputs)
+        if recording is None:
+            replay = Replay(Run(0, Path(), None), outputs)
+        else:
+            replay = caught_up(run_since(recording, began_ns), count, outputs)
         _Following(replay, outputs).run()
 
 
 if __name__ == "__main__":
     try:
         if sys.argv[1:]:
-            main(Path(sys.argv[1]), int(sys.argv[2]))
+            main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
         else:
             main()
     except (RecordingError, OSError) as error:

@@ -2,7 +2,7 @@
 
 Usage changes in calls alone, and a recording has the time of each. So the recording is repeated, and at each change of time the
 usage that was is added for as long as it lasted: whole numbers of base units (thousandths of a vcore, bytes of memory) times
-nanoseconds. Queues and people are looked at only if their partition has changed since the last time.
+nanoseconds. The repetition begins at the newest checkpoint before that time. Queues and people are looked at only if their partition has changed since the last time.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from licorne.answers.shares import Hours, HoursUsed
 from licorne.recording import Replay, Run
 from licorne.recording.entries import TIME
+from licorne.recording.replay import replay_from_newest
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
+    from licorne.recording.checkpoints import Saved
 
 HOUR_NS: Final = 3600 * 10**9
 Owner = tuple[str, str, str, str]
@@ -42,7 +44,11 @@ def hours(
     Raises:
         RecordingError: the recording cannot be repeated.
     """
-    replay = _Integrating(run, since_ns)
+    replay = replay_from_newest(
+        run,
+        lambda saved: since_ns is not None and saved.now_ns <= since_ns,
+        lambda saved: _Integrating(run, since_ns, saved),
+    )
     size = replay.bytes_all
     outcome = replay.run(until_ns, lambda: step(replay.bytes_read, size))
     end_ns = outcome.now_ns if until_ns is None or replay.ended else until_ns
@@ -52,8 +58,8 @@ def hours(
 class _Integrating(Replay):
     """A repetition that adds up what is used."""
 
-    def __init__(self, run: Run, since_ns: int | None) -> None:
-        super().__init__(run)
+    def __init__(self, run: Run, since_ns: int | None, saved: Saved | None) -> None:
+        super().__init__(run, saved=saved)
         self._since_ns = self._last_ns = max(run.begins_ns or 0, since_ns or 0)
         self._levels: dict[Owner, int] = {}
         self._sums: dict[Owner, int] = {}

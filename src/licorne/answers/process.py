@@ -5,27 +5,35 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
+from licorne.answers.hours import hours
 from licorne.answers.restored import Restored
 from licorne.answers.shares import Shares, shares
 from licorne.answers.trials import Home
 from licorne.answers.why import Answer, why
+from licorne.recording import choose_run
 
 ENDING_S: Final = 10.0
 """Seconds that the process may take beyond the limit of the question, to read the dump and to write the answer."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question: `why` (of `name`, see `licorne.answers.why`) or `shares`. `limit_s`: seconds to look for changes."""
+    """A question: `why` (of `name`, see `licorne.answers.why`) or `shares`. `limit_s`: seconds to look for changes.
+
+    `since_ns`: with shares, what was used from this time on, as far as `recording` (a folder) has it; None: it is not told.
+    """
 
     what: Literal["why", "shares"]
     name: str = ""
     partition: str = ""
     prove: bool = True
     limit_s: float = 10.0
+    since_ns: int | None = None
+    recording: str = ""
 
 
 class UnansweredError(LookupError):
@@ -38,9 +46,14 @@ def answer_to(question: Question, restored: Restored, more: Callable[[], bool]) 
     Raises:
         UnknownNameError: nothing has the name that is asked for.
         CopyError: a trial could not be made.
+        RecordingError: what was used cannot be found out.
     """
     if question.what == "shares":
-        return shares(restored, question.partition)
+        found = shares(restored, question.partition)
+        if question.since_ns is None:
+            return found
+        used = hours(choose_run(Path(question.recording)), question.since_ns, partition=question.partition)
+        return msgspec.structs.replace(found, hours=used)
     return why(Home(restored), question.name, partition=question.partition, prove=question.prove, more=more)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
-from decimal import Decimal
 
 from licorne.cli.common import Argument, CommandError
 from licorne.cli.statuses import Status
+from licorne.recording.moments import parse_moment
 
 SECOND_NS = 10**9
 
@@ -19,23 +18,11 @@ class Moment(Argument, shown="TIME"):
 
 
 def moment_ns(text: str, option: str = "--at") -> int:
-    """Return a time, given with `option`, as nanoseconds since 1970: ISO 8601, in UTC unless it says otherwise, or a number of seconds.
-
-    Raises:
-        CommandError: it is no such time.
-    """
+    """Return a time, given with `option`, as nanoseconds since 1970 (`parse_moment`). Raises CommandError: it is no time."""
     try:
-        if re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,9})?", text):
-            return int(Decimal(text) * SECOND_NS)
-        at = dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise CommandError(
-            f"{option} {text}: is no time; give one like 2026-11-03T14:00 (UTC), 2026-11-03T14:00+02:00, or seconds since 1970",
-            Status.USAGE,
-        ) from None
-    at = at if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)
-    since = at - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
+        return parse_moment(text)
+    except ValueError as error:
+        raise CommandError(f"{option} {text}: {error}", Status.USAGE) from None
 
 
 def written(time_ns: int) -> str:

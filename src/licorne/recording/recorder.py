@@ -54,6 +54,7 @@ class Recorder(Noting):
         names: Names | None = None,
     ) -> None:
         bounds = bounds or Bounds()
+        self.folder = folder
         self._lock = claim(folder)
         self._writer = Writer(folder, bounds, trouble)
         super().__init__(

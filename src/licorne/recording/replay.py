@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -400,21 +400,29 @@ class Replay:
         self._on_output(rm_id, outputs)
 
 
+R = TypeVar("R", bound=Replay)
+
+
 def replay_from(run: Run, at_ns: int | None, on_output: OnOutput = lambda *_: None) -> Replay:
     """Return a repetition that begins at the newest checkpoint before a time that can be used, or at the beginning."""
-    return replay_from_newest(run, lambda saved: at_ns is None or saved.now_ns <= at_ns, on_output)
+    return replay_from_newest(
+        run, lambda saved: at_ns is None or saved.now_ns <= at_ns, lambda saved: Replay(run, on_output, saved=saved)
+    )
 
 
-def replay_from_newest(run: Run, suits: Callable[[Saved], bool], on_output: OnOutput) -> Replay:
-    """Return a repetition that begins at the newest checkpoint that suits and can be used, or at the beginning."""
+def replay_from_newest(run: Run, suits: Callable[[Saved], bool], begin: Callable[[Saved | None], R]) -> R:
+    """Return a repetition that begins at the newest checkpoint that suits and can be used, or at the beginning.
+
+    `begin` makes the repetition from a checkpoint; from None: from the beginning.
+    """
     for path in reversed(checkpoints_in(run.folder)):
         try:
             saved = read_saved(path)
             if suits(saved):
-                return Replay(run, on_output, saved=saved)
+                return begin(saved)
         except RecordingError:
             continue  # the one before it serves as well, it only takes longer
-    return Replay(run, on_output)
+    return begin(None)
 
 
 def _beginning(run: Run) -> Saved | None:

@@ -110,11 +110,16 @@ class Backend:
         """The scheduler's state, to be read only between two steps of the scheduler."""
         return self.api.cluster
 
-    def recording(self) -> Recording | None:
-        """Return how the recording of the scheduler's inputs is going; None if they are not recorded."""
+    def recorder(self) -> Recorder | None:
+        """Return what records the scheduler's inputs; None if they are not recorded."""
         log = self.api.input_log
         logs = log.logs if isinstance(log, Both) else (log,)
-        return next((each.figures() for each in logs if isinstance(each, Recorder)), None)
+        return next((each for each in logs if isinstance(each, Recorder)), None)
+
+    def recording(self) -> Recording | None:
+        """Return how the recording of the scheduler's inputs is going; None if they are not recorded."""
+        recorder = self.recorder()
+        return None if recorder is None else recorder.figures()
 
     def managers(self) -> list[RegisteredManager]:
         """Return the registered resource managers, sorted by id."""

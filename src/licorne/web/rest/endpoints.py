@@ -31,6 +31,12 @@ _PROVE = Parameter(
     "prove", "`false`: do not look for changes that would help.", {"type": "string", "enum": ["true", "false"]}
 )
 
+_SINCE = Parameter(
+    "since",
+    "Where the inputs are recorded: tell also what was used from this time on, like 2026-11-03T14:00 (UTC) or seconds since 1970.",
+    _TEXT,
+)
+
 
 def _get(
     path: str,
@@ -219,9 +225,11 @@ _DEBUG = (
 )
 
 
-def _question(path: str, handler: Handler, summary: str, result: Any, *more: Parameter) -> Endpoint:
+def _question(
+    path: str, handler: Handler, summary: str, result: Any, *more: Parameter, statuses: tuple[int, ...] = (404, 503)
+) -> Endpoint:
     """Return an endpoint that computes an answer about a partition, or all of them, in a process of its own."""
-    return _get(path, handler, summary, result, query=(_PARTITION, *more), statuses=(404, 503), limited=False)
+    return _get(path, handler, summary, result, query=(_PARTITION, *more), statuses=statuses, limited=False)
 
 
 _ONE = AskAnswer | ApplicationAnswer
@@ -240,8 +248,10 @@ _QUESTIONS = (
     _question(
         "/api/v1/shares",
         questions.shares,
-        "Who has what of which guarantee and max, and who borrows from whom",
+        "Who has what of which guarantee and max, who borrows from whom, and what was used since a time",
         Shares,
+        _SINCE,
+        statuses=(400, 404, 503),
     ),
     _get(
         "/why",

@@ -12,12 +12,14 @@ from html import escape
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import HTMLResponse, Response
 
 from licorne.answers.process import Question, UnansweredError, ask
 from licorne.answers.proposals import Proposal, Proposals
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.config.quantity import spoken
+from licorne.recording.moments import parse_moment
 
 from .answers import JSON
 from .errors import RestError, refuse
@@ -47,8 +49,18 @@ async def why_pod(handlers: Handlers, call: Call) -> Response:
 
 
 async def shares(handlers: Handlers, call: Call) -> Response:
-    """Answer with who has what of which guarantee and max, and who borrows from whom."""
-    return _json(await _answered(handlers, Question("shares", partition=call.query("partition"))))
+    """Answer with who has what of which guarantee and max, who borrows from whom, and what was used since a time."""
+    question, since = Question("shares", partition=call.query("partition")), call.query("since")
+    if since:
+        recorder = handlers.backend.recorder()
+        if recorder is None:
+            refuse(400, f"since={since}: nothing is recorded here, so nothing is known of the time before")
+        try:
+            since_ns = parse_moment(since)
+        except ValueError as error:
+            refuse(400, f"since={since}: {error}")
+        question = replace(question, since_ns=since_ns, recording=str(recorder.folder.absolute()))
+    return _json(await _answered(handlers, question))
 
 
 async def page(handlers: Handlers, call: Call) -> Response:
