@@ -71,6 +71,40 @@ def test_what_means_nothing_is_not(path: str) -> None:
     assert (was.gates, was.fault, was.later, was.gang) == (now.gates, now.fault, now.later, now.gang)
 
 
+ZONE = {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r"}
+
+
+def test_labels_of_the_place_that_come_with_the_node_mean_nothing() -> None:
+    bound = ("spec.nodeName", "n1")
+    labels = POD["metadata"]["labels"]
+    assert asks_the_same(pod(), pod(bound, ("metadata.labels", labels | ZONE)))
+    assert asks_the_same(pod(("metadata.labels", None)), pod(bound, ("metadata.labels", ZONE)))
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({}, ZONE),  # somebody has written them: the node is the same
+        (ZONE, {}),
+        (ZONE, ZONE | {"topology.kubernetes.io/zone": "z2"}),
+    ],
+)
+def test_without_a_new_node_they_are_labels_like_others(was: dict[str, str], now: dict[str, str]) -> None:
+    assert not asks_the_same(pod(("metadata.labels", was)), pod(("metadata.labels", now)))
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({"applicationId": "a"}, ZONE | {"applicationId": "b"}),
+        (ZONE, {}),
+        (ZONE, ZONE | {"topology.kubernetes.io/zone": "z2"}),
+    ],
+)
+def test_other_changes_of_labels_count_when_a_pod_is_bound(was: dict[str, str], now: dict[str, str]) -> None:
+    assert not asks_the_same(pod(("metadata.labels", was)), pod(("metadata.labels", now), ("spec.nodeName", "n1")))
+
+
 @pytest.mark.parametrize("path", MEANT)
 def test_a_change_that_matters_is_not_hidden_by_one_that_does_not(path: str) -> None:
     assert not asks_the_same(pod(), pod(*NOT_MEANT.items(), (path, MEANT[path])))

@@ -1,7 +1,8 @@
 """Calls to the API server: typed lists and watches, bindings, and the few other writes.
 
 aiohttp carries them: with many requests in flight it takes a seventh of the processor time, or less, of the clients that
-lightkube could use (`python -m bench clients`).
+lightkube could use (`python -m bench clients`). Answers are not compressed, as for kube-scheduler: within a cluster that
+costs more time than it saves, and Kubernetes 1.37 would compress each change of a watch that began with a list.
 Bindings have a client, and so connections, of their own, so that nothing else can delay them.
 """
 
@@ -88,7 +89,7 @@ class Client:
         self._session = aiohttp.ClientSession(
             access.server,
             connector=connector,
-            headers={"Accept": "application/json", "User-Agent": user_agent},
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent},
             proxy=access.proxy,  # found once: aiohttp would look for it, and for ~/.netrc, in a thread with each call
             read_bufsize=1 << 20,
         )
@@ -290,14 +291,16 @@ def _said(error: Exception) -> str:
 def _read_event(
     kind: Kind[T], envelope: msgspec.json.Decoder[_Envelope], decoder: msgspec.json.Decoder[T], line: bytes
 ) -> WatchEvent[T]:
+    raw: bytes | msgspec.Raw = line
     try:
         event = envelope.decode(line)
+        raw = event.object
         if event.type in ("ADDED", "MODIFIED", "DELETED"):
             found = decoder.decode(event.object)
             return WatchEvent(event.type, found, found.metadata.resource_version)
         head = msgspec.json.decode(event.object, type=_Head)
     except (msgspec.DecodeError, RecursionError) as error:
-        return WatchEvent("FAULT", None, "", fault=_fault(kind, line, error))
+        return WatchEvent("FAULT", None, "", fault=_fault(kind, raw, error))
     if event.type == "ERROR":
         raise error_of(head.code, bytes(event.object))
     last = (head.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
@@ -307,7 +310,7 @@ def _read_event(
 def _fault(kind: Kind[Any], raw: bytes | msgspec.Raw, error: Exception) -> str:
     try:
         meta = msgspec.json.decode(bytes(raw), type=_Head).metadata
-        name = f" {meta.namespace}/{meta.name}".replace(" /", " ")
+        name = " " + f"{meta.namespace}/{meta.name}".lstrip("/") if meta.name else ""
     except (msgspec.DecodeError, RecursionError):
         name = ""
     return f"{kind.name}{name} cannot be read: {error}"

@@ -38,6 +38,7 @@ UNIQUE_BEGIN_MAX: Final = 26
 """Characters before the UID in the id of an application of one pod."""
 PRIORITY_MIN, PRIORITY_MAX = -(2**31), 2**31 - 1
 ATOMIC: Final = "atomic"
+TOPOLOGY: Final = "topology.kubernetes.io/"
 SHOWN_MAX: Final = 60
 """Characters of an annotation that an event about it shows."""
 
@@ -120,7 +121,8 @@ def is_over(pod: Pod) -> bool:
 def asks_the_same(was: Pod, now: Pod) -> bool:
     """Return whether nothing has changed that `read_pod` reads, as when a pod is bound or begins to run.
 
-    That a pod has a node counts only when it is read for the first time.
+    That a pod has a node counts only when it is read for the first time. With the node the API server adds labels that
+    say where the node is (the admission plugin PodTopologyLabels); no user has written them, and nothing reads them.
     """
     one, other = was.metadata, now.metadata
     spec = was.spec
@@ -128,11 +130,18 @@ def asks_the_same(was: Pod, now: Pod) -> bool:
         spec = msgspec.structs.replace(spec, node_name=now.spec.node_name)
     return (
         spec == now.spec
-        and one.labels == other.labels
+        and _has_the_same_labels(was, now)
         and one.annotations == other.annotations
         and one.owner_references == other.owner_references
         and takes_the_same(was, now)
     )
+
+
+def _has_the_same_labels(was: Pod, now: Pod) -> bool:
+    one, other = was.metadata.labels or {}, now.metadata.labels or {}
+    if one == other or was.spec.node_name == now.spec.node_name:
+        return one == other
+    return one == {name: value for name, value in other.items() if name in one or not name.startswith(TOPOLOGY)}
 
 
 def read_pod(pod: Pod, around: Surroundings) -> Work:
