@@ -137,6 +137,14 @@ def _edit(found: Any, config: Any, change: changes.Change, key: str) -> None:
                 capacity = like["capacity"] if like else change.capacity
                 new = {"nodeID": f"{change.like or 'new-node'}~{number}", "schedulable": True, "isReserved": False}
                 nodes.append({**new, "attributes": dict(attributes), "capacity": dict(capacity)})
+        case changes.OwnNode():
+            like = by_id.get(change.like)
+            attributes = dict(like["attributes"] if like else change.attributes)
+            attributes["taints"] = json.dumps([*json.loads(attributes.get("taints", "[]")), own_taint(change)])
+            capacity = dict(like["capacity"] if like else change.capacity)
+            new = {"nodeID": "own", "schedulable": True, "isReserved": False, "attributes": attributes}
+            nodes.append({**new, "capacity": capacity})
+            constrain(_request(found, key), tolerations=[{**own_taint(change), "operator": "Equal"}])
         case changes.NoTaint():
             del by_id[change.node]["attributes"]["taints"]
         case changes.Schedulable():
@@ -149,6 +157,13 @@ def _edit(found: Any, config: Any, change: changes.Change, key: str) -> None:
             constrain(_request(found, key), tolerations=[{"key": "gpu", "operator": "Equal", "value": "yes"}])
         case changes.Unconstrained():
             constrain(_request(found, key), nodeSelector={})
+
+
+def own_taint(change: changes.OwnNode) -> dict[str, str]:
+    """Return the taint of a node for one ask alone, as the attribute of the node has it."""
+    named, _, effect = change.taint.rpartition(":")
+    key, _, value = named.partition("=")
+    return {"key": key, "value": value, "effect": effect}
 
 
 def _request(found: Any, key: str) -> Any:

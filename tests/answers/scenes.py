@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
-from answers.clusters import TAINT, USERS, configuration, edit_configuration
+from answers.clusters import TAINT, USERS, configuration, edit_configuration, own_taint
 from licorne import SchedulerAPI
 from licorne.answers import Restored, changes
 from licorne.answers.copies import on_a_copy
@@ -318,6 +318,17 @@ def _inputs(cluster: Cluster, change: changes.Change, ask: Ask) -> Iterator[Inpu
                 attributes = dict(like.attributes) if like is not None else dict(change.attributes)
                 capacity = like.capacity.named(cluster.partition.types) if like is not None else dict(change.capacity)
                 yield NodeUpdate(node_id=name, action=NodeAction.CREATE, attributes=attributes, capacity=capacity)
+        case changes.OwnNode():
+            like = nodes.get(change.like)
+            attributes = dict(like.attributes) if like is not None else dict(change.attributes)
+            attributes["taints"] = json.dumps([*json.loads(attributes.get("taints", "[]")), own_taint(change)])
+            capacity = like.capacity.named(cluster.partition.types) if like is not None else dict(change.capacity)
+            yield NodeUpdate(node_id="own", action=NodeAction.CREATE, attributes=attributes, capacity=capacity)
+            tags = dict(ask.tags or {})
+            constraints = json.loads(tags.get(CONSTRAINTS, "{}"))
+            let_in = {**own_taint(change), "operator": "Equal"}
+            constraints["tolerations"] = [*constraints.get("tolerations", ()), let_in]
+            yield as_message(ask, tags={**tags, CONSTRAINTS: json.dumps(constraints)})
         case changes.BiggerNode():
             vcore = nodes[change.node].capacity.named(cluster.partition.types)["vcore"] + change.more["vcore"]
             yield NodeUpdate(node_id=change.node, action=NodeAction.UPDATE, capacity={"vcore": vcore})

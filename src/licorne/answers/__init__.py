@@ -12,6 +12,7 @@
     asks            changes of the ask itself and of its gang, as messages
     applied         changes, made on a copy
     repairs         what may be done about each reason for which an ask waits
+    refuted         changes with which it is certain that the ask does not run, so that no trial is needed
     budget          how much the trials of one question may cost, in counted steps
     trials          whether an ask would be placed after such changes, tried on a copy
     proposals       the smallest changes with which an ask would run, each proved by a trial
@@ -20,6 +21,7 @@
     hours           what queues, users and groups have used over a time of a recording
     partitions      what `config check --with` compares a configuration with: capacity, pods, applications
     workloads       the same of a workload
+    rulesused       how many applications each placement rule places
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source
     process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
     follower        a process that follows the scheduler of a service and answers its questions (`following`)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +22,10 @@ from licorne.answers.changes import (
     MoreNodes,
     NoTaint,
     OtherQueue,
+    OwnNode,
     QueueMax,
     Schedulable,
+    Tolerates,
 )
 from licorne.answers.restored import Restored
 from licorne.config.quantity import parse_quantity, spoken
@@ -33,6 +35,7 @@ from licorne.core.nodes.constraints import LABEL_PREFIX, TAINTS_ATTRIBUTE
 from licorne.si import messages, v19
 
 if TYPE_CHECKING:
+    from licorne.core.nodes.constraints import Taint
     from licorne.core.partition import Partition
 
 HOSTNAMES: Final = ("si/hostname", f"{LABEL_PREFIX}kubernetes.io/hostname")
@@ -53,6 +56,9 @@ def apply(home: Restored, wanted: Wanted, changes: Sequence[Change], now_ns: int
         match change:
             case QueueMax(dynamic=True) | MaxApplications(dynamic=True):
                 _raise_dynamic(partition, change)
+            case OwnNode():
+                home.api.submit(home.rm_id, list(_inputs(partition, change)), now_ns=now_ns)
+                wanted = _ask_otherwise(home, partition, wanted, Tolerates(change.taint), now_ns)
             case _ if isinstance(change, AskChange):
                 wanted = _ask_otherwise(home, partition, wanted, change, now_ns)
             case _ if not _configured(change):
@@ -81,19 +87,17 @@ def _configured(change: Change) -> bool:
 def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
     match change:
         case MoreNodes():
-            like = partition.nodes.get(change.like)
             for number in range(1, change.count + 1):
-                name = change.name or f"{change.like or 'new-node'}~{number}"
-                attributes = dict(like.attributes if like is not None else change.attributes)
-                attributes.update({key: name for key in HOSTNAMES if key in attributes})
-                yield messages.NodeUpdate(
-                    node_id=name,
-                    action=messages.NodeAction.CREATE,
-                    partition=partition.name,
-                    attributes=attributes,
-                    capacity=like.capacity.named(partition.types) if like is not None else change.capacity,
-                    occupied=like.occupied.named(partition.types) if like is not None else None,
-                )
+                yield _new_node(partition, change.name or f"{change.like or 'new-node'}~{number}", change)
+        case OwnNode():
+            created = _new_node(partition, f"{change.like or 'new-node'}~own", change)
+            like = partition.nodes.get(change.like)
+            there = () if like is None else like.labels.taints
+            key, _, rest = change.taint.partition("=")
+            value, _, effect = rest.rpartition(":")
+            own = {"key": key, "value": value, "effect": effect}
+            created.attributes = {**(created.attributes or {}), TAINTS_ATTRIBUTE: _taints(there, own)}
+            yield created
         case BiggerNode():
             capacity = partition.nodes[change.node].capacity.named(partition.types)
             yield messages.NodeUpdate(
@@ -107,12 +111,11 @@ def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
         case NoTaint():
             node = partition.nodes[change.node]
             left = [taint for taint in node.labels.taints if str(taint) != change.taint]
-            taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in left]
             yield messages.NodeUpdate(
                 node_id=change.node,
                 action=messages.NodeAction.UPDATE,
                 partition=partition.name,
-                attributes={**node.attributes, TAINTS_ATTRIBUTE: msgspec.json.encode(taints).decode()},
+                attributes={**node.attributes, TAINTS_ATTRIBUTE: _taints(left)},
             )
         case Schedulable():
             yield messages.NodeUpdate(
@@ -125,6 +128,26 @@ def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
                     yield messages.Release(partition=partition.name, application_id=app.id, key=key)
         case _:
             raise AssertionError(f"{change}: is applied as a configuration")
+
+
+def _new_node(partition: Partition, name: str, change: MoreNodes | OwnNode) -> messages.NodeUpdate:
+    like = partition.nodes.get(change.like)
+    attributes = dict(like.attributes if like is not None else change.attributes)
+    attributes.update({key: name for key in HOSTNAMES if key in attributes})
+    return messages.NodeUpdate(
+        node_id=name,
+        action=messages.NodeAction.CREATE,
+        partition=partition.name,
+        attributes=attributes,
+        capacity=like.capacity.named(partition.types) if like is not None else change.capacity,
+        occupied=like.occupied.named(partition.types) if like is not None else None,
+    )
+
+
+def _taints(taints: Iterable[Taint], *more: dict[str, str]) -> str:
+    """Return taints as the attribute of a node has them."""
+    found = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
+    return msgspec.json.encode([*found, *more]).decode()
 
 
 def _raise_dynamic(partition: Partition, change: QueueMax | MaxApplications) -> None:

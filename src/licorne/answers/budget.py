@@ -1,11 +1,10 @@
 """How much the trials of one question may cost, in steps that are counted, so that an answer is the same on every machine.
 
 A clock would end the search somewhere else each time, and on a busy machine after few trials; so it is only a guard
-(`more` of `licorne.answers.proposals`), and the work is what is bounded. The size of a partition is the number of its nodes,
-asks and allocations. A trial costs as many steps as three times that size: once for the copy of the process, twice for the
-decisions that are tried on it; a change that is refused costs the copy alone, and a trial that also finds out what may be
-done next costs the size once more, as it looks at all nodes. Each decision that is made costs `DECISION` steps. `WORK_MAX`
-is meant to take less than two seconds of one processor: where the size is 105,000, that many steps take about 0.025 s.
+(`more` of `licorne.answers.proposals`), and the work is what is bounded. A step is what a copy costs for each node, ask and
+allocation of the partition; everything else is told in such steps: a decision, an ask that is attempted without result, and
+a look at all nodes and allocations for what may be done next. On one processor of an AMD EPYC a million steps take about
+0.08 s.
 
 Each search has a share of what is left, so that one that fills thousands of nodes leaves something for the others. What a
 search does not use passes to those after it, and those that need few trials come first.
@@ -18,10 +17,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
-WORK_MAX: Final = 8_000_000
+WORK_MAX: Final = 16_000_000
 """Steps of all trials of one question."""
-DECISION: Final = 1_500
-"""Steps of a decision."""
+DECISION: Final = 400
+"""Steps of a decision, and one more for each ask that reserves a node: these are tried before each decision."""
+ATTEMPT: Final = 30
+"""Steps of an attempt to place an ask."""
+LOOK: Final = 4
+"""Steps for each node and allocation to find out what may be done next."""
 
 
 class WorkSpentError(Exception):
@@ -33,7 +36,9 @@ class Budget:
 
     def __init__(self, partition: Partition, effort: float) -> None:
         apps = partition.applications.values()
-        self.size = len(partition.nodes) + sum(len(app.asks) + len(app.allocations) for app in apps)
+        allocations = sum(len(app.allocations) for app in apps)
+        self.copy = len(partition.nodes) + allocations + sum(len(app.asks) for app in apps)
+        self.look = LOOK * (len(partition.nodes) + allocations)
         self.most = int(WORK_MAX * effort)
         self.allowed = self.most
         self.spent = 0
@@ -42,8 +47,8 @@ class Budget:
         """Allow the next search `weight` of `weights` parts of what is left."""
         self.allowed = self.spent + (self.most - self.spent) * weight // weights
 
-    def decisions_max(self, *, suggest: bool) -> int:
-        """Return how many decisions the next trial may make; `suggest`: it also finds out what may be done next.
+    def work_max(self, *, suggest: bool) -> int:
+        """Return how many steps the next trial may make; `suggest`: it also finds out what may be done next.
 
         Raises:
             WorkSpentError: there may be no further trial.
@@ -51,14 +56,19 @@ class Budget:
         left = self.allowed - self.spent - self._cost(suggest=suggest)
         if left < 0:
             raise WorkSpentError
-        return left // DECISION
+        return left
 
-    def spend(self, decisions: int, *, suggest: bool, refused: bool) -> None:
-        """Count a trial that has made so many decisions."""
-        self.spent += self.size if refused else self._cost(suggest=suggest) + DECISION * decisions
+    def spend(self, work: int, *, suggest: bool, refused: bool) -> None:
+        """Count a trial that has made so many steps."""
+        self.spent += self.copy if refused else self._cost(suggest=suggest) + work
 
     def _cost(self, *, suggest: bool) -> int:
-        return self.size * (4 if suggest else 3)
+        return self.copy + (self.look if suggest else 0)
 
 
-__all__ = ["DECISION", "WORK_MAX", "Budget", "WorkSpentError"]
+def work_of(partition: Partition, decisions: int) -> int:
+    """Return the steps that a partition has made since it was restored, of which `decisions` were made in a trial."""
+    return ATTEMPT * partition.descent.attempts + (DECISION + len(partition.reservations)) * decisions
+
+
+__all__ = ["WORK_MAX", "Budget", "WorkSpentError", "work_of"]

@@ -64,6 +64,15 @@ class MoreNodes(msgspec.Struct, tag="more-nodes", frozen=True):
     name: str = ""
 
 
+class OwnNode(msgspec.Struct, tag="own-node", frozen=True):
+    """One node more, as of `MoreNodes`, with a taint that the ask alone is made to tolerate. `taint` is written `key=value:effect`."""
+
+    like: str
+    taint: str
+    capacity: dict[str, int] = {}
+    attributes: dict[str, str] = {}
+
+
 class BiggerNode(msgspec.Struct, tag="bigger-node", frozen=True):
     """A node has `more` of some types."""
 
@@ -157,6 +166,7 @@ Change = (
     | LimitMax
     | MaxApplications
     | MoreNodes
+    | OwnNode
     | BiggerNode
     | NoTaint
     | Schedulable
@@ -183,6 +193,9 @@ def text(change: Change) -> str:
             return _of_configuration(change)
         case MoreNodes() | BiggerNode() | NoTaint() | Schedulable():
             return _of_nodes(change)
+        case OwnNode():
+            new = MoreNodes(1, change.like, change.capacity, change.attributes)
+            return f"{_of_nodes(new)}, for it alone (with a taint that nothing else tolerates)"
         case End():
             return _end(change)
         case LessAsked():
@@ -339,6 +352,7 @@ __all__ = [
     "MoreNodes",
     "NoTaint",
     "OtherQueue",
+    "OwnNode",
     "Priority",
     "QueueMax",
     "Running",

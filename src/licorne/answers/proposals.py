@@ -3,6 +3,8 @@
 The search begins without any change, and adds what may be done about the reasons that are left at the end of each trial,
 until the ask is placed. So it finds every reason, also those that show only when others are gone, and what other asks
 take first. Then it looks for less: each part is left out, and each number lowered, as long as the ask is still placed.
+Where thousands of asks come before it, no change lets all of these run. So where no number of nodes, or of allocations that
+end, is enough, a node for the ask alone is looked for, or ends with the highest priority of all.
 
 Nodes are many, so of each kind of change only the nearest node is a candidate: the one that needs the fewest allocations to
 end, the first that has room and takes the ask after one change, the smallest to have one more of. Another one helps no
@@ -16,7 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -43,7 +45,18 @@ from licorne.answers.changes import (
     with_amounts,
 )
 from licorne.answers.copies import on_a_copy
-from licorne.answers.repairs import Repairs, alternatives, nodes_to_free, openings
+from licorne.answers.repairs import (
+    ENDED_MAX,
+    Kind,
+    Repairs,
+    Suggest,
+    above_all,
+    alternatives,
+    is_alone,
+    nodes_to_free,
+    openings,
+    own_node,
+)
 from licorne.answers.trials import RUNNING_MAX, Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
@@ -60,24 +73,48 @@ SMALLER_MAX: Final = RUNNING_MAX
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
 """Up to this number, lower ones are tried one by one."""
-Kind = Literal["grow", "open", "end", "ask"]
-ORDERS: Final[tuple[tuple[tuple[Kind, ...], int], ...]] = (
-    (("ask",), 1),
-    (("grow", "open", "end", "ask"), 3),
-    (("open", "grow", "end", "ask"), 1),
-    (("end", "grow", "open", "ask"), 1),
-)
-"""The searches that are made, and their shares of the budget: each prefers another kind of change where there is a choice.
+Order = tuple[Kind, ...]
 
-The first one changes nothing but the ask and needs few trials; the second one needs most, where numbers are lowered. The
-third one does the same as the second where no node is to be opened, and then costs nothing.
-"""
+
+class Search(NamedTuple):
+    """A search: which kind of change it prefers where there is a choice, and its share of the budget.
+
+    `own`: nodes that are added are for the ask alone. `first`: the ask has the highest priority of all. Such a search is only
+    made where the one before it has found nothing.
+    """
+
+    order: Order
+    weight: int
+    own: bool = False
+    first: bool = False
+
+    @property
+    def suggested(self) -> Order:
+        """The order in which repairs are looked for: the same for new nodes and for those that are opened, so that trials serve both."""
+        return GROW if self.order[0] == "open" else self.order
+
+    def __str__(self) -> str:
+        what = _PREFERS[self.order[0]]
+        return what + (", for the ask alone" if self.own else "") + (", with a higher priority" if self.first else "")
+
+
+GROW: Final[Order] = ("grow", "open", "end", "ask")
+END: Final[Order] = ("end", "grow", "open", "ask")
+SEARCHES: Final = (
+    Search(("ask",), 2),
+    Search(GROW, 6),
+    Search(GROW, 2, own=True),
+    Search(("open", "grow", "end", "ask"), 1),
+    Search(END, 5),
+    Search(END, 1, first=True),
+)
+"""The searches that are made. The first one changes nothing but the ask and needs few trials."""
 OTHERWISE_SHARE: Final = 1
 """The share of the search for another queue or priority, which comes after the one that changes the ask."""
 NODES_MAX: Final = 64
 """More nodes than this are not proposed: each of them takes asks, which all have to be decided in each trial."""
-NODES_TRIED: Final = 4
-"""Where more nodes than this are needed, `NODES_MAX` are tried next; if these are not enough, no number between them is tried."""
+FEW: Final = 4
+"""Where more nodes, or ends of allocations, than this are needed, the bound is tried next: if that is not enough, nothing between is."""
 _PREFERS: Final = {
     "ask": "changes the ask",
     "grow": "adds nodes or raises the configuration",
@@ -146,11 +183,12 @@ class _Search:
         self.trials = Trials(home, wanted)
         self.more = more
         self.known: dict[bytes, Outcome] = {}
-        self.suggested: set[bytes] = set()  # of those, the trials with repairs
+        self.suggested: dict[tuple[bytes, Suggest], Outcome] = {}  # of those, the trials with repairs
         self.untried: dict[str, None] = {}
         self.opened: set[str] = set()  # nodes of the changes that were tried
         self.freed: set[str] = set()
         self.reasons: dict[str, explain.Reason] = {}
+        self.openable = False  # a node takes the ask, or another one before it, after a change of the node
         self.complete = True
         self.enough: tuple[Change, ...] | None = None  # what is known to do, while less is looked for
         self.partition = home.partition(wanted.partition)
@@ -166,15 +204,7 @@ class _Search:
             if first.placed:
                 return Proposals(True, first.node, first.after_ns / SECOND_NS, trials=1)
             self._note(first)
-            weights = sum(weight for _, weight in ORDERS) + OTHERWISE_SHARE
-            for number, (order, weight) in enumerate(ORDERS):
-                self.budget.share(weight, weights)
-                weights -= weight
-                self._search(first, order, found)
-                if number == 0:
-                    self.budget.share(OTHERWISE_SHARE, weights)
-                    weights -= OTHERWISE_SHARE
-                    self._search_otherwise(found)
+            self._search_all(first, found)
         except _OutOfTimeError:
             self.complete = False
         self._note_nodes(first)
@@ -187,12 +217,32 @@ class _Search:
             untried=tuple(self.untried),
         )
 
-    def _search(self, first: Outcome, order: tuple[Kind, ...], found: list[Proposal]) -> None:
-        """Add the proposal of a search, if it has one that is new."""
+    def _search_all(self, first: Outcome, found: list[Proposal]) -> None:
+        """Make all searches, each with its share of what is left of the budget."""
+        weights = sum(search.weight for search in SEARCHES) + OTHERWISE_SHARE
+
+        def share(weight: int) -> None:
+            nonlocal weights
+            self.budget.share(weight, weights)
+            weights -= weight
+
+        proposed = False
+        for search in SEARCHES:
+            share(search.weight)
+            if search.order[0] == "open" and not self.openable:
+                continue  # it is the one that adds nodes
+            if not (proposed and (search.own or search.first)):
+                proposed = self._search(first, search, found)
+            if search.order[0] == "ask":
+                share(OTHERWISE_SHARE)
+                self._search_otherwise(found)
+
+    def _search(self, first: Outcome, search: Search, found: list[Proposal]) -> bool:
+        """Add the proposal of a search, if it has one that is new; return whether it has one."""
         proposal: Proposal | None = None
         before = len(self.known)
         try:
-            self.enough = self._sufficient(first, order)
+            self.enough = self._sufficient(first, search)
             if self.enough is not None:
                 proposal = self._smallest(self.enough)
         except (WorkSpentError, _OutOfTimeError) as error:
@@ -201,13 +251,14 @@ class _Search:
             self.complete = False
             number = len(self.known) - before
             trials = f"{number} trial{'' if number == 1 else 's'}"
-            self.untried[f"the search that {_PREFERS[order[0]]} was cut short after {trials}"] = None
+            self.untried[f"the search that {search} was cut short after {trials}"] = None
             if isinstance(error, _OutOfTimeError):
                 raise
         finally:
             self.enough = None
             if proposal is not None and all(proposal.text != other.text for other in found):
                 found.append(proposal)
+        return proposal is not None
 
     def _search_otherwise(self, found: list[Proposal]) -> None:
         """Add the proposals that regard no reason."""
@@ -247,57 +298,97 @@ class _Search:
         app = self.partition.applications.get(self.wanted.application)
         return None if app is None else app.asks.get(self.wanted.key)
 
-    def _try(self, changes: tuple[Change, ...], *, suggest: bool = False) -> Outcome:
-        """Return what becomes of the ask with these changes. `suggest`: with repairs."""
+    def _try(self, changes: tuple[Change, ...], suggest: Suggest | None = None) -> Outcome:
+        """Return what becomes of the ask with these changes. `suggest`: with these repairs."""
         name = msgspec.json.encode(changes)
         outcome = self.known.get(name)
-        if outcome is None or (suggest and not outcome.placed and not outcome.refused and name not in self.suggested):
-            if not suggest and self.trials.cannot_do(changes):
-                return _NOT_PLACED
-            if not self.more():
-                raise _OutOfTimeError
-            outcome = self.trials.run(
-                list(changes), suggest=suggest, decisions_max=self.budget.decisions_max(suggest=suggest)
-            )
-            self.budget.spend(outcome.decisions, suggest=suggest, refused=bool(outcome.refused))
-            if outcome.cut:
-                raise WorkSpentError
-            self.known[name] = outcome
-            self._note_changes(changes)
-            if suggest:
-                self.suggested.add(name)
-            self._note(outcome)
+        if outcome is not None and suggest is not None and not outcome.placed and not outcome.refused:
+            outcome = self.suggested.get((name, suggest))
+        if outcome is not None:
+            return outcome
+        if suggest is None and self.trials.cannot_do(changes):
+            return _NOT_PLACED
+        if not self.more():
+            raise _OutOfTimeError
+        looks = suggest is not None
+        outcome = self.trials.run(list(changes), suggest, work_max=self.budget.work_max(suggest=looks))
+        self.budget.spend(outcome.work, suggest=looks, refused=bool(outcome.refused))
+        if outcome.cut:
+            raise WorkSpentError
+        self.known[name] = outcome
+        self._note_changes(changes)
+        if suggest is not None:
+            self.suggested[name, suggest] = outcome
+        self._note(outcome)
         return outcome
 
     def _note(self, outcome: Outcome) -> None:
+        self.openable = self.openable or any(each.open is not None for each in outcome.repairs)
         for reason in outcome.reasons:
             self.reasons.setdefault(_what(reason), reason)
 
     # -- enough --------------------------------------------------------------------------------------------------
 
-    def _sufficient(self, first: Outcome, order: tuple[Kind, ...]) -> tuple[Change, ...] | None:
+    def _sufficient(self, first: Outcome, search: Search) -> tuple[Change, ...] | None:
         """Return changes with which the ask is placed; None if none are known."""
-        changes: list[Change] = []
-        outcome = first
+        changes = self._begin(search)
+        if changes is None:
+            return None
+        outcome = self._try(tuple(changes), Suggest(search.suggested)) if changes else first
+        if outcome.placed:
+            return None  # that is proposed already
         for number in range(ROUNDS_MAX):
-            new = _chosen(outcome, order)
-            if not new:
-                return None
+            before = changes
+            new = [self._own(change) if search.own else change for change in _chosen(outcome, search.order)]
             exact = _all_merged(changes, new, doubled=False)
             changes = _all_merged(changes, new, doubled=True) if number >= EXACT_ROUNDS else exact
-            changes = [_with_most_nodes(change) for change in changes]
-            many = next((c for c in changes if isinstance(c, MoreNodes) and c.count > NODES_MAX), None)
-            if many is not None:
-                what = f"like {many.like}" if many.like else "of the size of the ask"
-                self.untried[f"more than {NODES_MAX} nodes {what}"] = None
+            changes = [_with_more_nodes(change) for change in changes]
+            if changes == before or self._is_beyond(changes, _ended(before)):
                 return None
-            outcome = self._try(tuple(changes), suggest=True)
+            suggest = Suggest(search.suggested, _rooms(changes))
+            outcome = self._try(tuple(changes), suggest)
             if outcome.refused:  # such as a limit that would be higher than the max of its queue
                 changes = exact
-                outcome = self._try(tuple(changes), suggest=True)
+                outcome = self._try(tuple(changes), suggest)
             if outcome.placed:
                 return tuple(changes)
         return None
+
+    def _begin(self, search: Search) -> list[Change] | None:
+        """Return the changes with which a search begins; None if it is of no use for this ask."""
+        if not search.own and not search.first:
+            return []
+        ask = self._ask()
+        if ask is None or not is_alone(ask.app, ask):
+            return None
+        if search.own:
+            return []
+        highest = above_all(self.partition, ask.app, ask)
+        others = len(self.partition.reservations) - (ask.reserved is not None)
+        if highest is not None and others > 0:
+            come = "asks that reserve nodes come" if others > 1 else "ask that reserves a node comes"
+            self.untried[f"a higher priority beside other changes, as {others:,} {come} first"] = None
+            return None
+        return None if highest is None else [highest]
+
+    def _own(self, change: Change) -> Change:
+        """Return a change in which a node that is added is for the ask alone."""
+        ask = self._ask()
+        return (
+            own_node(change, ask) if ask is not None and isinstance(change, MoreNodes) and not change.name else change
+        )
+
+    def _is_beyond(self, changes: list[Change], ended: int) -> bool:
+        """Return whether changes are larger than any that is tried, and tell so. `ended`: as many ends were tried last."""
+        for change in changes:
+            if isinstance(change, MoreNodes) and change.count > NODES_MAX:
+                what = f"like {change.like}" if change.like else "of the size of the ask"
+                self.untried[f"more than {NODES_MAX} nodes {what}"] = None
+                return True
+            if isinstance(change, End) and len(change.allocations) > ENDED_MAX:
+                self.untried[f"the end of more than {ended} allocation{'' if ended == 1 else 's'}"] = None
+                return True
+        return False
 
     def _otherwise(self) -> Iterator[Proposal]:
         """Yield the first other queue that helps, and the lowest priority that does."""
@@ -310,11 +401,13 @@ class _Search:
                 continue
             if self._try((change,)).placed:
                 moved = True
-                least, smallest = self._lowest(change) if isinstance(change, Priority) else (change, True)
+                least, smallest = change, True
+                if isinstance(change, Priority):
+                    least, smallest = self._lowest(change, lambda lower: self._try((lower,)).placed)
                 outcome = self._try((least,))
                 yield Proposal((least,), text(least), outcome.node, outcome.after_ns / SECOND_NS, smallest)
 
-    def _lowest(self, change: Priority) -> tuple[Priority, bool]:
+    def _lowest(self, change: Priority, works: Callable[[Change], bool]) -> tuple[Priority, bool]:
         """Return the lowest priority that helps, and whether one less does not. It is compared with those of others alone."""
         present = {
             each.priority
@@ -324,11 +417,11 @@ class _Search:
         }
         steps = sorted({p for other in present for p in (other, other + 1) if change.before < p <= change.priority})
 
-        def works(priority: int) -> bool:
-            return self._try((replace(change, priority=priority),)).placed
+        def suffices(priority: int) -> bool:
+            return works(replace(change, priority=priority))
 
-        found = steps[_least(len(steps), lambda number: works(steps[number - 1])) - 1]
-        return replace(change, priority=found), found == change.before + 1 or not works(found - 1)
+        found = steps[_least(len(steps), lambda number: suffices(steps[number - 1])) - 1]
+        return replace(change, priority=found), found == change.before + 1 or not suffices(found - 1)
 
     # -- no more than enough -------------------------------------------------------------------------------------
 
@@ -384,6 +477,8 @@ class _Search:
                 return change, True
             case End():
                 return self._fewer(change, works)
+            case Priority():
+                return self._lowest(change, works)
             case _:
                 return change, True
 
@@ -414,7 +509,9 @@ class _Search:
     def _fewer(self, change: End, works: Callable[[Change], bool]) -> tuple[Change, bool]:
         """Return the fewest allocations whose end suffices, and whether no fewer do, whichever they are."""
         chosen = list(change.allocations)
-        for each in change.allocations:
+        if len(chosen) > EACH_MAX:
+            chosen = chosen[: _least(len(chosen), lambda number: works(_end(chosen[:number])))]
+        for each in list(chosen):
             fewer = [other for other in chosen if other != each]
             if fewer and works(_end(fewer)):
                 chosen = fewer
@@ -427,11 +524,21 @@ class _Search:
         return _end(chosen), True
 
 
-def _with_most_nodes(change: Change) -> Change:
-    """Return a change with `NODES_MAX` nodes in place of a number that is neither few nor more than that."""
-    if isinstance(change, MoreNodes) and NODES_TRIED < change.count < NODES_MAX:
-        return replace(change, count=NODES_MAX)
+def _with_more_nodes(change: Change) -> Change:
+    """Return a change with `FEW` nodes in place of several, and with `NODES_MAX` in place of more."""
+    if isinstance(change, MoreNodes) and 1 < change.count < NODES_MAX:
+        return replace(change, count=FEW if change.count <= FEW else NODES_MAX)
     return change
+
+
+def _ended(changes: Sequence[Change]) -> int:
+    return sum(len(change.allocations) for change in changes if isinstance(change, End))
+
+
+def _rooms(changes: Sequence[Change]) -> int:
+    """Return for how many asks room is to be made next, where allocations end and that was not enough: for few, then for most."""
+    ended = _ended(changes)
+    return 1 if ended == 0 else FEW if ended < FEW else max(1, ENDED_MAX - ended)
 
 
 def _end(allocations: Sequence[Running]) -> End:
@@ -469,11 +576,11 @@ def _all_merged(changes: list[Change], new: Sequence[Change], *, doubled: bool) 
     return changes
 
 
-def _chosen(outcome: Outcome, order: tuple[Kind, ...]) -> list[Change]:
+def _chosen(outcome: Outcome, order: Order) -> list[Change]:
     return [change for repairs in outcome.repairs if (change := _preferred(repairs, order)) is not None]
 
 
-def _preferred(repairs: Repairs, order: tuple[Kind, ...]) -> Change | None:
+def _preferred(repairs: Repairs, order: Order) -> Change | None:
     return next((change for kind in order if (change := getattr(repairs, kind)) is not None), None)
 
 

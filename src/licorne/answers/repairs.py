@@ -6,9 +6,10 @@ only the trial can say, because other asks compete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -26,6 +27,7 @@ from licorne.answers.changes import (
     MoreNodes,
     NoTaint,
     OtherQueue,
+    OwnNode,
     Priority,
     QueueMax,
     Running,
@@ -50,6 +52,10 @@ if TYPE_CHECKING:
 QUEUES_MAX: Final = 3
 """More queues than this are not tried for an ask that might go to another one."""
 ROOT: Final = "root"
+OWN_TAINT: Final = "licorne/only-for"
+"""The key of the taint of a node that is proposed for one ask alone."""
+Kind = Literal["grow", "open", "end", "ask"]
+"""The kinds of changes, as the fields of `Repairs`."""
 ENDED_MAX: Final = 64
 """More allocations than this are not proposed to end."""
 
@@ -65,6 +71,29 @@ class Repairs(msgspec.Struct, frozen=True):
     open: Change | None = None
     end: Change | None = None
     ask: Change | None = None
+
+
+class Suggest(NamedTuple):
+    """Which repairs are wanted, of each reason: the first kind of `order` that there is, or all kinds if that is empty.
+
+    Where `open` follows it is told too, so that one trial serves a search that prefers either of them.
+
+    `rooms`: for how many asks of this size allocations are to end, since others may take what is freed.
+    """
+
+    order: tuple[Kind, ...] = ()
+    rooms: int = 1
+
+    def choose(self, **made: Callable[[], Change | None]) -> Repairs:
+        """Return the repairs that are wanted; `made` makes one of each kind, which may take a look at all nodes."""
+        found: dict[str, Change] = {}
+        for kind in self.order or made:
+            if found and self.order and kind != "open":  # for which one look is enough
+                break
+            change = made[kind]() if kind in made else None
+            if change is not None:
+                found[kind] = change
+        return Repairs(**found)
 
 
 class Present(NamedTuple):
@@ -117,7 +146,7 @@ def _goes_before(partition: Partition, app: Application, reason: explain.Reason)
             return None
 
 
-def repairs(partition: Partition, present: Present, obstacle: Obstacle) -> Iterator[Repairs]:
+def repairs(partition: Partition, present: Present, obstacle: Obstacle, suggest: Suggest) -> Iterator[Repairs]:
     """Yield what may be done about a reason; more than once where all of that may be necessary."""
     app, ask, reason = obstacle
     match reason:
@@ -127,27 +156,35 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle) -> Itera
             assert queue is not None, "a reason names a queue that is there"
             below = [each for leaf in queue.walk() for each in leaf.apps.values()]
             grow = QueueMax(path, reason.missing, dynamic=not queue.managed)
-            yield Repairs(grow, end=_ends_of(present, below, reason.missing), ask=_less(app, ask, reason.missing))
+            yield suggest.choose(
+                grow=lambda: grow,
+                end=lambda: _ends_of(present, below, _for_all(ask, reason.missing, suggest.rooms)),
+                ask=lambda: _less(app, ask, reason.missing),
+            )
         case explain.UserLimit() | explain.Claimed(kind="user" | "group"):
             tracker = _tracker(partition, reason.kind, reason.name, reason.queue)
             wildcard = tracker is not None and tracker.wildcard
             limit = LimitMax(reason.kind, reason.name, reason.queue, reason.missing, wildcard)
-            end = _ends_of(present, () if tracker is None else tracker.apps, reason.missing)
-            yield Repairs(limit, end=end, ask=_less(app, ask, reason.missing))
+            apps = () if tracker is None else tracker.apps
+            yield suggest.choose(
+                grow=lambda: limit,
+                end=lambda: _ends_of(present, apps, _for_all(ask, reason.missing, suggest.rooms)),
+                ask=lambda: _less(app, ask, reason.missing),
+            )
         case explain.MaxApplications():
-            yield Repairs(_one_application_more(partition, reason))
+            yield suggest.choose(grow=lambda: _one_application_more(partition, reason))
         case explain.ClusterFull() | explain.Claimed():
-            yield Repairs(
-                _more_nodes(partition, present, ask),
-                end=_end_on_a_node(partition, present, ask),
-                ask=_less(app, ask, reason.missing),
+            yield suggest.choose(
+                grow=lambda: _more_nodes(partition, present, ask),
+                end=lambda: _end_on_nodes(partition, present, ask, suggest.rooms),
+                ask=lambda: _less(app, ask, reason.missing),
             )
         case explain.Nodes():
-            yield Repairs(
-                _more_nodes(partition, present, ask),
-                _open_node(partition, present, ask),
-                _end_on_a_node(partition, present, ask),
-                _nearer(partition, present, app, ask),
+            yield suggest.choose(
+                grow=lambda: _more_nodes(partition, present, ask),
+                open=lambda: _open_node(partition, present, ask),
+                end=lambda: _end_on_nodes(partition, present, ask, suggest.rooms),
+                ask=lambda: _nearer(partition, present, app, ask),
             )
         case explain.RequiredNode():
             yield _on_the_required_node(partition, present, ask, reason)
@@ -188,7 +225,7 @@ def _of_gang(partition: Partition, present: Present, app: Application, reason: e
             yield Repairs(
                 _more_nodes(partition, present, member),
                 _open_node(partition, present, member),
-                _end_on_a_node(partition, present, member),
+                _end_on_nodes(partition, present, member),
             )
 
 
@@ -202,7 +239,7 @@ def _can_be_fewer(app: Application, change: FewerMembers) -> bool:
 def _less(app: Application, ask: Ask, missing: dict[str, int]) -> LessAsked | None:
     """Return the ask without what is missing; None if nothing would be left, or if a gang counts on its amounts."""
     resource = ask.shape.resource
-    if not missing or app.atomic is not None or ask.task_group or ask.repeats > 1:
+    if not missing or not is_alone(app, ask):
         return None
     if any(amount >= resource.get(name, 0) for name, amount in missing.items()):
         return None
@@ -211,7 +248,7 @@ def _less(app: Application, ask: Ask, missing: dict[str, int]) -> LessAsked | No
 
 def _nearer(partition: Partition, present: Present, app: Application, ask: Ask) -> Change | None:
     """Return the change of the ask that brings it nearest to a node: one that takes it then, if there is any."""
-    if app.atomic is not None or ask.task_group or ask.repeats > 1:
+    if not is_alone(app, ask):
         return None
     best: tuple[float, int, Change] | None = None
     constraints = ask.shape.need.constraints
@@ -248,16 +285,37 @@ def alternatives(partition: Partition, app: Application, ask: Ask) -> Iterator[C
 
     They concern an ask that is not a member of a gang, whose pods have to stay together.
     """
-    if app.atomic is not None or ask.task_group or ask.repeats > 1 or app.independent:
+    if not is_alone(app, ask) or app.independent:
         return
     yield from _other_queues(partition, app, ask)
-    everything = (
-        *(each for other in partition.applications.values() for each in other.asks.values() if each is not ask),
-        *(each for other in partition.applications.values() for each in other.allocations.values()),
+    highest = above_all(partition, app, ask)
+    if highest is not None:
+        yield highest
+
+
+def is_alone(app: Application, ask: Ask) -> bool:
+    """Return whether an ask is changed by itself: it is no member of a gang, whose pods have to stay together."""
+    return app.atomic is None and not ask.task_group and ask.repeats <= 1
+
+
+def own_node(change: MoreNodes, ask: Ask) -> OwnNode:
+    """Return a node for an ask alone in place of nodes that others may take."""
+    return OwnNode(change.like, f"{OWN_TAINT}={ask.key[:63]}:NoSchedule", change.capacity, change.attributes)
+
+
+def above_all(partition: Partition, app: Application, ask: Ask) -> Priority | None:
+    """Return the change that makes the priority of an ask the highest of all; None for a member of a gang, or if it is."""
+    if not is_alone(app, ask) or app.independent:
+        return None
+    others = (
+        each.priority
+        for other in partition.applications.values()
+        for items in (other.asks, other.allocations)
+        for each in items.values()
+        if each is not ask
     )
-    most = max((each.priority for each in everything), default=ask.priority)
-    if ask.priority <= most < PRIORITY_HIGHEST:
-        yield Priority(most + 1, ask.priority)
+    most = max(others, default=ask.priority)
+    return Priority(most + 1, ask.priority) if ask.priority <= most < PRIORITY_HIGHEST else None
 
 
 def _other_queues(partition: Partition, app: Application, ask: Ask) -> Iterator[OtherQueue]:
@@ -383,17 +441,35 @@ def _ends_of(present: Present, apps: Iterable[Application], missing: dict[str, i
     return _fewest(present, (alloc for app in apps for alloc in app.allocations.values()), missing)
 
 
-def _end_on_a_node(partition: Partition, present: Present, ask: Ask) -> End | None:
-    """Return the fewest allocations of any one node whose end gives the ask its room there."""
-    best: End | None = None
-    for node in sorted(partition.nodes.values(), key=attrgetter("rank")):
+def _end_on_nodes(partition: Partition, present: Present, ask: Ask, number: int = 1) -> End | None:
+    """Return the fewest allocations of any one node, or of each of so many, whose end gives the ask its room there.
+
+    The node that the ask reserves comes first, as nobody else is let on; those that others reserve come last.
+    """
+    if ask.reserved is not None and ask.reserved.id in present.nodes and ask.reserved.schedulable:
+        own = _end_on(partition, present, ask, ask.reserved)
+        if own is not None:
+            return own
+    best: list[tuple[bool, int, int, End]] = []  # whether another ask reserves the node, how many end, and its rank
+    for node in sorted(partition.nodes.values(), key=lambda node: (bool(node.reservations), node.rank)):
+        reserved = bool(node.reservations)
+        if len(best) == number and (best[-1][0] < reserved or best[-1][1] == 1):
+            break
         if node.id in present.nodes and node.schedulable and not partition.atomic.backfill.holds(node):
             found = _end_on(partition, present, ask, node)
-            if found is not None and (best is None or len(found.allocations) < len(best.allocations)):
-                best = found
-                if len(best.allocations) == 1:
-                    break
-    return best
+            if found is not None:
+                insort(best, (reserved, len(found.allocations), node.rank, found), key=_without_end)
+                del best[number:]
+    return End(tuple(sorted({each for *_, end in best for each in end.allocations}))) if best else None
+
+
+def _without_end(found: tuple[bool, int, int, End]) -> tuple[bool, int, int]:
+    return found[:3]
+
+
+def _for_all(ask: Ask, missing: dict[str, int], rooms: int) -> dict[str, int]:
+    """Return what is missing for so many asks of this size where `missing` is for one."""
+    return {name: amount + (rooms - 1) * ask.shape.resource.get(name, 0) for name, amount in missing.items()}
 
 
 def nodes_to_free(partition: Partition, ask: Ask) -> Iterator[str]:
@@ -463,4 +539,17 @@ def _take(missing: dict[str, int], alloc: Ask) -> None:
                 del missing[name]
 
 
-__all__ = ["Obstacle", "Present", "Repairs", "alternatives", "obstacles", "repairs", "running"]
+__all__ = [
+    "Kind",
+    "Obstacle",
+    "Present",
+    "Repairs",
+    "Suggest",
+    "above_all",
+    "alternatives",
+    "is_alone",
+    "obstacles",
+    "own_node",
+    "repairs",
+    "running",
+]

@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from licorne.answers.applied import apply, parsed
 from licorne.answers.asks import ChangeError, Wanted
-from licorne.answers.changes import Change, LimitMax, MaxApplications, MoreNodes, NoTaint, QueueMax, Schedulable
+from licorne.answers.budget import work_of
+from licorne.answers.changes import Change
 from licorne.answers.copies import on_a_copy
-from licorne.answers.repairs import Present, Repairs, obstacles, repairs, running
+from licorne.answers.refuted import Refuted
+from licorne.answers.repairs import Present, Repairs, Suggest, obstacles, repairs, running
 from licorne.answers.restored import Restored
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection import explain
@@ -39,8 +41,8 @@ SLICE: Final = 100
 """After so many decisions it is looked at whether the ask is placed."""
 RUNNING_MAX: Final = 60
 """Of more running allocations than this no sets are tried, so they are not listed."""
-DECISIONS_MAX: Final = 1 << 62
-"""As many decisions as a trial may make where nothing bounds them."""
+WORK_UNBOUNDED: Final = 1 << 62
+"""As many steps as a trial may make where nothing bounds them."""
 LONGEST_NS: Final = 3600 * SECOND_NS
 """A trial ends after this much simulated time, whatever was begun."""
 CONFIRMED: Final = frozenset(
@@ -59,7 +61,8 @@ class Outcome(msgspec.Struct, frozen=True):
     `node` is where the ask runs at the end, empty if it does not: one that was placed may have been evicted since.
     `after_ns`: how long after the changes it was placed. `reasons` are why it waits at the end, and what it waits for;
     `repairs` what may be done about them; both are left out where they are not wanted. `refused`: why the changes are not
-    possible. `decisions`: how many were made. `cut`: more would have been made than the trial may, so it says nothing.
+    possible. `work`: how many steps were made (`licorne.answers.budget`). `cut`: more would have been made than the trial
+    may, so it says nothing.
     """
 
     node: str = ""
@@ -67,7 +70,7 @@ class Outcome(msgspec.Struct, frozen=True):
     reasons: tuple[explain.Reason, ...] = ()
     repairs: tuple[Repairs, ...] = ()
     refused: str = ""
-    decisions: int = 0
+    work: int = 0
     cut: bool = False
 
     @property
@@ -147,50 +150,25 @@ class Trials:
         self.present = Present(frozenset(partition.nodes), frozenset([each.key for each in allocations]))
         parsed(home.restored.config)  # once, and not on each copy
         self._played = _Played(home, wanted, self.present)
-        self.first = self._played.wait(suggest=True)
+        self.first = self._played.wait(Suggest())
         self._played.steady = self._steady = is_steady(partition)
-        self._lacking = tuple(
-            each for each in self.first.reasons if isinstance(each, explain.QueueQuota | explain.UserLimit)
-        )
+        app = partition.applications.get(self._played.wanted.application)
+        ask = None if app is None else app.asks.get(self._played.wanted.key)
+        self._refuted = None if ask is None or not self._steady else Refuted(partition, ask, self.first.reasons)
 
-    def run(self, changes: list[Change], *, suggest: bool = False, decisions_max: int = DECISIONS_MAX) -> Outcome:
+    def run(self, changes: list[Change], suggest: Suggest | None = None, *, work_max: int = WORK_UNBOUNDED) -> Outcome:
         """Return what becomes of the ask if the changes are made then; nothing here changes.
 
-        `suggest`: with reasons and repairs. `decisions_max`: the trial is cut short after so many decisions.
+        `suggest`: with reasons, and these repairs. `work_max`: the trial is cut short after so many steps.
 
         Raises:
             CopyError: the trial could not be made.
         """
-        return on_a_copy(lambda: self._played.change(changes, suggest=suggest, decisions_max=decisions_max), Outcome)
+        return on_a_copy(lambda: self._played.change(changes, suggest, work_max=work_max), Outcome)
 
     def cannot_do(self, changes: Sequence[Change]) -> bool:
-        """Return whether it is certain that the ask is not placed with these changes, so that no trial is needed.
-
-        Where nothing gives room back, a quota or limit that lacks an amount now has to be raised by at least that.
-        """
-        if not self._steady or not all(isinstance(change, _GIVES_NOTHING_BACK) for change in changes):
-            return False
-        for reason in self._lacking:
-            raised: dict[str, int] = {}
-            for change in changes:
-                if _is_about(change, reason):
-                    assert isinstance(change, QueueMax | LimitMax)
-                    raised = {name: raised.get(name, 0) + more for name, more in change.more.items()}
-            if any(raised.get(name, 0) < amount for name, amount in reason.missing.items()):
-                return True
-        return False
-
-
-_GIVES_NOTHING_BACK: Final = (QueueMax, LimitMax, MaxApplications, MoreNodes, NoTaint, Schedulable)
-
-
-def _is_about(change: Change, reason: explain.QueueQuota | explain.UserLimit) -> bool:
-    match change, reason:
-        case QueueMax(), explain.QueueQuota():
-            return change.queue == reason.queue
-        case LimitMax(), explain.UserLimit():
-            return (change.kind, change.name, change.queue) == (reason.kind, reason.name, reason.queue)
-    return False
+        """Return whether it is certain that the ask is not placed with these changes, so that no trial is needed."""
+        return self._refuted is not None and self._refuted.covers(changes)
 
 
 def is_steady(partition: Partition) -> bool:
@@ -215,40 +193,49 @@ class _Played:
         self.evicted = 0
         self.steady = False  # nothing gives room back, so an ask that is placed stays so
         self.decisions = 0
-        self.decisions_max = DECISIONS_MAX
+        self.work_before = 0
+        self.work_max = WORK_UNBOUNDED
         self.served = ""  # the node on which the ask, a placeholder, was replaced by an ask of its task group
         self._look_for_nobody()
         for output in home.owed:
             self._take(output)
         home.restored.outputs.handler = self._take
 
-    def change(self, changes: list[Change], *, suggest: bool = False, decisions_max: int = DECISIONS_MAX) -> Outcome:
+    @property
+    def work(self) -> int:
+        """The steps that were made since the changes."""
+        return work_of(self.partition, self.decisions) - self.work_before
+
+    def change(
+        self, changes: list[Change], suggest: Suggest | None = None, *, work_max: int = WORK_UNBOUNDED
+    ) -> Outcome:
         """Make the changes, and wait."""
-        self.decisions, self.decisions_max = 0, decisions_max
+        self.decisions, self.work_max = 0, work_max
+        self.work_before = work_of(self.partition, 0)
         try:
             self.wanted = apply(self.home.restored, self.wanted, changes, self.home.now_ns)
         except ChangeError as error:
             return Outcome(refused=str(error))
         self._look_for_nobody()  # a new configuration brings the settings back
-        return self.wait(suggest=suggest)
+        return self.wait(suggest)
 
     def _look_for_nobody(self) -> None:
         """Switch the hints for autoscalers off, for which all pending asks are looked at after each second."""
         for partition in self.home.restored.partitions:
             partition.settings = replace(partition.settings, outstanding_inspection=False)
 
-    def wait(self, *, suggest: bool) -> Outcome:
+    def wait(self, suggest: Suggest | None) -> Outcome:
         """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is.
 
-        `suggest`: with reasons and repairs, which are not needed of every trial: all nodes are looked at for them.
+        `suggest`: with reasons and these repairs, which are not needed of every trial: all nodes are looked at for them.
         """
         api, start = self.home.restored.api, self.home.now_ns
         latest = start + horizon_ns(self.partition)
         node, placed_ns = "", 0
         while True:
             self._settle()
-            if self.decisions > self.decisions_max:
-                return Outcome(decisions=self.decisions, cut=True)
+            if self.work > self.work_max:
+                return Outcome(work=self.work, cut=True)
             now = self._node()
             if now != node:
                 node, placed_ns = now, self.home.now_ns - start
@@ -258,17 +245,19 @@ class _Played:
                 break
             self.home.now_ns = min(max(due, self.home.now_ns + STEP_NS), end)
         if node:
-            return Outcome(node, placed_ns, decisions=self.decisions)
+            return Outcome(node, placed_ns, work=self.work)
         app, ask = self._ask()
         if app is None or ask is None:
-            return Outcome(refused="the application or the ask ends before it is placed", decisions=self.decisions)
-        if not suggest:
-            return Outcome(decisions=self.decisions)
+            return Outcome(refused="the application or the ask ends before it is placed", work=self.work)
+        if suggest is None:
+            return Outcome(work=self.work)
         found = obstacles(self.partition, app, ask)
         return Outcome(
             reasons=tuple(obstacle.reason for obstacle in found),
-            repairs=tuple(each for obstacle in found for each in repairs(self.partition, self.present, obstacle)),
-            decisions=self.decisions,
+            repairs=tuple(
+                each for obstacle in found for each in repairs(self.partition, self.present, obstacle, suggest)
+            ),
+            work=self.work,
         )
 
     def _ends_ns(self) -> int:
@@ -283,7 +272,7 @@ class _Played:
         api, rm_id, now = self.home.restored.api, self.home.restored.rm_id, self.home.now_ns
         made = api.schedule(now_ns=now, limit=SLICE)
         self.decisions += made
-        while (made or self.answers) and not (self.steady and self._node()) and self.decisions <= self.decisions_max:
+        while (made or self.answers) and not (self.steady and self._node()) and self.work <= self.work_max:
             answers, self.answers = self.answers, []
             api.submit(rm_id, answers, now_ns=now)
             made = api.schedule(now_ns=now, limit=SLICE)
