@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from licorne.config import Pod, RunningPartition, examine
 
@@ -111,6 +112,16 @@ def test_a_cluster_without_applications_says_nothing_about_queues() -> None:
 def test_the_message_says_of_how_many_applications_none_is_there() -> None:
     [warning] = examine(configuration(a(more="{name: old}, {name: lost}")), running={"default": CLUSTER})[0].warnings
     assert warning.message.startswith("no application of the input is in this queue or below it, of 4 in all")
+
+
+def test_rules_that_place_no_application_are_told_where_it_is_known() -> None:
+    known = replace(CLUSTER, placed=lambda _: {2: 3, 3: 1})
+    text = configuration(a(), "{name: user}, {name: provided}")
+    [warning] = examine(text, running={"default": known})[0].warnings
+    assert (warning.rule, warning.line) == ("rule-idle", 1)
+    assert warning.message.startswith("no application of the input is placed by this rule, of 4 that are placed")
+    nothing = replace(CLUSTER, placed=lambda _: {})
+    assert examine(text, running={"default": nothing})[0].warnings == ()
 
 
 def test_a_partition_that_the_cluster_lacks_is_left_alone() -> None:

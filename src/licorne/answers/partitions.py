@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from licorne.answers.pods import pod_name
+from licorne.answers.rulesused import Submitted, rules_used
 from licorne.config import Pod, RunningPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from licorne.answers.restored import Restored
     from licorne.core.partition import Partition
+    from licorne.si.messages import AddApplication
 
 
 def running_partitions(restored: Restored) -> dict[str, RunningPartition]:
@@ -27,6 +32,18 @@ def running_partitions(restored: Restored) -> dict[str, RunningPartition]:
     }
 
 
+def with_rules_used(
+    running: dict[str, RunningPartition], applications: Sequence[AddApplication]
+) -> dict[str, RunningPartition]:
+    """Return the partitions with what is known of the placement rules from applications as they were submitted."""
+    submitted: dict[str, list[Submitted]] = {name: [] for name in running}
+    for app in applications:
+        name = app.partition.rpartition("]")[2]
+        if name in submitted:
+            submitted[name].append(Submitted(app.queue, app.user, app.groups, app.tags))
+    return {name: replace(each, placed=partial(rules_used, submitted[name])) for name, each in running.items()}
+
+
 def _pods(partition: Partition) -> Iterator[Pod]:
     for app in partition.applications.values():
         for item in (*app.asks.values(), *app.allocations.values()):
@@ -35,4 +52,4 @@ def _pods(partition: Partition) -> Iterator[Pod]:
             yield Pod(named, app.queue.path, app.user, dict(item.shape.resource))
 
 
-__all__ = ["running_partitions"]
+__all__ = ["running_partitions", "with_rules_used"]

@@ -7,8 +7,10 @@ be in the queues that they ask for, since nothing places them here.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
+from licorne.answers.rulesused import Submitted, rules_used
 from licorne.config import Pod, RunningPartition
 from licorne.sim.lines import App, Ask, Node
 
@@ -31,7 +33,8 @@ def partitions_of_workload(workload: Workload) -> dict[str, RunningPartition]:
             app = applications[line.app]
             pods.append(Pod(f"pod {line.key}", _path(app.queue), app.user, dict(line.res)))
     queues = Counter(_path(app.queue) for app in applications.values() if app.queue)
-    return {PARTITION: RunningPartition(dict(capacity), tuple(pods), dict(queues))}
+    submitted = [Submitted(app.queue, app.user, app.groups, app.tags or {}) for app in applications.values()]
+    return {PARTITION: RunningPartition(dict(capacity), tuple(pods), dict(queues), partial(rules_used, submitted))}
 
 
 def _path(queue: str) -> str:

@@ -41,7 +41,8 @@ def check(
 
     Prints a line for each fault and each warning: file:line:column: queue: message [rule]. With --with it also warns of
     what can only be seen beside a cluster: guarantees that exceed it, maximums and limits that bind nothing or that a pod
-    exceeds, queues that nothing leads to, and queues of applications that are not configured.
+    exceeds, queues that nothing leads to, and queues of applications that are not configured; with a workload or a recording,
+    which say what applications asked for, also placement rules that place none of them.
 
     Parameters
     ----------
@@ -68,9 +69,13 @@ def check(
         running = partitions_of_workload(read_input(Path(beside), ASKS_MAX))
     elif beside:
         from licorne.answers import running_partitions  # noqa: PLC0415  # loads the scheduler, which checking does not need
-        from licorne.cli.sources import read_state  # noqa: PLC0415
+        from licorne.answers.partitions import with_rules_used  # noqa: PLC0415
+        from licorne.cli.sources import read_state, read_submitted  # noqa: PLC0415
+        from licorne.recording.folder import is_recording  # noqa: PLC0415
 
         running = running_partitions(read_state(beside, token_file, tls_ca))
+        if is_recording(Path(beside)):
+            running = with_rules_used(running, read_submitted(Path(beside)))
     checked: list[Report] = []
     unread = False
     for path in map(Path, files_):

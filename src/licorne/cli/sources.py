@@ -18,6 +18,8 @@ from licorne.daemon.secrets import SecurityError, token_in
 from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.recording import RecordingError, choose_run
 from licorne.recording.folder import is_recording
+from licorne.recording.submitted import submitted_applications
+from licorne.si.messages import AddApplication
 
 DEFAULT_SOURCE = f"http://{REST_ADDRESS}"
 """The scheduler that is asked if none is named: one on this machine, at the port that YuniKorn and licorne have."""
@@ -54,6 +56,14 @@ def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:
         with progress_bar("replaying") as told:
             run = choose_run(folder, at_ns=until_ns)
             return hours(run, since_ns, until_ns, told or (lambda *_: None), partition=partition)
+    except RecordingError as error:
+        raise CommandError(str(error), Status.FILE) from None
+
+
+def read_submitted(folder: Path) -> list[AddApplication]:
+    """Return the applications of the last run of a recording, as they were submitted. Raises CommandError."""
+    try:
+        return list(submitted_applications(choose_run(folder)))
     except RecordingError as error:
         raise CommandError(str(error), Status.FILE) from None
 

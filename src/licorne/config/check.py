@@ -83,7 +83,7 @@ def examine(
                 configuration = build(config, roots, quantities, text)
             lint(config, roots, notes)
             if running and configuration is not None:
-                lint_cluster(config, roots, running, quantities, notes)
+                lint_cluster(config, roots, running, quantities, notes, configuration)
     except RecursionError:
         _note_depth(notes)
     report = notes.report()

@@ -6,11 +6,12 @@ They hold for the cluster as it is now. Where nodes come and go, a max above all
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from licorne.config.model import Configuration, PartitionConfig
 from licorne.config.placement import FIXED
 from licorne.config.problems import Notes
 from licorne.config.quantity import spoken
@@ -34,12 +35,15 @@ class Pod(msgspec.Struct, frozen=True):
 class RunningPartition(msgspec.Struct, frozen=True):
     """A partition of a cluster, as far as a configuration is compared with it.
 
-    `capacity` is the sum over all nodes, in base units; `applications` counts those that run or wait, by queue.
+    `capacity` is the sum over all nodes, in base units; `applications` counts those that run or wait, by queue. `placed`
+    returns how many applications each placement rule of a configuration would place, by its position from 1; None: it is
+    not known for which queues they asked.
     """
 
     capacity: dict[str, int]
     pods: tuple[Pod, ...]
     applications: dict[str, int]
+    placed: Callable[[PartitionConfig], Mapping[int, int]] | None = None
 
 
 def lint_cluster(
@@ -48,12 +52,29 @@ def lint_cluster(
     running: Mapping[str, RunningPartition],
     quantities: Quantities,
     notes: Notes,
+    built: Configuration,
 ) -> None:
     """Note the warnings for a configuration without faults. `running`: the partitions of the cluster by name."""
+    by_name = {partition.name: partition for partition in built.partitions}
     for index, partition in enumerate(config.partitions or ()):
-        found = running.get(partition_name(partition.name))
+        name = partition_name(partition.name)
+        found = running.get(name)
         if found is not None and index in roots:
             _Comparison(partition, roots[index], found, quantities, notes).lint()
+            if found.placed is not None and name in by_name:
+                _lint_idle_rules(partition.placementrules or [], found.placed(by_name[name]), notes)
+
+
+def _lint_idle_rules(rules: Sequence[RawRule], placed: Mapping[int, int], notes: Notes) -> None:
+    """Warn of the rules that place no application. `placed`: how many each does, by its position from 1."""
+    total = sum(placed.values())
+    for number, rule in enumerate(rules, start=1):
+        if total and not placed.get(number):
+            message = (
+                f"no application of the input is placed by this rule, of {total:,} that are placed; look whether it is "
+                "needed, or leave it out"
+            )
+            notes.warn("rule-idle", rule.spot("name"), message)
 
 
 class _Comparison:

@@ -104,6 +104,11 @@ _WARNINGS: Final = (
         "licorne",
     ),
     ("queue-missing", "With `--with`: the queues of applications are configured, or a rule creates them.", "licorne"),
+    (
+        "rule-idle",
+        "With `--with` and a workload or a recording: each placement rule places some application of it.",
+        "licorne",
+    ),
     ("queue-unreached", "With `--with`: a placement rule leads to each leaf, or something is in it.", "licorne"),
     (
         "config-empty",
