@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -30,7 +30,6 @@ from licorne.answers.changes import (
     Counted,
     End,
     FewerMembers,
-    LessAsked,
     MaxApplications,
     MoreMembers,
     MoreNodes,
@@ -40,15 +39,12 @@ from licorne.answers.changes import (
     Running,
     Schedulable,
     amounts,
-    merged,
     text,
     with_amounts,
 )
 from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import (
     ENDED_MAX,
-    Kind,
-    Repairs,
     Suggest,
     above_all,
     alternatives,
@@ -56,6 +52,17 @@ from licorne.answers.repairs import (
     nodes_to_free,
     openings,
     own_node,
+)
+from licorne.answers.searches import (
+    NODES_MAX,
+    OTHERWISE_SHARE,
+    SEARCHES,
+    ChangeSearch,
+    all_merged,
+    ended_in,
+    next_changes,
+    rooms,
+    with_more_nodes,
 )
 from licorne.answers.trials import RUNNING_MAX, Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
@@ -73,54 +80,6 @@ SMALLER_MAX: Final = RUNNING_MAX
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
 """Up to this number, lower ones are tried one by one."""
-Order = tuple[Kind, ...]
-
-
-class Search(NamedTuple):
-    """A search: which kind of change it prefers where there is a choice, and its share of the budget.
-
-    `own`: nodes that are added are for the ask alone. `first`: the ask has the highest priority of all. Such a search is only
-    made where the one before it has found nothing.
-    """
-
-    order: Order
-    weight: int
-    own: bool = False
-    first: bool = False
-
-    @property
-    def suggested(self) -> Order:
-        """The order in which repairs are looked for: the same for new nodes and for those that are opened, so that trials serve both."""
-        return GROW if self.order[0] == "open" else self.order
-
-    def __str__(self) -> str:
-        what = _PREFERS[self.order[0]]
-        return what + (", for the ask alone" if self.own else "") + (", with a higher priority" if self.first else "")
-
-
-GROW: Final[Order] = ("grow", "open", "end", "ask")
-END: Final[Order] = ("end", "grow", "open", "ask")
-SEARCHES: Final = (
-    Search(("ask",), 2),
-    Search(GROW, 6),
-    Search(GROW, 2, own=True),
-    Search(("open", "grow", "end", "ask"), 1),
-    Search(END, 5),
-    Search(END, 1, first=True),
-)
-"""The searches that are made. The first one changes nothing but the ask and needs few trials."""
-OTHERWISE_SHARE: Final = 1
-"""The share of the search for another queue or priority, which comes after the one that changes the ask."""
-NODES_MAX: Final = 64
-"""More nodes than this are not proposed: each of them takes asks, which all have to be decided in each trial."""
-FEW: Final = 4
-"""Where more nodes, or ends of allocations, than this are needed, the bound is tried next: if that is not enough, nothing between is."""
-_PREFERS: Final = {
-    "ask": "changes the ask",
-    "grow": "adds nodes or raises the configuration",
-    "open": "lets nodes take the ask",
-    "end": "ends allocations",
-}
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -237,7 +196,7 @@ class _Search:
                 share(OTHERWISE_SHARE)
                 self._search_otherwise(found)
 
-    def _search(self, first: Outcome, search: Search, found: list[Proposal]) -> bool:
+    def _search(self, first: Outcome, search: ChangeSearch, found: list[Proposal]) -> bool:
         """Add the proposal of a search, if it has one that is new; return whether it has one."""
         proposal: Proposal | None = None
         before = len(self.known)
@@ -329,7 +288,7 @@ class _Search:
 
     # -- enough --------------------------------------------------------------------------------------------------
 
-    def _sufficient(self, first: Outcome, search: Search) -> tuple[Change, ...] | None:
+    def _sufficient(self, first: Outcome, search: ChangeSearch) -> tuple[Change, ...] | None:
         """Return changes with which the ask is placed; None if none are known."""
         changes = self._begin(search)
         if changes is None:
@@ -339,13 +298,13 @@ class _Search:
             return None  # that is proposed already
         for number in range(ROUNDS_MAX):
             before = changes
-            new = [self._own(change) if search.own else change for change in _chosen(outcome, search.order)]
-            exact = _all_merged(changes, new, doubled=False)
-            changes = _all_merged(changes, new, doubled=True) if number >= EXACT_ROUNDS else exact
-            changes = [_with_more_nodes(change) for change in changes]
-            if changes == before or self._is_beyond(changes, _ended(before)):
+            new = [self._own(change) if search.own else change for change in next_changes(outcome, search.order)]
+            exact = all_merged(changes, new, doubled=False)
+            changes = all_merged(changes, new, doubled=True) if number >= EXACT_ROUNDS else exact
+            changes = [with_more_nodes(change) for change in changes]
+            if changes == before or self._is_beyond(changes, ended_in(before)):
                 return None
-            suggest = Suggest(search.suggested, _rooms(changes))
+            suggest = Suggest(search.suggested, rooms(changes))
             outcome = self._try(tuple(changes), suggest)
             if outcome.refused:  # such as a limit that would be higher than the max of its queue
                 changes = exact
@@ -354,7 +313,7 @@ class _Search:
                 return tuple(changes)
         return None
 
-    def _begin(self, search: Search) -> list[Change] | None:
+    def _begin(self, search: ChangeSearch) -> list[Change] | None:
         """Return the changes with which a search begins; None if it is of no use for this ask."""
         if not search.own and not search.first:
             return []
@@ -524,23 +483,6 @@ class _Search:
         return _end(chosen), True
 
 
-def _with_more_nodes(change: Change) -> Change:
-    """Return a change with `FEW` nodes in place of several, and with `NODES_MAX` in place of more."""
-    if isinstance(change, MoreNodes) and 1 < change.count < NODES_MAX:
-        return replace(change, count=FEW if change.count <= FEW else NODES_MAX)
-    return change
-
-
-def _ended(changes: Sequence[Change]) -> int:
-    return sum(len(change.allocations) for change in changes if isinstance(change, End))
-
-
-def _rooms(changes: Sequence[Change]) -> int:
-    """Return for how many asks room is to be made next, where allocations end and that was not enough: for few, then for most."""
-    ended = _ended(changes)
-    return 1 if ended == 0 else FEW if ended < FEW else max(1, ENDED_MAX - ended)
-
-
 def _end(allocations: Sequence[Running]) -> End:
     return End(tuple(sorted(allocations)))
 
@@ -561,27 +503,6 @@ def _least(most: int, works: Callable[[int], bool]) -> int:
         else:
             low = middle
     return most
-
-
-def _all_merged(changes: list[Change], new: Sequence[Change], *, doubled: bool) -> list[Change]:
-    """Return the changes with new ones. What the ask wants less counts once: it is less for all reasons at the same time."""
-    less: dict[str, int] = {}
-    for change in new:
-        if isinstance(change, LessAsked):
-            less = {name: max(less.get(name, 0), change.less.get(name, 0)) for name in {**less, **change.less}}
-    new = [change for change in new if not isinstance(change, LessAsked)] + ([LessAsked(less)] if less else [])
-    for index, change in enumerate(new):
-        if change not in new[:index]:
-            changes = merged(changes, change, doubled=doubled)
-    return changes
-
-
-def _chosen(outcome: Outcome, order: Order) -> list[Change]:
-    return [change for repairs in outcome.repairs if (change := _preferred(repairs, order)) is not None]
-
-
-def _preferred(repairs: Repairs, order: Order) -> Change | None:
-    return next((change for kind in order if (change := getattr(repairs, kind)) is not None), None)
 
 
 def _what(reason: explain.Reason) -> str:
