@@ -394,8 +394,9 @@ def use_class(node: Node) -> int:
     share = 0.0
     for index, amount in enumerate(capacity):
         if amount > 0:
-            left = free[index] if index < len(free) else amount
-            share = max(share, (amount - left) / amount)
+            used = (amount - free[index]) / amount if index < len(free) else 0.0
+            if used > share:  # noqa: PLR1730  max() takes longer, and this is done for each node
+                share = used
     if share <= 0 and not any(node.allocated.values()):
         return 0
     return min(CLASSES - 1, 1 + int(share * 10 - 1e-9))

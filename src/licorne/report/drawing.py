@@ -123,6 +123,7 @@ def png(draw: Draw, height_in: float) -> bytes:
     FigureCanvasAgg(figure)
     stream = io.BytesIO()
     with _styled(LIGHT):
+        _lay_out(figure, PNG_DPI)
         figure.savefig(stream, format="png", dpi=PNG_DPI, metadata={"Software": None})
     return stream.getvalue()
 
@@ -133,8 +134,18 @@ def svg(draw: Draw, height_in: float, name: str, *, narrow: bool) -> str:
     FigureCanvasSVG(figure)
     stream = io.StringIO()
     with _styled(_MARKS):
+        _lay_out(figure, FigureCanvasSVG.fixed_dpi)
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return _element(stream.getvalue(), f"{name}-{'n' if narrow else 'w'}")
+
+
+def _lay_out(figure: Figure, dpi: int) -> None:
+    """Give what is on a figure its place. `savefig` would do so by drawing all of it once more, in vain."""
+    figure.set_dpi(dpi)
+    engine = figure.get_layout_engine()
+    assert engine is not None, "the settings name a layout"
+    engine.execute(figure)
+    figure.set_layout_engine("none")
 
 
 def _styled(theme: Theme) -> AbstractContextManager[None]:

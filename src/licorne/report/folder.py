@@ -18,11 +18,12 @@ import msgspec
 from licorne._extras import require
 from licorne.report import tables
 from licorne.report.figures import VERSION, Figures, NeverPlaced
+from licorne.report.pngs import FIGURES, pngs_beside
+from licorne.sim.collector import quiet_collector
 from licorne.sim.finished import finished_file
 from licorne.sim.row_files import row_file
 
 PAGE = "report.html"
-FIGURES = "report.json"
 NEVER_PLACED = "never-placed"
 Progress = Callable[[int, int], None]
 
@@ -52,7 +53,7 @@ def write_report(
     """Write the report of one or several simulations into a folder, which is made if needed; return the path of the page.
 
     `never_placed`: by label, all asks that were never placed, of which the figures have the first ones. `made`: the date on
-    the page; "": now. `progress` is called with the pictures drawn and their number.
+    the page; "": now. `progress` is called with the pictures of the page that are drawn, and their number.
 
     Raises:
         MissingExtraError: the packages of the extra `report` are not installed.
@@ -63,30 +64,31 @@ def write_report(
     labels = [figures.label for figures in runs]
     if not runs or len(set(labels)) < len(labels):
         raise ValueError(f"a report is of simulations with different labels, not of {labels}")
-    from licorne.report.page import page, picture  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
-    from licorne.report.sections import sections  # noqa: PLC0415
-
     folder.mkdir(parents=True, exist_ok=True)
-    _rows(folder, runs, never_placed or {})
     data = runs[0] if len(runs) == 1 else list(runs)
     _write(folder / FIGURES, msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
+    made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    with quiet_collector(), pngs_beside(folder):  # drawing makes many objects, and those of a simulation may be there
+        _rows(folder, runs, never_placed or {})
+        text = _page(title or _title(runs), runs, made, progress)
+    _write(folder / PAGE, text.encode())
+    return folder / PAGE
+
+
+def _page(title: str, runs: Sequence[Figures], made: str, progress: Progress | None) -> str:
+    from licorne.report.page import page  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
+    from licorne.report.sections import sections  # noqa: PLC0415
+
     parts = list(sections(runs))
-    plots = [plot for part in parts for plot in part.plots]
-    done = 0
+    number, done = sum(len(part.plots) for part in parts), 0
 
     def tell() -> None:
         nonlocal done
         done += 1
         if progress is not None:
-            progress(done, 2 * len(plots))
+            progress(done, number)
 
-    for plot in plots:
-        _write(folder / f"{plot.name}.png", picture(plot, runs))
-        tell()
-    made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    text = page(title or _title(runs), _lead(runs), _notes(runs), parts, runs, made=made, progress=tell)
-    _write(folder / PAGE, text.encode())
-    return folder / PAGE
+    return page(title, _lead(runs), _notes(runs), parts, runs, made=made, progress=tell)
 
 
 def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlaced]]]:

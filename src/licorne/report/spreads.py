@@ -45,20 +45,21 @@ class Spreads:
 
     def take(self, record: PodRecord) -> None:
         """Take what became of a pod."""
-        if not self._from_s <= record.arrival_s < self._to_s:
+        arrival_s, end_s, pods = record.arrival_s, record.end_s, record.pods
+        if not self._from_s <= arrival_s < self._to_s:
             return
         found = self._found[record.queue, record.user]
-        found.pods += record.pods
+        found.pods += pods
         if record.start_s is None:
-            found.never += record.pods
+            found.never += pods
         else:
             found.waits.append(record.waiting_s)
-        if record.outcome in COMPLETED and record.end_s is not None:
-            completion_s = record.end_s - record.arrival_s
+        if end_s is not None and record.outcome in COMPLETED:
+            completion_s = end_s - arrival_s
             found.completions.append(completion_s)
             found.slowdowns.append(bounded_slowdown(completion_s * NANOSECONDS, record.run_s * NANOSECONDS))
         else:
-            found.not_completed += record.pods
+            found.not_completed += pods
 
     def sort(self) -> None:
         """Sort what was taken, once: what is put together of sorted parts is sorted again with few comparisons."""

@@ -68,11 +68,12 @@ class Gangs:
 
     def __init__(self) -> None:
         self.known: dict[str, Gang] = {}
+        self._keeping: list[Gang] = []  # those that may keep asks back
 
     def submitted(self, line: App, now_ns: int) -> None:
         """Note a submitted application, which may be a gang."""
         if (line.gang or line.ph_ask) and line.id not in self.known:
-            self.known[line.id] = Gang(
+            gang = self.known[line.id] = Gang(
                 app=line.id,
                 submitted_ns=now_ns,
                 atomic=line.atomic,
@@ -80,6 +81,8 @@ class Gangs:
                 needs=Counter({group.name: group.min for group in line.gang}),
                 closed=bool(line.gang) and not line.atomic,
             )
+            if gang.closed:
+                self._keeping.append(gang)
 
     def keeps(self, line: Ask) -> bool:
         """Keep an ask back if its gang is not ready for it; return whether it was kept."""
@@ -161,8 +164,8 @@ class Gangs:
             gang.running[ask.group] -= 1
 
     def kept_back(self) -> Iterable[tuple[str, Ask]]:
-        """Return the asks that were never submitted, with their applications."""
-        return ((gang.app, ask) for gang in self.known.values() for ask in gang.kept.values())
+        """Return the asks that are kept back now, with their applications, in the order of these."""
+        return ((gang.app, ask) for gang in self._keeping for ask in gang.kept.values())
 
     def rows(self) -> list[GangWaits]:
         """Return how long gangs waited, by queue and kind."""

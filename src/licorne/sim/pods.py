@@ -42,6 +42,8 @@ withdrawn   the workload took it back before it was placed
 refused     the scheduler refused the ask, or its application
 """
 COMPLETED = ("ended", "released")
+SHORT_NS = 10 * NANOSECONDS
+"""What a shorter run is taken for in a bounded slowdown."""
 
 
 class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,9 +178,12 @@ class PodRecords:
             self.sink(self._made(pod.ask, queue, "placed", pod.arrived_ns, start_ns=now_ns, node=node))
 
     def _record(self, run: Running, past: _Past | None, queue: str, now_ns: int, outcome: Outcome) -> PodRecord:
-        arrived_ns, evictions, lost_ns = _history(run.arrived_ns, past)
-        ran_ns = now_ns - run.since_ns
-        waited_ns = run.since_ns - arrived_ns - lost_ns
+        arrived_ns, since_ns = run.arrived_ns, run.since_ns
+        evictions = lost_ns = 0
+        if past is not None:
+            arrived_ns, evictions, lost_ns = past.arrived_ns, past.evictions, past.lost_ns
+        ran_ns = now_ns - since_ns
+        waited_ns = since_ns - arrived_ns - lost_ns
         if outcome == "evicted":
             evictions, lost_ns, ran_ns = evictions + 1, lost_ns + ran_ns, 0
         ask = run.pod.ask
@@ -190,13 +195,13 @@ class PodRecords:
             user=application.user if application is not None else "",
             outcome=outcome,
             arrival_s=seconds(arrived_ns),
-            start_s=seconds(run.since_ns),
+            start_s=seconds(since_ns),
             end_s=None if outcome == "running" else seconds(now_ns),
             node=run.node,
-            waiting_s=seconds(waited_ns),
+            waiting_s=seconds(waited_ns) if waited_ns else 0.0,
             run_s=seconds(ran_ns),
             evictions=evictions,
-            lost_s=seconds(lost_ns),
+            lost_s=seconds(lost_ns) if lost_ns else 0.0,
             pods=1,
         )
 
@@ -241,4 +246,5 @@ def _history(arrived_ns: int, past: _Past | None) -> tuple[int, int, int]:
 
 def bounded_slowdown(completion_ns: float, run_ns: float) -> float:
     """Return max(1, (wait + run) / max(run, 10 s)): how much longer a pod took than alone, short ones taken for 10 s."""
-    return max(1.0, completion_ns / max(run_ns, 10 * NANOSECONDS))
+    slowdown = completion_ns / (max(SHORT_NS, run_ns))
+    return max(1.0, slowdown)
