@@ -35,8 +35,9 @@ from bench.soak.world import World
 from bench.turns import SLOWER, WIDTH, Interval, Turn, TurnsReport, compare, new_turns_report, state_of
 from bench.turnsreport import show_turns
 from bench.walks import walks
-from licorne.cli.common import print_json
+from licorne.cli.common import UsageError, print_json
 from licorne.cli.progress import progress_bar
+from licorne.cli.statuses import Status
 
 Flag = Annotated[bool, Parameter(negative="")]
 R = TypeVar("R", Report, ServiceReport, TurnsReport, KubeReport)
@@ -302,7 +303,7 @@ def service(
     """
     unknown = [name for name in names if name not in SERVICE_CASES]
     if unknown:
-        raise BenchError(f"{unknown[0]}: no such measurement; there are {', '.join(SERVICE_CASES)}")
+        raise UsageError(f"{unknown[0]}: no such measurement; there are {', '.join(SERVICE_CASES)}")
     report = new_service_report(scale)
     for case in SERVICE_CASES.values():
         if not names or case.name in names:
@@ -422,7 +423,7 @@ def soak(*names: str, count: Number = 1_000_000, json: Flag = False) -> int:
     """
     unknown = [name for name in names if name not in KINDS]
     if unknown:
-        raise BenchError(f"{unknown[0]}: no such kind; there are {', '.join(KINDS)}")
+        raise UsageError(f"{unknown[0]}: no such kind; there are {', '.join(KINDS)}")
     world = World()
     results: list[Soaked] = []
     for kind in KINDS.values():
@@ -438,11 +439,11 @@ def soak(*names: str, count: Number = 1_000_000, json: Flag = False) -> int:
 
 
 def cases_of(names: tuple[str, ...], default: tuple[str, ...]) -> list[Case]:
-    """Return the chosen cases. Raises BenchError for an unknown name."""
+    """Return the chosen cases. Raises UsageError for an unknown name."""
     try:
         return chosen(names, default)
     except KeyError as error:
-        raise BenchError(f"{error.args[0]}: neither a case nor a group; `python -m bench list` lists them") from None
+        raise UsageError(f"{error.args[0]}: neither a case nor a group; `python -m bench list` lists them") from None
 
 
 def say(text: str) -> None:
@@ -479,10 +480,13 @@ def main() -> int:
         return int(app(result_action="return_value") or 0)
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
-        return 1
+        return Status.NO
+    except UsageError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return error.status
     except KeyboardInterrupt:
         print("bench: interrupted; what was measured is kept", file=sys.stderr)
-        return 130
+        return Status.INTERRUPTED
 
 
 if __name__ == "__main__":

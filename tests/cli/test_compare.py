@@ -67,7 +67,7 @@ def test_the_same_decisions_are_said_to_be_the_same(licorne: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "expected"),
     [
-        (("own", "own", WORKLOAD), Status.NO, "own and own are the same configuration"),
+        (("own", "own", WORKLOAD), Status.USAGE, "own and own are the same configuration"),
         (("own", "missing.yaml", WORKLOAD), Status.FILE, "missing.yaml"),
         (("own", NO_PREEMPTION, "missing.jsonl"), Status.FILE, "missing.jsonl: no such file"),
         (("own", WORKLOAD, WORKLOAD), Status.CONFIGURATION, "workload.jsonl"),

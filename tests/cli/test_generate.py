@@ -44,14 +44,14 @@ def test_the_week_takes_a_seed(licorne: Command, tmp_path: Path) -> None:
 def test_contests_are_cases_of_the_command_too(licorne: Command, case: str) -> None:
     """Only how a wrong option is refused is seen here: the cases themselves are big."""
     outcome = licorne("generate", case, "--appsort", "fair")
-    assert (outcome.status, outcome.out) == (1, "")
+    assert (outcome.status, outcome.out) == (2, "")
     assert f"the case {case} has no options but shape and seed" in outcome.err
     assert f"python -m bench run {case}" in licorne("bench", case).err
 
 
 def test_the_week_takes_no_option_be_it_the_default_of_others(licorne: Command) -> None:
     outcome = licorne("generate", "week", "--nodesort", "fair")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert "the case week has no options but --seed" in outcome.err
 
 

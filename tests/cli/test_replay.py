@@ -63,7 +63,7 @@ def test_other_decisions_end_with_a_status_of_their_own(
     monkeypatch.setattr(Replay, "_decide", lazy)
     told = licorne("replay", recording)
     assert told.status == Status.NO
-    assert f"{run.folder}: the decisions differ: a call made 1 allocations" in told.err
+    assert f"{run.folder}: the decisions differ: a call made 1 allocation where" in told.err
 
 
 @pytest.mark.parametrize(

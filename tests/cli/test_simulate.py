@@ -233,7 +233,7 @@ def test_times_that_are_dates_are_noticed(licorne: Command, small: Path, tmp_pat
     dates = tmp_path / "dates.jsonl"
     dates.write_text(small.read_text().replace('"at":0', '"at":1700000000').replace('"at":30', '"at":1700000030'))
     refused = licorne("simulate", dates, "--series", tmp_path / "series.csv")
-    assert (refused.status, refused.out) == (1, "")
+    assert (refused.status, refused.out) == (2, "")
     assert (
         "the first pod arrives at 1700000000 s: times count from 0, so subtract the first one from all" in refused.err
     )

@@ -22,7 +22,7 @@ def test_every_link_of_the_index_leads_somewhere() -> None:
     answer = world.request("GET", "/")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
-    assert "2 nodes, 1 allocations; applications: 1 Accepted, 1 Running" in answer.text
+    assert "2 nodes, 1 allocation; applications: 1 Accepted, 1 Running" in answer.text
     links = Links()
     links.feed(answer.text)
     assert "/ws/v1/partition/default/queues" in links.found

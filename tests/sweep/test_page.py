@@ -97,8 +97,8 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        ((), 1, "nothing to simulate"),
-        (("--workload", "w", "--load", "1", "--load", "1"), 1, "is given twice"),
+        ((), 2, "nothing to simulate"),
+        (("--workload", "w", "--load", "1", "--load", "1"), 2, "is given twice"),
         (("--file", "no.yaml"), 4, "no.yaml"),
         (("--workload", "no.jsonl", "--no-report"), 4, "no.jsonl"),
     ],

@@ -100,7 +100,7 @@ def test_why_explains_what_the_core_keeps_waiting(core: Original, licorne: Comma
     assert done.status == 0, done.err
     assert "vcore" in done.out
     everything = licorne("why", "--from", core.url)
-    assert f"{core.count('requests')} asks wait, {core.count('allocations')} allocations run" in everything.out
+    assert f"{core.count('requests')} asks waiting, {core.count('allocations')} allocations running" in everything.out
 
 
 def test_dump_has_no_member_that_the_specification_lacks(core: Original) -> None:

@@ -32,9 +32,10 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         require("cli")
         from licorne.cli.commands import app  # noqa: PLC0415  # its packages may be missing
+        from licorne.cli.standard_input import mark  # noqa: PLC0415
 
         with _sigterm_raises():
-            status = app(arguments, result_action="return_value")
+            status = app(mark(app, sys.argv[1:] if arguments is None else arguments), result_action="return_value")
             sys.stdout.flush()
     except CommandError as error:
         return _fail(str(error), error.status)

@@ -7,15 +7,17 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from licorne import RegistrationError
-from licorne.cli.common import CommandError, print_json
+from licorne._wording import counted
+from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.progress import progress_bar
+from licorne.cli.refusals import refusals
+from licorne.cli.statuses import Status
 from licorne.config.model import NodePolicy
 from licorne.measure.bench import BenchResult, measure
 from licorne.measure.boundary import BoundaryName
 from licorne.sim.contended import CONTENDED
 from licorne.sim.generate import CASES, Options, benchmark
-from licorne.sim.workload import Workload, WorkloadError, read_workload
+from licorne.sim.workload import Workload, read_workload
 
 BUSY_CORES = 0.1
 Flag = Annotated[bool, Parameter(negative="")]
@@ -65,20 +67,17 @@ def bench(
         Print the result as a JSON object.
     """
     options = Options(shape=shape, appsort=appsort, nodesort=nodesort, order=order, seed=seed, demand=demand)
-    try:
+    with refusals(), progress_bar("measuring") as progress:
         workload = _workload(case_or_file, options)
-        with progress_bar("measuring") as progress:
-            done = 0
+        done = 0
 
-            def told(_: object) -> None:
-                nonlocal done
-                done += 1
-                if progress is not None:
-                    progress(done, repeat)
+        def told(_: object) -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress(done, repeat)
 
-            result = measure(workload, repeat=repeat, reservations=reservations, boundary=boundary, told=told)
-    except (RegistrationError, WorkloadError) as error:
-        raise CommandError(str(error)) from None
+        result = measure(workload, repeat=repeat, reservations=reservations, boundary=boundary, told=told)
     if json:
         print_json(result)
     else:
@@ -88,16 +87,16 @@ def bench(
 
 def _workload(case_or_file: str, options: Options) -> Workload:
     if case_or_file in CONTENDED:
-        raise CommandError(f"the case {case_or_file} is measured by `python -m bench run {case_or_file}`")
+        raise UsageError(f"the case {case_or_file} is measured by `python -m bench run {case_or_file}`")
     if case_or_file in CASES:
         return benchmark(case_or_file, options)
     if options != Options():
-        raise CommandError(f"{case_or_file} is no case of `licorne generate`, and only those have options")
+        raise UsageError(f"{case_or_file} is no case of `licorne generate`, and only those have options")
     try:
         return read_workload(Path(case_or_file))
     except FileNotFoundError:
         cases = ", ".join(CASES)
-        raise CommandError(f"{case_or_file}: no such file, and none of the cases {cases}") from None
+        raise CommandError(f"{case_or_file}: no such file, and none of the cases {cases}", Status.FILE) from None
 
 
 def _show(result: BenchResult) -> None:
@@ -107,12 +106,14 @@ def _show(result: BenchResult) -> None:
     spread = f" ({min(rates):,.0f} to {max(rates):,.0f} in {len(rates)} runs)" if len(rates) > 1 else ""
     print(f"  {result.allocations_per_s:,.0f} allocations per second{spread}")
     print(
-        f"  {result.allocations:,} allocations for {result.asks:,} asks in {result.seconds:.3f} s"
+        f"  {counted(result.allocations, 'allocation')} for {counted(result.asks, 'ask')} in {result.seconds:.3f} s"
         f" (handing in {result.submit_s:.3f} s, deciding {result.decide_s:.3f} s)"
     )
     if result.expected and result.expected != result.allocations:
-        print(f"  the workload expects {result.expected:,} allocations")
-    print(f"  a cycle with nothing to do takes {result.idle_cycle_us:,.1f} µs, with {result.pending:,} asks pending")
+        print(f"  the workload expects {counted(result.expected, 'allocation')}")
+    print(
+        f"  a cycle with nothing to do takes {result.idle_cycle_us:,.1f} µs, with {counted(result.pending, 'ask')} pending"
+    )
     above = f"{result.peak_bytes / (1 << 20):,.0f} MiB of it for the scheduler and what it handed out"
     print(f"  peak memory {result.peak_rss_bytes / (1 << 20):,.0f} MiB, {above}")
     if result.other_cores is not None and result.other_cores >= BUSY_CORES:

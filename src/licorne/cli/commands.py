@@ -153,7 +153,7 @@ _add(
     "generate",
     "generate:generate",
     "Make a workload file from a seed.",
-    epilogue("the options do not fit", Status.FILE),
+    epilogue("it failed", Status.FILE),
 )
 _add(
     app,

@@ -1,4 +1,4 @@
-"""Functions that commands share: errors, reading files, options of the form KEY=VALUE, printing JSON."""
+"""Functions that commands share: errors, reading files, options of the forms KEY=VALUE and 1m30s, printing JSON."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ class CommandError(Exception):
     def __init__(self, text: str, status: Status = Status.NO) -> None:
         super().__init__(text)
         self.status = status
+
+
+class UsageError(CommandError):
+    """Options or arguments that are wrong, or do not fit together: each command ends with `Status.USAGE` then."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, Status.USAGE)
 
 
 def read_text(path: Path, what: str) -> str:
@@ -60,13 +67,13 @@ def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     """Parse an option that is given as KEY=VALUE, any number of times; of equal keys the last one counts.
 
     Raises:
-        CommandError: a text without `=` or without a key.
+        UsageError: a text without `=` or without a key.
     """
     values: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
-            raise CommandError(f"{option} {text!r}: is written KEY=VALUE")
+            raise UsageError(f"{option} {text!r}: is written KEY=VALUE")
         values[key] = value
     return values
 

@@ -8,11 +8,12 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from licorne.cli.common import CommandError, KeyValue, pairs, print_json
+from licorne.cli.common import KeyValue, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
+from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
-from licorne.cli.simulate import read_input, refusals
+from licorne.cli.simulate import read_input
 from licorne.cli.statuses import Status
 from licorne.recording.folder import is_recording
 from licorne.report.collector import Collector
@@ -63,7 +64,7 @@ def compare(
         Print the comparison as a JSON object.
     """
     if old == new == OWN:
-        raise CommandError("own and own are the same configuration: name a file for at least one of the two")
+        raise UsageError("own and own are the same configuration: name a file for at least one of the two")
     if report is not None:
         check_report(report)
     settings = pairs("--setting", setting)

@@ -58,7 +58,7 @@ def _queues(answer: Comparison) -> Sheet:
     )
     for change in [*answer.queues[:SHOWN], answer.everything]:
         sheet.add(change.queue, *_cells(change))
-    sheet.more(len(answer.queues) - SHOWN, "queues")
+    sheet.more(len(answer.queues) - SHOWN, "queue")
     return sheet
 
 
@@ -81,7 +81,7 @@ def _refused(title: str, rows: list[RejectedQueue]) -> Sheet:
     sheet = Sheet(title, ("<asked for", "applications", "<one of them"))
     for row in rows[:SHOWN]:
         sheet.add(row.queue, f"{row.applications:,}", row.example)
-    sheet.more(len(rows) - SHOWN, "queues")
+    sheet.more(len(rows) - SHOWN, "queue")
     return sheet
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from licorne._wording import counted
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.configurations import files, reports
 from licorne.cli.statuses import Status
@@ -21,14 +22,8 @@ WORKLOADS = (".jsonl", ".jsonl.gz")
 """How the names of workloads end."""
 
 
-def _are_files(_: type, names: list[str]) -> None:
-    for name in names:
-        if name.startswith("-") and name != "-":
-            raise ValueError(f"there is no option {name}; see --help")
-
-
 def check(
-    files_: Annotated[list[str], Parameter(name="FILE", allow_leading_hyphen=True, validator=_are_files)],
+    files_: Annotated[list[Path], Parameter(name="FILE")],
     /,
     *,
     beside: Annotated[str, Parameter(name="--with", allow_leading_hyphen=True)] = "",
@@ -78,7 +73,7 @@ def check(
             running = with_rules_used(running, read_submitted(Path(beside)))
     checked: list[Report] = []
     unread = False
-    for path in map(Path, files_):
+    for path in files_:
         try:
             for file in files([path]):
                 for label, report in reports(file, running):
@@ -105,8 +100,8 @@ def _show(label: str, report: Report, *, strict: bool) -> None:
     for problem in by_line(report.faults + report.warnings):
         print(problem if problem in report.faults else f"{problem} (warning)")
     if report.faults:
-        count = f"{len(report.faults)} fault{'s' if len(report.faults) > 1 else ''}"
+        count = counted(len(report.faults), "fault")
         print(f"{label}: {count}: a scheduler would refuse this configuration", file=sys.stderr)
     else:
-        warned = f", {len(report.warnings)} warning(s)" if report.warnings else ""
+        warned = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
         print(f"{label}: valid{warned}{', which --strict refuses' if strict and warned else ''}", file=sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from licorne.cli.common import CommandError
+from licorne.cli.common import UsageError
 from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.demo import Demonstration, sights
 from licorne.service import Service
@@ -51,7 +51,7 @@ class Demo:
             yield
             return
         if service.security.certificate:
-            raise CommandError("--demo speaks to the service without TLS: leave out --tls-cert, or --demo")
+            raise UsageError("--demo speaks to the service without TLS: leave out --tls-cert, or --demo")
         address = reachable(service.addresses[0])
         try:
             demonstration = Demonstration(
@@ -62,7 +62,7 @@ class Demo:
                 on_end=lambda why: service.log.error("the demonstration has ended", reason=why),
             )
         except ValueError as error:
-            raise CommandError(f"--demo-{error}") from None
+            raise UsageError(f"--demo-{error}") from None
         logging.getLogger("licorne.client").handlers = [_ToLog(service)]
         demonstration.start()
         if service.web is not None and service.web.addresses:

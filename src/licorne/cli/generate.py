@@ -11,13 +11,14 @@ from typing import Annotated, Any, BinaryIO, Literal, cast
 
 from cyclopts import Parameter, validators
 
-from licorne.cli.common import CommandError
+from licorne.cli.common import STDIN, UsageError
+from licorne.cli.refusals import refusals
 from licorne.config.model import NodePolicy
 from licorne.sim.contended import CONTENDED, contended
 from licorne.sim.finished import finished_file, opened
 from licorne.sim.generate import Options, benchmark, write
 from licorne.sim.week import week
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.sim.workload import Workload
 
 NO_OPTIONS = "the case week has no options but --seed"
 
@@ -64,7 +65,7 @@ def generate(
         with placeholders; gangs-atomic: the same without; preempt: 5,000 full nodes, and 5,000 asks of a queue below its
         guarantee; week: the sample of the demonstration, 60 nodes and a busy week.
     out
-        Where to write it (a name that ends in .gz: compressed); standard output if not given.
+        Where to write it (a name that ends in .gz: compressed); without it, or for -: standard output.
     shape
         app: one size of pods for each application, which is the default; same: one for all; unique: each pod its own.
     appsort
@@ -81,12 +82,10 @@ def generate(
     choices = {"shape": shape, "appsort": appsort, "nodesort": nodesort, "order": order, "demand": demand}
     given: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if case == "week" and given:
-        raise CommandError(NO_OPTIONS)
-    try:
+        raise UsageError(NO_OPTIONS)
+    with refusals():
         workload = make(case, Options(seed=seed, **given))
-    except WorkloadError as error:
-        raise CommandError(str(error)) from None
-    if out is None:
+    if out in (None, STDIN):
         write(workload, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return 0
@@ -100,14 +99,15 @@ def make(case: str, options: Options) -> Workload:
     """Make the workload of a case.
 
     Raises:
-        CommandError: an option other than the seed for the case `week`.
+        UsageError: an option other than the seed for the case `week`.
+        OptionError: an option that another case does not have, or not with this value.
     """
     if case in CONTENDED:
         return contended(case, options)
     if case != "week":
         return benchmark(case, options)
     if options != Options(seed=options.seed):
-        raise CommandError(NO_OPTIONS)
+        raise UsageError(NO_OPTIONS)
     return week(options.seed)
 
 

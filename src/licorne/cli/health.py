@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne.cli.common import CommandError, read_text
+from licorne.cli.durations import DURATION
 from licorne.si.rpc import DEFAULT_ADDRESS
 
 require("service")
@@ -23,7 +27,7 @@ def health(
     *,
     tls_ca: Path | None = None,
     server_name: str = "",
-    timeout: float = 5.0,
+    timeout: Annotated[float, DURATION, Parameter(validator=validators.Number(gt=0))] = 5.0,
 ) -> int:
     """Ask a service whether it serves, by gRPC's own health check; no token is needed.
 
@@ -38,7 +42,7 @@ def health(
     server_name
         The name in the service's certificate, if it is not the host's of the address.
     timeout
-        Seconds to wait.
+        How long to wait, in seconds or like 1m30s.
     """
     options = [("grpc.ssl_target_name_override", server_name)] if server_name else []
     if tls_ca is None:

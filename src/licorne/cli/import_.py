@@ -15,7 +15,8 @@ from cyclopts import Parameter
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from licorne.cli.common import STDIN, CommandError, print_json
+from licorne._wording import counted
+from licorne.cli.common import STDIN, CommandError, UsageError, print_json
 from licorne.cli.statuses import Status
 from licorne.recording import Names
 from licorne.recording.anonymous import AnonymityError
@@ -35,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def import_command(
-    *files: Annotated[Path, Parameter(allow_leading_hyphen=True)],
+    *files: Path,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
     scheduler_name: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     anonymous: Flag = False,
@@ -64,7 +65,7 @@ def import_command(
     from licorne.kube.importing import Imported, ImportedError  # noqa: PLC0415
 
     if not files:
-        raise CommandError("give a file, or - for standard input: kubectl get pods,nodes -A -o json | licorne import -")
+        raise UsageError("give a file, or - for standard input: kubectl get pods,nodes -A -o json | licorne import -")
     found = Imported(scheduler_name or ("yunikorn",), Names() if anonymous else None)
     for path in files:
         for made in _objects(path):
@@ -83,7 +84,7 @@ def import_command(
     if json:
         print_json(outcome)
     else:
-        print("\n".join([f"{output}: {outcome.asks:,} asks", *(f"note: {note}" for note in outcome.notes)]))
+        print("\n".join([f"{output}: {counted(outcome.asks, 'ask')}", *(f"note: {note}" for note in outcome.notes)]))
     return Status.DONE
 
 

@@ -15,12 +15,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from licorne._extras import require
-from licorne.cli.common import Argument, CommandError, print_json, read_text
+from licorne.cli.common import Argument, CommandError, UsageError, print_json, read_text
 
 require("kube")
 
 from licorne.answers.follower import Follower, follower
-from licorne.cli.statuses import Status
 from licorne.config.manifest import OVERLAID, queue_source
 from licorne.config.problems import ConfigError
 from licorne.core.base import setting_kinds as kinds
@@ -85,7 +84,7 @@ class RestOptions:
         return Web(addresses=self.rest or (REST_ADDRESS,), access=tokens) if self.rest != () else None
 
 
-class Seconds(Argument, shown="SECONDS"):
+class Seconds(Argument, shown="DURATION"):
     """A number of seconds, or a duration like 720h, as settings have it."""
 
     __slots__ = ()
@@ -126,7 +125,7 @@ class RecordOptions:
         age = self.record_age or RECORD_AGE.default
         age_s = kinds.SECONDS.read(age)
         if age_s is None:
-            raise CommandError(f"--record-age {age}: {kinds.SECONDS.rule}", Status.USAGE)
+            raise UsageError(f"--record-age {age}: {kinds.SECONDS.rule}")
         return self.record_mib or int(RECORD_MIB.default), float(age_s)
 
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from licorne._wording import counted
 from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.statuses import Status
@@ -79,7 +80,9 @@ def place(
     if strict and report.warnings:
         for warning in report.warnings:
             print(warning, file=sys.stderr)
-        raise CommandError(f"{source.label}: {len(report.warnings)} warning(s), which --strict refuses", Status.STRICT)
+        raise CommandError(
+            f"{source.label}: {counted(len(report.warnings), 'warning')}, which --strict refuses", Status.STRICT
+        )
     chosen = _partition(configuration, source.label, partition)
     tags = pairs("--tag", tag)
     if force:

@@ -12,10 +12,12 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
+from licorne._wording import counted
 from licorne.answers.source import Server, SourceError, is_url
 from licorne.capture import Captured, Options, capture
 from licorne.capture.capturing import Progress
-from licorne.cli.common import Argument, CommandError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json
+from licorne.cli.durations import DURATION
 from licorne.cli.sources import read_token
 from licorne.cli.statuses import Status
 from licorne.core.base import setting_kinds as kinds
@@ -26,19 +28,15 @@ from licorne.sim.workload import ASKS_MAX
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
-class Duration(Argument, shown="TIME"):
-    """How long, like 90s or 1h."""
-
-    __slots__ = ()
-
-
 def record(
     url: str,
     /,
     *,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    for_: Annotated[Duration | None, Parameter(name="--for")] = None,
-    every: Annotated[float, Parameter(validator=validators.Number(gte=0.1, lte=3600))] = 10.0,
+    for_: Annotated[
+        float | None, DURATION, Parameter(name="--for", validator=validators.Number(gt=0, lte=kinds.MOST))
+    ] = None,
+    every: Annotated[float, DURATION, Parameter(validator=validators.Number(gte=0.1, lte=3600))] = 10.0,
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
     anonymous: Flag = False,
     token_file: Path | None = None,
@@ -57,9 +55,9 @@ def record(
     output
         The workload file that is written at the end (JSON lines).
     for_
-        End after this time, like 1h, 90m or 168h.
+        End after this time, in seconds or like 1h, 90m or 168h.
     every
-        Seconds between two looks at the whole state.
+        Time between two looks at the whole state, in seconds or like 1m.
     max_asks
         End when there are so many asks.
     anonymous
@@ -72,12 +70,9 @@ def record(
         Print the outcome as a JSON object.
     """
     if not is_url(url):
-        raise CommandError(f"{url}: give the address of a scheduler, http://HOST:PORT", Status.USAGE)
-    for_s = None if for_ is None else kinds.SECONDS.read(for_)
-    if for_ is not None and not for_s:
-        raise CommandError(f"--for {for_}: {kinds.SECONDS.rule}", Status.USAGE)
+        raise UsageError(f"{url}: give the address of a scheduler, http://HOST:PORT")
     token = read_token(token_file)
-    options = Options(every_s=every, for_s=for_s, asks_max=max_asks)
+    options = Options(every_s=every, for_s=for_, asks_max=max_asks)
     try:
         with _asked_to_end() as ends, _told() as told:
             server = Server(url, token=token, tls_ca=tls_ca)
@@ -97,7 +92,7 @@ def record(
 
 
 def _lines(output: Path, captured: Captured) -> Iterator[str]:
-    yield f"{output}: {captured.asks:,} asks in {captured.seconds:,.0f} s, from {captured.polls:,} polls and events"
+    yield f"{output}: {counted(captured.asks, 'ask')} in {captured.seconds:,.0f} s, from {counted(captured.polls, 'poll')} and events"
     for note in captured.notes:
         yield f"note: {note}"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from licorne.cli.common import Argument, CommandError
-from licorne.cli.statuses import Status
+from licorne.cli.common import Argument, UsageError
 from licorne.recording.moments import parse_moment
 
 SECOND_NS = 10**9
@@ -18,11 +17,11 @@ class Moment(Argument, shown="TIME"):
 
 
 def moment_ns(text: str, option: str = "--at") -> int:
-    """Return a time, given with `option`, as nanoseconds since 1970 (`parse_moment`). Raises CommandError: it is no time."""
+    """Return a time, given with `option`, as nanoseconds since 1970 (`parse_moment`). Raises UsageError: it is no time."""
     try:
         return parse_moment(text)
     except ValueError as error:
-        raise CommandError(f"{option} {text}: {error}", Status.USAGE) from None
+        raise UsageError(f"{option} {text}: {error}") from None
 
 
 def written(time_ns: int) -> str:

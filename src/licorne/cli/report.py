@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError
+from licorne.cli.common import CommandError, UsageError
 from licorne.cli.progress import progress_bar
 from licorne.cli.reports import check_report
 from licorne.cli.statuses import Status
@@ -28,9 +28,9 @@ def report(*folder: Path, output: Annotated[Path, Parameter(name=("--output", "-
         The folder for the new report.
     """
     if len(folder) < 2:
-        raise CommandError("give the folders of two reports or more", Status.USAGE)
+        raise UsageError("give the folders of two reports or more")
     if len({path.resolve() for path in (*folder, output)}) <= len(folder):
-        raise CommandError("the folders have to be different ones, and so has --output", Status.USAGE)
+        raise UsageError("the folders have to be different ones, and so has --output")
     check_report(output)
     try:
         names = [path.name for path in folder]

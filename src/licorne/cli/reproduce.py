@@ -12,7 +12,7 @@ from typing import Annotated, cast
 
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.sim.papers.reproduction import Reproduced, Reproduction
@@ -57,7 +57,7 @@ def reproduce(
     """
     module = REPRODUCTIONS.get(name)
     if module is None:
-        raise CommandError(f"{name}: no such reproduction; there is: {', '.join(REPRODUCTIONS)}", Status.USAGE)
+        raise UsageError(f"{name}: no such reproduction; there is: {', '.join(REPRODUCTIONS)}")
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "no such folder"
         raise CommandError(f"{folder}: {what}; give the one with the paper's data", Status.FILE)
@@ -131,7 +131,7 @@ def _show(found: Reproduced) -> None:
     for cell in cells[:SHOWN]:
         numbers = (_number(value, cell.decimals) for value in (cell.expected, cell.got, cell.tolerance))
         sheet.add(cell.row, cell.column, *numbers, "yes" if cell.agrees else "NO")
-    sheet.more(len(cells) - SHOWN, "cells")
+    sheet.more(len(cells) - SHOWN, "cell")
     sheet.print(console)
     say: Callable[[str], None] = lambda text: console.print(text, markup=False, soft_wrap=True)  # noqa: E731  # said once
     for note in found.notes:

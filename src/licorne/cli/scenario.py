@@ -8,7 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from licorne.cli.common import CommandError, print_json
+from licorne._wording import counted
+from licorne.cli.common import STDIN, CommandError, print_json
 from licorne.cli.generate import target
 from licorne.cli.sheets import output, print_plainly
 from licorne.cli.statuses import Status
@@ -57,7 +58,7 @@ def check(
         outline = found.outline(seed=seed, load=load, asks_max=max_asks)
     except ScenarioError as error:
         print(error)
-        mistakes = f"{len(error.problems)} mistake{'s' if len(error.problems) > 1 else ''}"
+        mistakes = counted(len(error.problems), "mistake")
         print(f"{scenario}: {mistakes}: it cannot be simulated", file=sys.stderr)
         return Status.NO
     except WorkloadError as error:
@@ -85,7 +86,7 @@ def workload(
     scenario
         A scenario in YAML.
     out
-        Where to write it (a name that ends in .gz: compressed); standard output if not given.
+        Where to write it (a name that ends in .gz: compressed); without it, or for -: standard output.
     seed
         Seed of the random numbers, in place of the scenario's.
     load
@@ -95,7 +96,7 @@ def workload(
     """
     try:
         made = read_scenario(scenario).workload(seed=seed, load=load, asks_max=max_asks)
-        if out is None:
+        if out in (None, STDIN):
             write(made, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         else:
@@ -127,7 +128,7 @@ def _show(outline: Outline) -> None:
     from rich.table import Table  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
     console = output()
-    about = f"{outline.name}: {duration(outline.length_s)}, {outline.nodes:,} nodes, {outline.events:,} changes, seed {outline.seed}"
+    about = f"{outline.name}: {duration(outline.length_s)}, {counted(outline.nodes, 'node')}, {counted(outline.events, 'change')}, seed {outline.seed}"
     console.print(about, markup=False)
     table = Table(box=None, pad_edge=False)
     table.add_column("class")

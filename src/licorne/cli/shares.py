@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
-from licorne.cli.common import CommandError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_hours, read_state
 from licorne.cli.statuses import Status
@@ -54,9 +54,7 @@ def shares(
         Print the answer as a JSON object.
     """
     if since and not is_recording(Path(source)):
-        raise CommandError(
-            f"--since {since}: only a recording knows the time before; give its folder: --from DIR", Status.USAGE
-        )
+        raise UsageError(f"--since {since}: only a recording knows the time before; give its folder: --from DIR")
     try:
         answer = shares_of(read_state(source, token_file, tls_ca, at=at or ""), partition)
         if since:

@@ -54,7 +54,7 @@ def _queues(part: PartitionShares) -> Sheet:
             amount(name, row.pending) if row.pending else "-",
         )
         last = row.queue
-    sheet.more(len(rows) - SHOWN, "rows")
+    sheet.more(len(rows) - SHOWN, "row")
     return sheet
 
 
@@ -70,7 +70,7 @@ def _loans(part: PartitionShares) -> Sheet:
     sheet = Sheet("who uses whose guarantee", ("<resource", "<of", "<uses", "amount"))
     for loan in part.loans[:SHOWN]:
         sheet.add(loan.resource, loan.lender, loan.borrower, amount(loan.resource, loan.amount))
-    sheet.more(len(part.loans) - SHOWN, "loans")
+    sheet.more(len(part.loans) - SHOWN, "loan")
     return sheet
 
 
@@ -86,7 +86,7 @@ def _people(part: PartitionShares) -> Sheet:
         cells = (amount(row.resource, row.used), _or_dash(row.resource, row.limit), f"{row.applications:,}")
         sheet.add(who if who != last else "", row.resource, *cells)
         last = who
-    sheet.more(len(part.people) - SHOWN, "rows")
+    sheet.more(len(part.people) - SHOWN, "row")
     return sheet
 
 
@@ -98,7 +98,7 @@ def _hours(found: Hours) -> Sheet:
         who = row.name if row.kind == "queue" else f"{row.kind} {row.name}"
         sheet.add(who if who != last else "", f"{row.resource} hours", _per_hour(row))
         last = who
-    sheet.more(len(found.used) - SHOWN, "rows")
+    sheet.more(len(found.used) - SHOWN, "row")
     return sheet
 
 

@@ -14,6 +14,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from licorne._wording import counted
+
 _BETWEEN, _EDGES = 3, 2
 """Blanks between two columns, and at both edges of a table."""
 _NAME_LENGTH_MIN = 12
@@ -63,10 +65,10 @@ class Sheet:
         """Add a row."""
         self.rows.append(list(cells))
 
-    def more(self, number: int, what: str) -> None:
-        """Say under the table how much was left out, if anything was."""
+    def more(self, number: int, noun: str, told: str = "") -> None:
+        """Say under the table how much was left out, if anything was. `told` follows the noun, which is singular."""
         if number > 0:
-            self.ending.append(f"… {number:,} more {what}: see --json")
+            self.ending.append(f"… {counted(number, f'more {noun}')}{told and f' {told}'}: see --json")
 
     def print(self, console: Console) -> None:
         """Print the table in the width that there is, and a blank line."""

@@ -11,10 +11,11 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
 
-from licorne import RegistrationError, SettingsError
-from licorne.cli.common import CommandError, KeyValue, pairs, print_json
+from licorne.cli.common import CommandError, KeyValue, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
+from licorne.cli.durations import DURATION
 from licorne.cli.progress import progress_bar
+from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
 from licorne.cli.statuses import Status
 from licorne.config.simulation import JobOrder
@@ -45,6 +46,8 @@ INTERVAL_S = 60
 EMPTY_POINTS_MAX = 1_000_000
 """Points of --series before anything arrives, at most; where there are more, times are dates rather than counted from 0."""
 SECONDS_MAX = 9_000_000_000
+FromTime = Annotated[float, DURATION, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))]
+PolicyTime = Annotated[float, DURATION, Parameter(validator=validators.Number(gt=0, lte=LIMIT_MAX_S))]
 QUEUE_BYTES = 1 << 30
 """How much of a recording may wait to be written. A simulation decides faster than a cluster that lives in real time."""
 CLOSING_S = 600.0
@@ -62,21 +65,21 @@ def simulate(
     record: Path | None = None,
     anonymous: Flag = False,
     report: Path | None = None,
-    every: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
-    from_: Annotated[float, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))] = 0,
-    to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
+    every: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
+    from_: FromTime = 0,
+    to: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
     seed: Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))] = None,
     device_policy: DevicePolicy | None = None,
     policy: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    policy_timeout: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=LIMIT_MAX_S))] = POLICY_TIMEOUT_S,
+    policy_timeout: PolicyTime = POLICY_TIMEOUT_S,
     columns: str | None = None,
     jobs: JobsAs | None = None,
     order: JobOrder | None = None,
     backfill: Flag = False,
     setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
-    grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
+    grace: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
     verify: Flag = False,
@@ -90,7 +93,8 @@ def simulate(
     input
         A workload in JSON lines (a name that ends in .gz: compressed), a scenario (.yaml), the folder of the openb trace, one of the
         trace's pod lists (CSV) with the node list beside it, a batch log in the Standard Workload Format (.swf, .swf.gz),
-        a table of GPU jobs in CSV (--columns), or the folder of a recording (--record of serve, kube or simulate).
+        a table of GPU jobs in CSV (--columns), or the folder of a recording (--record of serve, kube or simulate); -: a
+        workload on standard input.
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
@@ -111,11 +115,11 @@ def simulate(
         Write a report into this folder: a page with pictures and tables (report.html), the pictures as PNG, the figures as
         JSON, CSV and Parquet. Needs the extra `report`.
     every
-        Seconds of virtual time between two points of --series; without it, 60.
+        Virtual time between two points of --series, in seconds or like 5m; without it, 60.
     from_
-        Second of virtual time from which figures count: use over time, and times of the pods that arrive then.
+        Virtual time from which figures count, in seconds or like 24h: use over time, and times of the pods that arrive then.
     to
-        Second up to which they count; without it, to the end.
+        Virtual time up to which they count; without it, to the end.
     as_
         openb only. load: arrivals squeezed (--load), which is what happens without this option; recorded: arrivals at
         the recorded times; fill: the same, and pods stay.
@@ -132,7 +136,7 @@ def simulate(
         A policy of your own, which decides in place of the scheduler: FILE.py:Class, module:Class, or the name of an entry
         point of the group licorne.policies; may be given several times. It runs with your rights: it is a program.
     policy_timeout
-        Seconds after which a single call of a policy is ended.
+        Time after which a single call of a policy is ended, in seconds or like 1m30s.
     columns
         The input is a table of GPU jobs in CSV, and this says which of its columns means what: philly, helios, or a YAML
         file with such a mapping.
@@ -148,7 +152,7 @@ def simulate(
     setting
         A setting of the scheduler, like reservation.delay=5s; may be given several times.
     grace
-        Seconds until an evicted pod is gone, in place of what the workload says; where neither says it, 1.
+        Time until an evicted pod is gone, in seconds or like 1m30s, in place of what the workload says; where neither says it, 1.
     resubmit
         Whether an evicted pod is created again, in place of what the workload says; where neither says it, it is.
     max_asks
@@ -210,7 +214,7 @@ def _adapt(
         workload.resubmit = resubmit
     if device_policy is not None:
         if not workload.devices:
-            raise CommandError(f"{path}: this workload has no devices, so --device-policy is not for it", Status.USAGE)
+            raise UsageError(f"{path}: this workload has no devices, so --device-policy is not for it")
         workload.device_policy = device_policy
 
 
@@ -247,9 +251,8 @@ def _check_policies(names: Sequence[str], record: Path | None) -> None:
     except PolicyError as error:
         raise CommandError(str(error)) from None
     if record is not None and any(each.gives_orders for each in loaded):
-        raise CommandError(
-            "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed",
-            Status.USAGE,
+        raise UsageError(
+            "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
         )
 
 
@@ -257,15 +260,13 @@ def _configuration(config: Path | None, order: JobOrder | None) -> str | None:
     """Return the text of the configuration that --config names."""
     text = read_configuration(config, simulated=True)[0].text if config is not None else None
     if order is not None and config is not None:
-        raise CommandError(
-            "--order is for the queues that a log has without --config: write simulation.order there", Status.USAGE
-        )
+        raise UsageError("--order is for the queues that a log has without --config: write simulation.order there")
     return text
 
 
 def _check_window(from_s: float, to_s: float | None) -> None:
     if to_s is not None and from_s >= to_s:
-        raise CommandError(f"--from {from_s:g} is not before --to {to_s:g}", Status.USAGE)
+        raise UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
 
 
 @contextmanager
@@ -273,7 +274,7 @@ def _recorder(folder: Path | None, *, anonymous: bool) -> Iterator[Recorder | No
     """Record into a folder; whatever was lost makes the command fail at the end of the `with` block."""
     if folder is None:
         if anonymous:
-            raise CommandError("--anonymous is for a recording: give --record too", Status.USAGE)
+            raise UsageError("--anonymous is for a recording: give --record too")
         yield None
         return
     lost: list[str] = []
@@ -305,23 +306,23 @@ def _check_files(
     if report is not None:
         check_report(report)
     if every_s is not None and series is None:
-        raise CommandError("--every is the interval of --series, which is not given", Status.USAGE)
+        raise UsageError("--every is the interval of --series, which is not given")
     for path in (pods, series):
         if path is not None:
             try:
                 check_row_file(path)
             except RowFileError as error:
-                raise CommandError(str(error), Status.USAGE) from None
+                raise UsageError(str(error)) from None
     if swf is not None and not is_swf(swf):
-        raise CommandError(f"{swf}: the name of a log ends in .swf or .swf.gz", Status.USAGE)
+        raise UsageError(f"{swf}: the name of a log ends in .swf or .swf.gz")
     if pods is not None and pods == series:
-        raise CommandError(f"{pods}: --pods and --series need a file each", Status.USAGE)
+        raise UsageError(f"{pods}: --pods and --series need a file each")
 
 
 def _check_beginning(workload: Workload, every_s: float, series: Path | None) -> None:
     first_s = workload.first_arrival_s
     if series is not None and first_s / every_s > EMPTY_POINTS_MAX:
-        raise CommandError(
+        raise UsageError(
             f"--series has a point every {every_s:g} s from 0 on, and the first pod arrives at {first_s:.0f} s: "
             "times count from 0, so subtract the first one from all"
         )
@@ -345,31 +346,19 @@ def _file_observers(
         yield observers
 
 
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Tell what a scheduler or the simulator refuses as an error of the command."""
-    try:
-        yield
-    except SettingsError as error:
-        raise CommandError(f"--setting {error}", Status.USAGE) from None
-    except (PolicyError, RegistrationError, WorkloadError) as error:
-        raise CommandError(str(error)) from None
-
-
 def _batch(
     path: Path, columns: str | None, jobs: JobsAs | None, order: JobOrder | None, *, backfill: bool
 ) -> BatchAs | None:
     """Return how a batch log or a table of GPU jobs is read; None for any other input, which the options are not for."""
     if backfill and order is None:
-        raise CommandError("--backfill is for jobs in a strict order: give --order too", Status.USAGE)
+        raise UsageError("--backfill is for jobs in a strict order: give --order too")
     if columns == "":
-        raise CommandError("--columns needs philly, helios or the name of a file", Status.USAGE)
+        raise UsageError("--columns needs philly, helios or the name of a file")
     if is_swf(path) or columns is not None:
         return BatchAs(jobs or "gang", order or "", backfill, columns or "")
     if jobs is not None or order is not None:
-        raise CommandError(
-            f"{path} is no batch log (.swf, .swf.gz), and no table of jobs without --columns: --jobs and --order are for those",
-            Status.USAGE,
+        raise UsageError(
+            f"{path} is no batch log (.swf, .swf.gz), and no table of jobs without --columns: --jobs and --order are for those"
         )
     return None
 
@@ -389,18 +378,13 @@ def _read(
     seed: int | None = None,
 ) -> Workload:
     if how not in (None, "load") and load is not None:
-        raise CommandError(
-            "--as and --load exclude each other: recorded times and fill have no load to aim at", Status.USAGE
-        )
+        raise UsageError("--as and --load exclude each other: recorded times and fill have no load to aim at")
     if seed is not None and not is_scenario(path):
-        raise CommandError(
-            f"{path} is no scenario (.yaml), so nothing of it is drawn: --seed is for those", Status.USAGE
-        )
+        raise UsageError(f"{path} is no scenario (.yaml), so nothing of it is drawn: --seed is for those")
     if (how is not None or load is not None) and not (is_openb(path) or (is_scenario(path) and how is None)):
-        raise CommandError(
+        raise UsageError(
             f"{path} says itself when pods arrive: --as and --load are for the openb trace. "
-            "For a higher load, divide the times of arrival in it by a number above 1",
-            Status.USAGE,
+            "For a higher load, divide the times of arrival in it by a number above 1"
         )
     try:
         with progress_bar("reading") as progress:

@@ -9,7 +9,7 @@ from licorne.answers.hours import hours
 from licorne.answers.recorded import NothingRecordedError, restore_moment
 from licorne.answers.shares import Hours
 from licorne.answers.source import SourceError, fetch
-from licorne.cli.common import CommandError, read_text
+from licorne.cli.common import CommandError, UsageError, read_text
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import moment_ns, written
@@ -38,7 +38,7 @@ def read_state(
     if is_recording(Path(source)):
         return _recorded(Path(source), config, moment_ns(at) if at else None)
     if at:
-        raise CommandError(f"--at {at}: only a recording has other moments; give its folder: --from DIR", Status.USAGE)
+        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --from DIR")
     token = read_token(token_file)
     text = _text(config)
     try:
@@ -51,7 +51,7 @@ def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:
     """Return what was used from one moment of a recording to another, or to its end if that is empty. Raises CommandError."""
     since_ns, until_ns = moment_ns(since, "--since"), moment_ns(until) if until else None
     if until_ns is not None and since_ns >= until_ns:
-        raise CommandError(f"--since {since}: is not before --at {until}", Status.USAGE)
+        raise UsageError(f"--since {since}: is not before --at {until}")
     try:
         with progress_bar("replaying") as told:
             run = choose_run(folder, at_ns=until_ns)

@@ -24,7 +24,7 @@ class Status(IntEnum):
 MEANINGS: Final = {
     Status.DONE: "done, or the answer is yes",
     Status.NO: "the answer is no, or it could not be done, for a reason without a status of its own",
-    Status.USAGE: "wrong usage: a command, option or argument is unknown, missing or not allowed",
+    Status.USAGE: "wrong usage: a command, option or argument is unknown, missing, not allowed or does not fit the others",
     Status.PACKAGES: "packages are not installed that the command needs",
     Status.FILE: "a file cannot be read or written",
     Status.CONFIGURATION: "the queue configuration that --config names is refused",

@@ -10,12 +10,13 @@ import msgspec
 from cyclopts import Parameter, validators
 
 from licorne._extras import require
-from licorne.cli.common import CommandError, KeyValue, pairs, print_json
+from licorne._wording import counted
+from licorne.cli.common import KeyValue, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
+from licorne.cli.refusals import refusals
 from licorne.cli.statuses import Status
 from licorne.sim.lines import DevicePolicy
-from licorne.sim.workload import WorkloadError
 from licorne.sweep.document import read_sweep
 from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
 from licorne.sweep.running import Job, jobs_of, run_sweep
@@ -106,7 +107,7 @@ def sweep(
     if json:
         print_json(table)
     else:
-        print(f"{len(points):,} points, {len(failed):,} failed")
+        print(f"{counted(len(points), 'point')}, {len(failed):,} failed")
         for point, error in failed[:10]:
             print(f"  {point.name}: {error}")
         print("\n".join(map(str, files)))
@@ -124,10 +125,8 @@ def _plan(
     settings: dict[str, str],
 ) -> Sweep:
     """Return what a file and options say together. Raises CommandError."""
-    try:
+    with refusals():
         plan = read_sweep(file) if file is not None else Sweep()
-    except WorkloadError as error:
-        raise CommandError(str(error)) from None
     given: dict[str, Any] = {
         "workloads": [str(path) for path in workload],
         "configurations": [str(path) for path in config],
@@ -139,12 +138,12 @@ def _plan(
     }
     plan = msgspec.structs.replace(plan, **{name: value for name, value in given.items() if value})
     if not plan.workloads:
-        raise CommandError("nothing to simulate: give --workload, or a sweep file with --file")
+        raise UsageError("nothing to simulate: give --workload, or a sweep file with --file")
     if len(plan) > POINTS_MAX:
-        raise CommandError(f"{len(plan):,} combinations are too many; {POINTS_MAX:,} are allowed")
+        raise UsageError(f"{len(plan):,} combinations are too many; {POINTS_MAX:,} are allowed")
     for name, values in given.items():
         if isinstance(values, list) and len(set(values)) < len(values):
-            raise CommandError(f"{name}: {max(values, key=values.count)} is given twice")
+            raise UsageError(f"{name}: {max(values, key=values.count)} is given twice")
     return plan
 
 
@@ -156,7 +155,7 @@ def _say(found: list[Job], *, retry: bool) -> int:
         runs = outcome is None or (retry and bool(outcome.error))
         missing += runs
         print(f"{'run ' if runs else 'done'}  {job.point.name}")
-    print(f"{missing:,} of {len(found):,} points would run")
+    print(f"{missing:,} of {counted(len(found), 'point')} would run")
     return Status.DONE
 
 

@@ -91,7 +91,7 @@ def _reasons(result: Result) -> Sheet:
     sheet = Sheet("never placed", ("~reason", "~for example", "asks"), drop=("for example",))
     for row in result.reasons[:_ROWS]:
         sheet.add(row.reason, _at(row.example, row.place), f"{row.asks:,}")
-    sheet.more(len(result.reasons) - _ROWS, "reasons")
+    sheet.more(len(result.reasons) - _ROWS, "reason")
     return sheet
 
 
@@ -104,7 +104,7 @@ def _rejected_queues(result: Result) -> Sheet:
     for row in result.rejected_queues[:_ROWS]:
         exists = "-" if not row.queue else "yes" if row.exists else "no"
         sheet.add(row.queue or "(none)", exists, _at(row.example, row.place), f"{row.applications:,}")
-    sheet.more(len(result.rejected_queues) - _ROWS, "queues")
+    sheet.more(len(result.rejected_queues) - _ROWS, "queue")
     return sheet
 
 
@@ -114,7 +114,7 @@ def _refused(result: Result) -> Sheet:
     )
     for row in result.refused[:_ROWS]:
         sheet.add(row.what, row.reason, _at(row.example, row.place), f"{row.number:,}")
-    sheet.more(len(result.refused) - _ROWS, "reasons")
+    sheet.more(len(result.refused) - _ROWS, "reason")
     return sheet
 
 
@@ -133,7 +133,7 @@ def _waits(result: Result) -> Sheet:
         for row in _most(result.waiting_times, [row.placed + row.never_placed for row in result.waiting_times]):
             times = _durations(row.placed, row.mean_s, row.p50_s, row.p95_s, row.p99_s, row.longest_s)
             sheet.add(_queue(row), f"{row.placed:,}", f"{row.never_placed:,}", *times)
-        sheet.more(len(result.waiting_times) - len(sheet.rows), "queues")
+        sheet.more(len(result.waiting_times) - len(sheet.rows), "queue")
     return sheet
 
 
@@ -158,7 +158,7 @@ def _completions(result: Result) -> Iterable[Sheet]:
                 slow = (row.slowdown_mean, row.slowdown_p50, row.slowdown_p95, row.slowdown_p99, row.slowdown_most)
                 slowdowns.add(_queue(row), *(f"{value:,.2f}" for value in slow))
         for sheet in (times, slowdowns):
-            sheet.more(len(result.completions) - len(found), "queues")
+            sheet.more(len(result.completions) - len(found), "queue")
     yield times
     yield slowdowns
 
@@ -195,7 +195,7 @@ def _gangs(result: Result) -> Sheet:
     for row in result.gangs[:_ROWS]:
         waits = _durations(row.started, row.p50_s, row.p95_s, row.longest_s)
         sheet.add(row.queue, row.kind, f"{row.gangs:,}", f"{row.started:,}", f"{row.timed_out:,}", *waits)
-    sheet.more(len(result.gangs) - _ROWS, "queues")
+    sheet.more(len(result.gangs) - _ROWS, "queue")
     return sheet
 
 
@@ -209,7 +209,7 @@ def _evictions(result: Result) -> Sheet:
     for row in result.evictions[:_ROWS]:
         lost = (_times_hours(name, value / HOUR_S) for name, value in row.lost.items() if name != "pods")
         sheet.add(row.queue, row.wanted_by, row.kind, f"{row.pods:,}", duration(row.lost_pod_s), ", ".join(lost))
-    sheet.more(len(result.evictions) - _ROWS, "queues")
+    sheet.more(len(result.evictions) - _ROWS, "queue")
     return sheet
 
 
@@ -253,6 +253,6 @@ def _queues(result: Result) -> Sheet:
             sheet.add(
                 "" if index else queue, name, *(amount(name, value) for value in (row.mean, row.peak, row.end)), *limits
             )
-    sheet.more(len(queues) - len(largest), "queues")
-    sheet.more(len(result.queues) - len(used), "rows without any use")
+    sheet.more(len(queues) - len(largest), "queue")
+    sheet.more(len(result.queues) - len(used), "row", "without any use")
     return sheet

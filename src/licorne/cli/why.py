@@ -12,6 +12,7 @@ from licorne.answers import Home, UnknownNameError, why
 from licorne.answers.copies import CopyError
 from licorne.answers.why import AskAnswer
 from licorne.cli.common import CommandError, print_json
+from licorne.cli.durations import DURATION
 from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
 from licorne.cli.statuses import Status
@@ -30,7 +31,7 @@ def why_command(
     token_file: Path | None = None,
     tls_ca: Path | None = None,
     prove: bool = True,
-    limit: float = 60.0,
+    limit: Annotated[float, DURATION] = 60.0,
     effort: Annotated[float, Parameter(validator=validators.Number(gt=0))] = 1.0,
     json: Flag = False,
 ) -> int:
@@ -60,7 +61,7 @@ def why_command(
     prove
         Look for the smallest changes that would let it run; --no-prove leaves that out.
     limit
-        Seconds for which changes are looked for, at most.
+        How long changes are looked for, at most, in seconds or like 1m30s.
     effort
         How much the trials may cost, in counted steps: 1 is about two seconds of a processor, 10 ten times as much.
     json

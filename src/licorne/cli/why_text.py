@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from licorne._wording import counted
 from licorne.answers.chain import Chain
 from licorne.answers.proposals import Proposals
 from licorne.answers.restored import Note
@@ -106,7 +107,7 @@ class _Printed:
         nodes = Sheet("nodes, by what keeps the ask off them", ("~reason", "nodes"))
         for why, number in list(chain.nodes.items())[:SHOWN]:
             nodes.add(why or "nothing", f"{number:,}")
-        nodes.more(len(chain.nodes) - SHOWN, "reasons")
+        nodes.more(len(chain.nodes) - SHOWN, "reason")
         if nodes.rows:
             nodes.print(self.console)
         nearest = Sheet("the nodes that come nearest", ("<node", "~reason", "~missing there"), drop=("reason",))
@@ -165,7 +166,8 @@ class _Printed:
 
     def overview(self, answer: Overview) -> None:
         """Print what waits."""
-        self.line(f"{answer.waiting:,} asks wait, {answer.running:,} allocations run", style="bold")
+        waiting, running = counted(answer.waiting, "ask"), counted(answer.running, "allocation")
+        self.line(f"{waiting} waiting, {running} running", style="bold")
         self.line()
         if answer.groups:
             self.groups("what waits, by reason", answer.groups)
@@ -179,7 +181,7 @@ class _Printed:
             more = () if short else (group.application, group.queue)
             counts = (f"{group.asks:,}",) if short else (f"{group.asks:,}", f"{group.applications:,}")
             sheet.add(group.summary, *counts, group.oldest, *more)
-        sheet.more(len(groups) - SHOWN, "reasons")
+        sheet.more(len(groups) - SHOWN, "reason")
         sheet.print(self.console)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from licorne._version import __version__
+from licorne._wording import counted
 from licorne.core.api import SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.checkpoint.restore import read as read_checkpoint
@@ -371,7 +372,7 @@ class Replay:
     def _decide(self, limit: int, made: int) -> None:
         got = self.api.schedule(now_ns=self._time(), limit=limit)
         if self._check and got != made:
-            raise self._diverged(f"a call made {got:,} allocations where the recording has {made:,}")
+            raise self._diverged(f"a call made {counted(got, 'allocation')} where the recording has {made:,}")
 
     def _compare(self, count: int, digest: str) -> None:
         found = count, self._digest.hex() if self._whole else digest

@@ -19,7 +19,7 @@ import msgspec
 
 from licorne.sim.generate import GI, NODE_FACTORS, SHAPES, Options, Size
 from licorne.sim.lines import App, Ask, Line, Node, Resources, TaskGroup
-from licorne.sim.workload import Mode, Workload, WorkloadError
+from licorne.sim.workload import Mode, OptionError, Workload
 
 CONTENDED: dict[str, Size] = {
     "gangs": Size(5_000, 50_000, 1_000, 10),
@@ -37,15 +37,15 @@ MEBI = 1 << 20
 def contended(case: str, options: Options | None = None, size: Size | None = None) -> Workload:
     """Return one of these cases as a timed workload, in another size if one is given.
 
-    Raises WorkloadError for an unknown case, and for an option that does not apply to it.
+    Raises OptionError for an unknown case, and for an option that does not apply to it.
     """
     options = options or Options()
     if case not in CONTENDED:
-        raise WorkloadError(f"case: {case!r} is none of {', '.join(CONTENDED)}")
+        raise OptionError(f"case: {case!r} is none of {', '.join(CONTENDED)}")
     if options.shape not in ("app", "same", "unique"):
-        raise WorkloadError(f"shape: {options.shape!r} is none of app, same, unique")
+        raise OptionError(f"shape: {options.shape!r} is none of app, same, unique")
     if msgspec.structs.replace(options, shape="app", seed=1) != Options():
-        raise WorkloadError(f"the case {case} has no options but shape and seed")
+        raise OptionError(f"the case {case} has no options but shape and seed")
     size = size or CONTENDED[case]
     made = _Preempt(options, size) if case == "preempt" else _Gangs(options, size, atomic=case == "gangs-atomic")
     return Workload(

@@ -26,7 +26,7 @@ from licorne.config.model import NodePolicy
 from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX, TAG_NODE_CONSTRAINTS
 from licorne.sim.lines import App, Ask, Config, Line, Meta, Node, encode
 from licorne.sim.queuetree import Demand, QueueTree
-from licorne.sim.workload import Mode, Workload, WorkloadError
+from licorne.sim.workload import Mode, OptionError, Workload
 
 GI = 1 << 30
 NODE_FACTORS = (0.5, 1.0, 2.0)
@@ -93,7 +93,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def benchmark(case: str, options: Options | None = None, size: Size | None = None) -> Workload:
     """Return one of the benchmark cases as a workload of version 1, in another size if one is given.
 
-    Raises WorkloadError for an unknown case or option.
+    Raises OptionError for an unknown case or option.
     """
     options = options or Options()
     _check(case, options)
@@ -137,9 +137,9 @@ def _check(case: str, options: Options) -> None:
     )
     for name, value, allowed in choices:
         if value not in allowed:
-            raise WorkloadError(f"{name}: {value!r} is none of {', '.join(allowed)}")
+            raise OptionError(f"{name}: {value!r} is none of {', '.join(allowed)}")
     if options.demand is not None and not 0.01 <= options.demand <= 100:
-        raise WorkloadError(f"demand: {options.demand:g} is not between 0.01 and 100")
+        raise OptionError(f"demand: {options.demand:g} is not between 0.01 and 100")
 
 
 class _Case:

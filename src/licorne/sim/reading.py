@@ -16,7 +16,7 @@ from licorne.sim.traces.gpu_csv import gpu_workload, read_gpu_csv
 from licorne.sim.traces.openb import LOAD, is_openb, read_openb
 from licorne.sim.traces.recorded import recorded_workload
 from licorne.sim.traces.swf import is_swf, read_swf
-from licorne.sim.workload import ASKS_MAX, Progress, Workload, WorkloadError, parse_workload, read_workload
+from licorne.sim.workload import ASKS_MAX, OptionError, Progress, Workload, WorkloadError, parse_workload, read_workload
 
 ReadAs = Literal["load", "recorded", "fill"]
 """How the openb trace is read (`licorne.sim.traces.openb`)."""
@@ -62,36 +62,36 @@ def load_workload(
     `columns`. A workload with more than `asks_max` asks is refused. A `Workload` is returned as it is.
 
     Raises:
-        WorkloadError: it is not usable, or an option is not for it; the text names file, line and field.
+        WorkloadError: it is not usable; the text names file, line and field. OptionError: an option is not for it.
         OSError: a file cannot be read.
     """
     if load is not None and read_as not in (None, "load"):
-        raise WorkloadError(f"a load is for a trace that is read as load, not as {read_as}: that has no load to aim at")
+        raise OptionError(f"a load is for a trace that is read as load, not as {read_as}: that has no load to aim at")
     if isinstance(source, Path | str) and is_scenario(Path(source)):
         source = Scenario.read(source)
     if isinstance(source, Scenario):
         if read_as is not None or batch is not None:
-            raise WorkloadError(f"{source.name} is a scenario, which has only a seed and a load to choose")
+            raise OptionError(f"{source.name} is a scenario, which has only a seed and a load to choose")
         return _of_scenario(source, seed, load, asks_max)
     if seed is not None:
-        raise WorkloadError("a seed is for a scenario, and this is none: nothing of it is drawn")
+        raise OptionError("a seed is for a scenario, and this is none: nothing of it is drawn")
     if isinstance(source, Path | str):
         path = Path(source)
         if batch is not None and batch.columns:
             return _gpu_jobs(path, batch, asks_max, recorded=read_as is None and load is None)
         if is_swf(path):
             if read_as is not None or load is not None:
-                raise WorkloadError(f"{path} is a batch log, which is read as recorded; that can be chosen for openb")
+                raise OptionError(f"{path} is a batch log, which is read as recorded; that can be chosen for openb")
             how = batch or BatchAs()
             log = read_swf(path, jobs_max=asks_max)
             return batch_workload(log, jobs_as=how.jobs_as, order=how.order, backfill=how.backfill, asks_max=asks_max)
         if batch is not None:
-            raise WorkloadError(f"{path} is no batch log (.swf or .swf.gz): forms and orders of jobs are for those")
+            raise OptionError(f"{path} is no batch log (.swf or .swf.gz): forms and orders of jobs are for those")
         if is_openb(path) and not is_recording(path):
             return read_openb(path, how=read_as or "load", load=LOAD if load is None else load)
     if read_as is not None or load is not None:
         name = source if isinstance(source, Path | str) else "this"
-        raise WorkloadError(f"{name} is a workload, which says itself when pods arrive; that can be chosen for traces")
+        raise OptionError(f"{name} is a workload, which says itself when pods arrive; that can be chosen for traces")
     if isinstance(source, Workload):
         return source
     if isinstance(source, Path | str):
@@ -112,9 +112,9 @@ def _of_scenario(scenario: Scenario, seed: int | None, load: float | None, asks_
 
 def _gpu_jobs(path: Path, how: BatchAs, asks_max: int, *, recorded: bool) -> Workload:
     if not recorded:
-        raise WorkloadError(f"{path} is a table of jobs, which is read as recorded; that can be chosen for openb")
+        raise OptionError(f"{path} is a table of jobs, which is read as recorded; that can be chosen for openb")
     if is_swf(path) or path.is_dir():
-        raise WorkloadError(f"{path} is no table in CSV: a mapping of columns is for those")
+        raise OptionError(f"{path} is no table in CSV: a mapping of columns is for those")
     mapping = read_mapping(how.columns)
     table = read_gpu_csv(path, mapping, jobs_max=asks_max)
     return gpu_workload(table, mapping, jobs_as=how.jobs_as, order=how.order, backfill=how.backfill, asks_max=asks_max)

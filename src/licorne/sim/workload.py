@@ -51,6 +51,10 @@ class WorkloadError(ValueError):
     """A workload that is not usable; the text names file, line and field, and says what is wrong."""
 
 
+class OptionError(WorkloadError):
+    """An option that a workload, or the case that is to be generated, does not have, or not with this value."""
+
+
 class Mode(StrEnum):
     """How a workload is driven."""
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, Response
 
 from licorne import __version__
+from licorne._wording import counted
 
 from . import views
 from .handlers import Handlers
@@ -63,7 +64,7 @@ async def index(handlers: Handlers, _call: Call) -> Response:
         applications = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
         parts += [
             f"<h2>Partition {escape(name)}</h2>",
-            f"<p>{shown.total_nodes} nodes, {shown.total_containers} allocations; applications: {escape(applications)}",
+            f"<p>{counted(shown.total_nodes, 'node')}, {counted(shown.total_containers, 'allocation')}; applications: {escape(applications)}",
             _links((f"ws/v1/partition/{quote(name, safe='')}/{path}", text) for path, text in _PARTITION),
         ]
     if not partitions:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 from starlette.responses import HTMLResponse, Response
 
+from licorne._wording import counted
 from licorne.answers.process import Question, UnansweredError, ask
 from licorne.answers.proposals import Proposal, Proposals
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
@@ -114,7 +115,7 @@ def _json(answer: bytes) -> Response:
 def _shown(answer: Answer) -> Iterable[str]:
     match answer:
         case Overview():
-            yield f"<p>{answer.waiting:,} asks wait, {answer.running:,} allocations run."
+            yield f"<p>{counted(answer.waiting, 'ask')} waiting, {counted(answer.running, 'allocation')} running."
             yield _groups(answer.groups)
         case ApplicationAnswer():
             yield f"<h2>Application {escape(answer.application)} in {escape(answer.queue)}</h2>"
