@@ -367,7 +367,7 @@ def test_a_batch_log_is_simulated_and_written(
     log.write_text(LOG)
     outcome = licorne("simulate", log, *options, "--swf", out)
     assert outcome.status == 0
-    assert "note: 1 job(s) left out: the run time is not known" in outcome.out
+    assert "note: 1 job left out: the run time is not known" in outcome.out
     rows = [line.split() for line in out.read_text().splitlines() if line[0] != ";"]
     assert [(int(row[0]), int(row[2])) for row in rows] == list(enumerate(waits, 1))
 

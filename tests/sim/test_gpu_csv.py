@@ -74,7 +74,7 @@ def test_a_table_becomes_gangs_in_the_queues_of_its_virtual_clusters() -> None:
 def test_a_job_that_cannot_be_simulated_is_left_out_and_counted(row: str, reason: str) -> None:
     workload = workload_of(HEAD + FIRST + f"{row}\n{row}\n" + SECOND)
     assert len([line for line in workload.lines if isinstance(line, App)]) == 2
-    assert f"2 job(s) left out: {reason} (jobs.csv:3)" in workload.notes
+    assert f"2 jobs left out: {reason} (jobs.csv:3)" in workload.notes
     with pytest.raises(WorkloadError, match=rf"^jobs\.csv: there are no jobs .*; 1 left out: {reason} \(line 2\)"):
         workload_of(f"{HEAD}{row}\n")
 
@@ -83,8 +83,8 @@ def test_a_job_that_cannot_be_simulated_is_left_out_and_counted(row: str, reason
     ("text", "words"),
     [
         ("", "jobs.csv:1: the file is empty"),
-        (HEAD + FIRST + "b,x,bob,vc\n", "jobs.csv:3: has 4 field(s), where the header has 7; is the line cut off?"),
-        (HEAD + '"a\nb",x,u,q,1,0,1\n' + "b,x\n", "jobs.csv:4: has 2 field(s)"),
+        (HEAD + FIRST + "b,x,bob,vc\n", "jobs.csv:3: has 4 fields, where the header has 7; is the line cut off?"),
+        (HEAD + '"a\nb",x,u,q,1,0,1\n' + "b,x\n", "jobs.csv:4: has 2 fields"),
         (HEAD + FIRST + 'b,"x,bob', "jobs.csv:3: not a row of CSV"),
         (HEAD + "a,x,u,q,1,0,1_0\n", "jobs.csv:2: duration: '1_0' is no number"),
         (HEAD + "a,x,u,q,1,0,inf\n", "jobs.csv:2: duration: 'inf' is no number"),
@@ -152,7 +152,7 @@ def test_what_a_reader_should_know_is_noted() -> None:
         "VCB is one queue with vcB",
         "not in the order of their submission",
         "second 0 is the earliest submission, that of a (line 3)",
-        "the cluster has 1 node(s) of 8 GPUs, as many as hold all jobs if each starts on its arrival",
+        "the cluster has 1 node of 8 GPUs, as many as hold all jobs if each starts on its arrival",
     ):
         assert any(words in note for note in notes), words
 
@@ -195,7 +195,7 @@ def test_the_ready_mappings_read_the_published_columns(tmp_path: Path) -> None:
     workload = load_workload(path, batch=BatchAs("one", columns="helios"))
     (ask,) = (line for line in workload.lines if isinstance(line, Ask))
     assert (ask.app, ask.res, ask.duration_s) == ("7", {"nvidia.com/gpu": 8}, 60)
-    assert any("1 job(s) left out: it has no GPUs" in note for note in workload.notes)
+    assert any("1 job left out: it has no GPUs" in note for note in workload.notes)
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(WorkloadError, match="not a readable gzip file"):
         load_workload(path, batch=BatchAs(columns="helios"))
@@ -225,7 +225,7 @@ def test_the_program_of_the_page_makes_a_table_of_phillys_job_log(tmp_path: Path
     assert (app.id, app.user, app.queue) == ("application_1_2", "2e2f4c", "root.ee9e8c")
     assert (ask.res, ask.duration_s) == ({"nvidia.com/gpu": 3}, 120)
     assert [note for note in workload.notes if "left out" in note] == [
-        f"2 job(s) left out: the duration is not known ({path}:3)"
+        f"2 jobs left out: the duration is not known ({path}:3)"
     ]
 
 

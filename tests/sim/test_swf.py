@@ -111,7 +111,7 @@ def test_jobs_that_say_too_little_are_counted_by_reason_with_the_first_line() ->
         ("a part of a job, which has a line of its own", 1, 8),
     ]
     notes = batch_workload(log).notes
-    assert "2 job(s) left out: the run time is not known (a.swf:2)" in notes
+    assert "2 jobs left out: the run time is not known (a.swf:2)" in notes
     assert len([note for note in notes if "left out" in note]) == 6
 
 
@@ -215,7 +215,7 @@ def test_jobs_run_for_their_run_time_and_all_are_accounted_for(tmp_path: Path, j
     pods = {pod.application: pod for pod in result.pods}
     assert (pods["job-1"].start_s, pods["job-1"].end_s) == (0, 100)
     assert (pods["job-2"].start_s, pods["job-2"].end_s) == (100, 150)
-    assert "1 job(s) left out: the run time is not known" in result.notes[0]
+    assert "1 job left out: the run time is not known" in result.notes[0]
     assert result.never_placed == 0
 
 
@@ -243,7 +243,7 @@ def test_a_log_out_of_order_and_what_is_not_modelled_is_said() -> None:
     assert times == [0, 1, 10.5]
     for words in (
         "not in the order",
-        "1 job(s) name a preceding job",
+        "1 job with a preceding job",
         "memory is not modelled",
         "the machine is one node",
     ):

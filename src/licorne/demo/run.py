@@ -196,7 +196,7 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
         ("", f"{api}/config -X PUT --data-binary @queues.yaml"),
         ("all paths", f"{base}/openapi" if curl == "curl -s" else f"{curl} {base}/openapi.json"),
     )
-    lines = [f"A simulated cluster works away, over gRPC at {grpc}. To look at it:", ""]
+    lines = [f"A simulated cluster is running, over gRPC at {grpc}. To look at it:", ""]
     lines += [f"  {what:30}{command}" for what, command in rows]
     if token:
         lines += ["", 'REST wants a token: add -H "authorization: Bearer TOKEN" to each.']

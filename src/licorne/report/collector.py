@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from licorne._wording import counted
 from licorne.report.fairness import evenness, shortfall
 from licorne.report.figures import (
     Bar,
@@ -363,7 +364,7 @@ class Collector(Observer):
         """Return what was left out."""
         notes: list[str] = []
         if self._left_out:
-            notes.append(f"{len(self._left_out)} queue(s) are not followed over time; {QUEUES_MAX} are")
+            notes.append(f"left out over time: {counted(len(self._left_out), 'queue')}; {QUEUES_MAX} are followed")
         for what, number in (("queues", queues), ("users", users)):
             if number > GROUPS_MAX:
                 notes.append(f"times are of the {GROUPS_MAX} {what} with the most pods, of {number}")

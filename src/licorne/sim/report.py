@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from licorne._wording import counted
 from licorne.core import compiled
 from licorne.sim.evictions import Evictions
 from licorne.sim.gangs import GangWaits
@@ -235,7 +236,7 @@ def _notes(workload: Workload, simulation: SimulatedCluster) -> Iterable[str]:
         own = next((each.name for each in simulation.policies if "choose_device" in each.decides), None)
         yield f"devices of {workload.devices}: a share comes from one device, chosen by {own or workload.device_policy}"
     if simulation.counts["without devices"]:
-        yield f"{simulation.counts['without devices']} reported allocation(s) have no devices: too little was left on their node"
+        yield f"{counted(simulation.counts['without devices'], 'reported allocation')} without devices: too little was left on the node"
     if simulation.jobs is not None:
         yield "jobs in a strict order are held back before the scheduler, which decides after each arrival and each end"
     if not workload.devices:
@@ -244,7 +245,7 @@ def _notes(workload: Workload, simulation: SimulatedCluster) -> Iterable[str]:
                 yield f"policy {each.name} chooses devices, and this workload has none"
     refused = simulation.counts["reloads refused"]
     if refused:
-        yield f"{refused} changed configuration(s) were refused, and the one before stayed"
+        yield f"{counted(refused, 'changed configuration')} refused; the one before stayed in force"
     if simulation.use.from_ns > simulation.changed_ns:
         yield f"the simulation ended after {seconds(simulation.changed_ns)} s, before the time that figures are for"
 

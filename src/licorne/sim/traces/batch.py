@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from licorne._wording import counted
 from licorne.sim.lines import App, Ask, Line, Node, TaskGroup
 from licorne.sim.traces.swf import SwfJob, SwfLog, SwfSkip
 from licorne.sim.workload import ASKS_MAX, Mode, Workload, WorkloadError
@@ -187,7 +188,7 @@ def queues(paths: Iterable[str], *, order: str = "", backfill: bool = False) -> 
 def skip_notes(file: str, skipped: Iterable[SwfSkip]) -> Iterable[str]:
     """Yield a sentence for each reason why jobs were left out."""
     for skip in skipped:
-        yield f"{skip.jobs:,} job(s) left out: {skip.reason} ({file}:{skip.first_line})"
+        yield f"{counted(skip.jobs, 'job')} left out: {skip.reason} ({file}:{skip.first_line})"
 
 
 def skip_words(skipped: Iterable[SwfSkip]) -> str:
@@ -201,7 +202,7 @@ def _notes(log: SwfLog, jobs_as: JobsAs) -> Iterable[str]:
         yield "the jobs are not in the order of their submission in the log; they arrive in that order here"
     dependent = sum(job.preceding > 0 for job in log.jobs)
     if dependent:
-        yield f"{dependent:,} job(s) name a preceding job, for which they do not wait here: they arrive at their submission"
+        yield f"{counted(dependent, 'job')} with a preceding job: not waited for here, each arrives at its submission"
     if any(job.used_memory_kib > 0 or job.requested_memory_kib > 0 for job in log.jobs):
         yield "memory is not modelled: a log does not say how much its machine has"
     if jobs_as == "one":

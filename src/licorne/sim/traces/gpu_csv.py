@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from licorne._wording import counted
 from licorne.config.structure import QUEUE_NAME
 from licorne.sim.traces.batch import QUEUE, Job, JobsAs, arrivals, queues, skip_notes, skip_words, spread
 from licorne.sim.traces.columns import Mapping
@@ -74,7 +75,7 @@ def parse_gpu_csv(stream: Iterable[bytes], mapping: Mapping, *, file: str, jobs_
         place = f"{file}:{line}"
         if len(values) != len(head[1]):
             raise WorkloadError(
-                f"{place}: has {len(values)} field(s), where the header has {len(head[1])}; is the line cut off?"
+                f"{place}: has {counted(len(values), 'field')}, where the header has {len(head[1])}; is the line cut off?"
             )
         row = {field: values[index].strip() for field, index in where.items()}
         job = _job(row, line, place)
@@ -118,7 +119,7 @@ def gpu_workload(
     lines, numbers = arrivals(table.file, jobs, jobs_as, {GPU: 1}, asks_max)
     number = mapping.nodes or -(-peak_gpus(jobs) // mapping.gpus_each)
     nodes = spread(table.file, number * mapping.gpus_each, 1 if jobs_as == "one" else number, {GPU: 1})
-    cluster = f"the cluster has {number:,} node(s) of {mapping.gpus_each} GPUs, "
+    cluster = f"the cluster has {counted(number, 'node')} of {counted(mapping.gpus_each, 'GPU')}, "
     cluster += (
         f"as the mapping {mapping.name} says"
         if mapping.nodes
