@@ -101,15 +101,17 @@ test-versions:  ## Run the tests on each Python from 3.11 to 3.14 that is instal
 	echo "passed:$${passed:- none}; failed:$${failed:- none}; not installed:$${missing:- none}"; \
 	test -z "$$failed" && test -n "$$passed"
 
-# Left out: what needs tools of its own, and one test that looks at frames which gRPC shows only in later versions.
+# Left out: what needs tools of its own, the extra mcp, which needs later versions of other packages than the service does, and one
+# test that looks at frames which gRPC shows only in later versions.
 test-lowest:  ## Run tests of all parts, uncompiled, with the oldest versions of the packages that licorne needs
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	sed -n '/^dependencies/,/^all =/s/^ *"\([a-z0-9.-]*\)>=\([^"]*\)".*/\1==\2/p' pyproject.toml | sort -rV | \
 	    awk -F== '!seen[$$1]++' >.venv-lowest/versions
-	LICORNE_PURE=1 .venv-lowest/bin/python -m pip --quiet install --editable '.[all]' \
+	LICORNE_PURE=1 .venv-lowest/bin/python -m pip --quiet install --editable '.[all,report]' \
 	    httpx hypothesis pytest pytest-randomly pytest-timeout --constraint .venv-lowest/versions
 	LICORNE_INTERPRETED=1 .venv-lowest/bin/python -m pytest tests/core tests/config tests/si tests/sim tests/cli tests/rest \
-	    tests/service --ignore tests/rest/test_schemathesis.py --ignore tests/service/test_proto.py \
+	    tests/service tests/kube tests/answers tests/recording tests/checkpoint tests/report \
+	    --ignore tests/rest/test_schemathesis.py --ignore tests/service/test_proto.py --ignore tests/cli/test_mcp.py \
 	    --deselect tests/rest/test_debug.py::test_stacks_of_threads_and_tasks
 
 test-random: $(VENV)/compiled  ## Run the tests with examples from a new seed; LICORNE_SEED=... takes one of before

@@ -18,6 +18,7 @@ from aiohttp import web
 
 BATCH = 200
 """Objects that are written together."""
+ZONE = "topology.kubernetes.io/zone"
 MANAGED = [
     {
         "manager": f"manager-{number}",
@@ -32,10 +33,15 @@ MANAGED = [
 AMOUNTS = {"cpu": "64", "memory": "512Gi", "pods": "250"}
 
 
+def zone(node_name: str) -> str:
+    """Return the zone of a node."""
+    return f"z{int(node_name.rpartition('-')[2]) % 3}"
+
+
 def node(number: int) -> dict[str, Any]:
     """Return a node."""
     name = f"node-{number}"
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"z{number % 3}"}
+    labels = {"kubernetes.io/hostname": name, ZONE: zone(name)}
     return {
         "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": labels, "managedFields": MANAGED},
         "spec": {},
@@ -155,6 +161,7 @@ class Played:
             return web.json_response({"reason": "Conflict", "message": "bound already"}, status=409)
         self.version += 1
         made["spec"]["nodeName"] = target
+        made["metadata"]["labels"] |= {ZONE: zone(target)}  # as the admission plugin PodTopologyLabels does
         made["metadata"]["resourceVersion"] = str(self.version)
         self.bindings[name] = time.time()
         self._tell("MODIFIED", made)

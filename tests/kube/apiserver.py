@@ -19,6 +19,7 @@ from licorne.kube.objects.pods import Condition
 
 T = TypeVar("T", bound=KubernetesObject)
 BOOKMARK_S = 60.0
+TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 STALE_CHANGES = 20
 """A cache that answers from an older state lacks so many changes at most."""
 STALE_S = 10.0
@@ -302,8 +303,16 @@ class FakeClient:
         given["PodScheduled"] = Condition("PodScheduled", "True")
         status = msgspec.structs.replace(pod.status, conditions=tuple(given.values()))
         spec = msgspec.structs.replace(pod.spec, node_name=node)
-        self.server.put("pods", msgspec.structs.replace(pod, spec=spec, status=status))
+        labels = (pod.metadata.labels or {}) | self._topology(node)
+        meta = msgspec.structs.replace(pod.metadata, labels=labels)
+        self.server.put("pods", msgspec.structs.replace(pod, metadata=meta, spec=spec, status=status))
         await self.server.trouble_after()
+
+    def _topology(self, node: str) -> dict[str, str]:
+        """Return the labels that a pod gets with its node, as the admission plugin PodTopologyLabels gives them."""
+        found = self.server.objects.get("nodes", {}).get(("", node))
+        labels = (found.metadata.labels or {}) if found is not None else {}
+        return {name: value for name, value in labels.items() if name in TOPOLOGY}
 
     async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
         """Delete a pod: one that runs ends when its kubelet says so."""

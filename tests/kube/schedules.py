@@ -125,8 +125,9 @@ class World:
     def add_node(self, name: str) -> None:
         """Add a node."""
         amounts = {"cpu": f"{AMOUNTS['cpu']}m", "memory": str(AMOUNTS["memory"]), "pods": str(AMOUNTS["pods"])}
+        labels = {"topology.kubernetes.io/zone": f"z{self.server.version % 2}"}
         node = {
-            "metadata": {"name": name, "uid": f"node-{name}-{self.server.version}"},
+            "metadata": {"name": name, "uid": f"node-{name}-{self.server.version}", "labels": labels},
             "status": {"allocatable": amounts},
         }
         self.server.put("nodes", msgspec.convert(node, Node))
