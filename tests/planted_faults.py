@@ -29,7 +29,9 @@ import preemption.contests
 import preemption.faults
 import quotachange.faults
 import reference.faults
+import report.faults
 import sim.device_worlds
+import sweep.faults
 from common.plain_python import printed_by
 
 
@@ -52,6 +54,8 @@ SUITES = (
     Suite("gangs.faults", "gangs/test_laws.py", gangs.faults.FAULTS),
     Suite("gangs_atomic.faults", "gangs_atomic/test_laws.py", gangs_atomic.faults.FAULTS),
     Suite("sim.device_worlds", "sim/test_device_worlds.py", sim.device_worlds.FAULTS),
+    Suite("report.faults", "report/test_folder.py", report.faults.FAULTS),
+    Suite("sweep.faults", "sweep/test_running.py", sweep.faults.FAULTS),
     Suite("kube.faults", "kube/test_schedules.py", kube.faults.FAULTS),
 )
 OF_ONE_EXAMPLE = (
@@ -59,6 +63,7 @@ OF_ONE_EXAMPLE = (
     "answers/test_proposals.py::test_a_planted_fault_is_caught",
     "answers/test_proposals.py::test_a_planted_fault_is_caught_with_gangs",
     "answers/test_shares.py::test_a_planted_fault_is_caught",
+    "cli/test_reproduce.py::test_a_planted_fault_is_caught",
     "config/test_hostile.py::test_a_check_that_costs_more_is_found",
     "growth/test_growth.py::test_leftovers_of_a_planted_fault_are_found",
     "guard/test_guard.py::test_the_guard_finds_a_planted_slowdown",
@@ -70,6 +75,7 @@ OF_ONE_EXAMPLE = (
     "sim/test_devices.py::test_a_planted_fault_is_caught",
     "sim/test_fragmentation.py::test_a_planted_fault_is_caught",
     "sim/test_jobs.py::test_a_planted_fault_is_caught",
+    "sim/test_policies.py::test_a_planted_fault_is_caught",
     "service/test_faults.py::test_the_comparison_finds_planted_differences",
 )
 """Tests that plant a fault and look at one example: if such a test passes, the fault is caught."""

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from licorne.sim.papers import rlscheduler
+from licorne.sim.papers import fgd, rlscheduler
+from licorne.sim.papers.placements import Curve, Shares
 from licorne.sim.papers.reproduction import Cell, DataFile, Reproduced
 
 Command = Callable[..., Any]
@@ -110,3 +112,99 @@ def test_what_it_refuses(licorne: Command, tmp_path: Path) -> None:
     outcome = licorne("reproduce", "rlscheduler", tmp_path)
     assert outcome.status == 4
     assert "lublin-1.swf.gz: no such file; the data are published at github.com/DIR-LAB" in outcome.err
+
+
+# -- laws about the tables, and planted faults -------------------------------------------------------------------------
+
+PUBLISHED, STARTS, ORDERS, CELLS = rlscheduler.PUBLISHED, rlscheduler.STARTS, rlscheduler.ORDERS, fgd._cells
+OFF = ("lublin-2", True, "SJF", 4022)
+"""The stretch whose value is off."""
+OFF_BY = 0.2
+"""By how much: a tenth of that in the mean of ten stretches, which is more than half of the last decimal."""
+
+
+def one_stretch_that_is_off(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """All stretches are as published, with differences that cancel out; one is off: its cell disagrees, and no other."""
+    for name in rlscheduler.LISTS:
+        (folder / f"{name}.swf.gz").write_bytes(b"")
+    starts = sorted(STARTS)
+    away = {start: 3.0 * (2 * rank - 9) for rank, start in enumerate(starts)}
+
+    def run_stretch(log: str, start: int, *, order: str, backfill: bool) -> rlscheduler.Stretch:
+        value = dict(zip(ORDERS, PUBLISHED[log, backfill], strict=True))[order.upper()] + away[start]
+        return rlscheduler.Stretch(value + OFF_BY * ((log, backfill, order.upper(), start) == OFF), order)
+
+    monkeypatch.setattr(rlscheduler, "read_log", lambda path: path.name.removesuffix(".swf.gz"))
+    monkeypatch.setattr(rlscheduler, "run_stretch", run_stretch)
+    found = rlscheduler.reproduce(folder)
+    wrong = [each for each in found.cells if not each.agrees]
+    assert [(each.row, each.column) for each in wrong] == [("lublin-2, backfill", "SJF")]
+    assert (wrong[0].expected, wrong[0].got) == pytest.approx((91.99, 91.99 + OFF_BY / 10))
+    assert [each.expected for each in found.cells] == [value for row in PUBLISHED.values() for value in row]
+    assert found.simulations == 200
+
+
+def one_metric_that_is_off(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Two runs whose mean is what was published, but for one value of one of them."""
+    del monkeypatch, folder
+    values: fgd.Values = {
+        ("default", "42", "FGD", metric): {percent: (percent / 2 + at, 0.011) for percent in fgd.PERCENTS}
+        for at, metric in enumerate(Shares._fields)
+    }
+    curves = [
+        Curve({percent: Shares(*(percent / 2 + at + side for at in range(3))) for percent in fgd.PERCENTS}, [], "")
+        for side in (-1, 1)
+    ]
+    shares = dict(curves[1].shares)
+    shares[110] = shares[110]._replace(fragmented_pct_of_idle=shares[110].fragmented_pct_of_idle + 0.04)
+    cells = list(fgd._cells(("default", "42", "FGD"), "row", [curves[0], Curve(shares, [], "")], values))
+    assert len(cells) == 3 * len(fgd.PERCENTS)
+    wrong = [each for each in cells if not each.agrees]
+    assert [value for each in wrong for value in (each.expected, each.got)] == pytest.approx([57, 57.02])
+
+
+LAWS = (one_stretch_that_is_off, one_metric_that_is_off)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_value_that_is_off_is_told_in_its_cell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, law: Callable[[pytest.MonkeyPatch, Path], None]
+) -> None:
+    law(monkeypatch, tmp_path)
+
+
+def generous(self: Cell) -> Cell:
+    return msgspec.structs.replace(self, agrees=abs(self.got - self.expected) <= self.tolerance + 0.05)
+
+
+def itself(self: Cell) -> Cell:
+    return msgspec.structs.replace(self, got=self.expected, agrees=True)
+
+
+FAULTS: dict[str, tuple[object, str, object, Any]] = {
+    "every value is within the tolerance": (
+        Cell, "compared", lambda self: msgspec.structs.replace(self, agrees=True), LAWS[0],
+    ),
+    "every value of fgd is within the tolerance": (
+        Cell, "compared", lambda self: msgspec.structs.replace(self, agrees=True), LAWS[1],
+    ),
+    "a tolerance is added to another": (Cell, "compared", generous, LAWS[0]),
+    "a cell is compared with itself": (Cell, "compared", itself, LAWS[0]),
+    "a cell of fgd is compared with itself": (Cell, "compared", itself, LAWS[1]),
+    "a cell is of the first stretch": (rlscheduler, "STARTS", STARTS[:1], LAWS[0]),
+    "a cell of fgd is of the first run": (
+        fgd, "_cells", lambda key, row, curves, values: CELLS(key, row, curves[:1], values), LAWS[1],
+    ),
+    "cells are compared with another row": (
+        rlscheduler, "PUBLISHED", {key: PUBLISHED[key[0], False] for key in PUBLISHED}, LAWS[0],
+    ),
+}  # fmt: skip
+"""What is replaced by what, and a law that must not hold then."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str) -> None:
+    owner, name, broken, law = FAULTS[fault]
+    monkeypatch.setattr(owner, name, broken)
+    with pytest.raises(AssertionError):
+        law(monkeypatch, tmp_path)

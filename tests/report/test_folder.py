@@ -14,8 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.plain_python import printed_by
 from licorne import simulate
 from licorne.report import Collector, Figures, pngs, write_report
+from report import faults
 from report.workloads import small
 
 pytest.importorskip("matplotlib")
@@ -161,6 +163,17 @@ def test_the_same_input_gives_the_same_files(folder: Path, tmp_path: Path) -> No
             assert polars.read_parquet(folder / name).equals(polars.read_parquet(again / name)), name
         else:
             assert (folder / name).read_bytes() == (again / name).read_bytes(), name
+
+
+def test_processes_of_different_seeds_of_hashes_write_the_same(tmp_path: Path) -> None:
+    """The page, JSON and CSV byte for byte, PNG by pixels, Parquet by rows, which are those of the CSV as well."""
+    assert faults.written_twice(tmp_path) == []
+    assert len(list((tmp_path / "1").iterdir())) == 2 * len(ROW_FILES) + 2 + len(list((tmp_path / "2").glob("*.png")))
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS)
+def test_a_planted_fault_is_caught(fault: str) -> None:
+    assert printed_by("report.faults", fault).startswith(f"{fault}: caught after ")
 
 
 def test_only_the_date_on_the_page_is_of_the_time(folder: Path, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from common.examples import examples
 from licorne.sim.lines import App, Ask, Line, TaskGroup
 from licorne.sim.lines import Node as NodeLine
 from licorne.sim.policies import Application, Node, Pod, Policy, PolicyError, Queue, loading, watch
+from licorne.sim.policies.calls import Caller
+from licorne.sim.policies.orders import Policies
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Mode, Workload
@@ -411,6 +413,123 @@ def test_orders_are_not_recorded() -> None:
     log: Any = Log()
     with pytest.raises(ValueError, match="cannot be replayed"):
         simulate(TWO, policies=[ByName], input_log=log)
+
+
+# -- planted faults ----------------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_asked_for_again_when_what_it_is_about_has_changed() -> None:
+    """The fuller node comes first: one pod goes anywhere, and all others follow it as long as there is room."""
+
+    class Fullest(Policy):
+        def node_key(self, pod: Pod, node: Node) -> int:
+            return node.free.get("vcore", 0)
+
+    result = simulate(workload(node("n1"), node("n2"), pods("x", "root.a", 5)), policies=[Fullest])
+    assert list(placed(result).values()) == ["n1"] * 4 + ["n2"]
+
+
+def test_a_call_that_returns_too_late_is_an_error_too() -> None:
+    def late(*_: object) -> float:
+        time.sleep(1.5)
+        return 0
+
+    with pytest.raises(PolicyError, match=r"took longer than 0.2 s"):
+        simulate(
+            workload(node("n1"), node("n2"), pods("x", "root.a", 1)),
+            policies=[made(node_key=late)],
+            policy_timeout_s=0.2,
+        )
+
+
+def an_answer_that_is_none() -> None:
+    test_nonsense_is_an_error_that_names_the_call("node_key", lambda *_: float("nan"), "answered nan")
+
+
+def an_error_of_a_policy() -> None:
+    broken = raising(ZeroDivisionError("by zero"))
+    test_nonsense_is_an_error_that_names_the_call("node_key", broken, "raised ZeroDivisionError: by zero")
+
+
+def a_device_without_room() -> None:
+    test_a_device_that_does_not_suffice_cannot_be_chosen(-1)
+
+
+def shares_by_weight() -> None:
+    test_the_example_of_a_queue_order_shares_by_weight()
+
+
+def first_node(_: object, __: object, nodes: Iterator[Any]) -> object:
+    return next(nodes, None)
+
+
+def unchecked_node(self: Any, ask: Any, nodes: Iterator[Any]) -> object:
+    answer = self._callers["choose_node"](0.0, ask, nodes)
+    return self._nodes[answer] if isinstance(answer, str) else answer
+
+
+def unchecked_device(self: Any, free: Sequence[int], share: int) -> object:
+    """A device that cannot be had does not become one that can: what is wrong is found out by nobody, or later."""
+    answer = self._callers["choose_device"](0.0, free, share)
+    return answer if isinstance(answer, int) and 0 <= answer < len(free) and free[answer] >= share else 0
+
+
+def remembered_key(self: Any, now_s: float, *given: object) -> object:
+    known = vars(self).setdefault("known", {})
+    return known.setdefault(repr(given[-1]), self(now_s, *given))
+
+
+def passed_over(self: Any, now_s: float, *given: object) -> object:
+    self._policy.now_s = now_s
+    try:
+        return self._function(*given)
+    except Exception:  # noqa: BLE001  that is the fault
+        return 0
+
+
+FAULTS: dict[str, tuple[type, str, object, Callable[[], None]]] = {
+    "the keys of nodes are ignored": (Policies, "_least_node", first_node, test_a_node_order_chooses_the_node),
+    "the chosen node is ignored": (
+        Policies, "_chosen_node", first_node, test_a_chosen_node_may_be_named_or_none_so_that_the_pod_waits,
+    ),
+    "the keys of queues are ignored": (
+        Policies, "_queue_key", lambda *_: 0, test_a_queue_order_says_whose_turn_it_is,
+    ),
+    "the keys of applications are ignored": (
+        Policies, "_application_key", lambda *_: 0, test_an_application_order_says_which_application_is_next,
+    ),
+    "the choice of a device is ignored": (
+        Policies, "device_choice", lambda _: None, test_a_choice_of_device_fills_devices,
+    ),
+    "a key is remembered": (
+        Caller, "key", remembered_key, test_a_key_is_asked_for_again_when_what_it_is_about_has_changed,
+    ),
+    "a key of a queue is remembered": (
+        Caller, "key", remembered_key, shares_by_weight,
+    ),
+    "what is no key is one": (Caller, "key", Caller.__call__, an_answer_that_is_none),
+    "what a policy raises is passed over": (Caller, "__call__", passed_over, an_error_of_a_policy),
+    "a node that does not fit is taken": (
+        Policies, "_chosen_node", unchecked_node, test_a_node_that_does_not_fit_cannot_be_chosen,
+    ),
+    "a device that does not suffice is taken": (Policies, "_device", unchecked_device, a_device_without_room),
+    "a call is never too long": (
+        watch.Watch, "_tick", lambda *_: None, test_a_call_that_returns_too_late_is_an_error_too,
+    ),
+    "the times of calls add up": (
+        watch.Watch, "number", property(lambda _: 0, lambda *_: None), test_many_calls_may_together_take_longer,
+    ),
+}  # fmt: skip
+"""What is replaced by what, and a law that must not hold then."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    owner, name, broken, law = FAULTS[fault]
+    law()
+    monkeypatch.setattr(owner, name, broken, raising=False)
+    with pytest.raises((AssertionError, ValueError, pytest.fail.Exception)):  # ValueError: the scheduler refuses a node
+        law()
 
 
 # -- finding them ----------------------------------------------------------------------------------------------------

@@ -106,6 +106,22 @@ def test_a_key_is_of_all_that_the_result_depends_on(folder: Path) -> None:
         assert Keys().of(point) != before
 
 
+def test_a_key_is_also_of_the_files_that_a_scenario_names(folder: Path) -> None:
+    for name in ("queues.conf", "beside.txt"):
+        (folder / name).write_text("partitions: []")
+    (folder / "scenarios").mkdir()
+    scenario = folder / "scenarios" / "s.yaml"
+    scenario.write_text("queues: ../queues.conf\nothers: [no-file, '', &same ., *same, " + "x" * 300 + "]\n")
+    point = Point(workload=str(scenario))
+    key = Keys().of(point)
+    (folder / "beside.txt").write_text("changed")
+    assert Keys().of(point) == key
+    (folder / "queues.conf").write_text("changed")
+    assert Keys().of(point) != key
+    scenario.write_text("no: [yaml")
+    assert Keys().of(point) != key
+
+
 def test_points_are_plain_values() -> None:
     point = Point(workload="w", load=2.0, settings={"a": "b"})
     assert msgspec.json.decode(msgspec.json.encode(point), type=Point) == point

@@ -14,11 +14,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from common.plain_python import printed_by
 from licorne.sweep import Outcome, Point, Sweep, run_point, run_sweep
 from licorne.sweep.running import jobs_of
 from licorne.sweep.table import rows, write_table
 from report.workloads import QUEUES, small
-from sweep import runs
+from sweep import faults, runs
 
 LOADS = (0.5, 1.0, 2.0)
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,15 @@ def test_by_processes_and_one_after_the_other_the_table_is_the_same(workload: Pa
         tables.append(table(folder, found, outcomes))
     assert tables[0] == tables[1]
     assert len(set(tables[0].splitlines())) == 7
+
+
+def test_the_laws_of_sweeps_hold(tmp_path: Path) -> None:
+    faults.check(tmp_path)
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS)
+def test_a_planted_fault_is_caught(fault: str) -> None:
+    assert printed_by("sweep.faults", fault).startswith(f"{fault}: caught after ")
 
 
 def test_a_point_is_a_plain_call(workload: Path) -> None:

@@ -16,11 +16,14 @@ import msgspec
 from licorne._version import __version__
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import load_policies
-from licorne.sim.workload import ASKS_MAX
+from licorne.sim.workload import ASKS_MAX, WorkloadError
+from licorne.sim.yaml_files import composed
 
 OWN = "own"
 """In place of a configuration: that of the workload. As a policy: those of licorne."""
 POINTS_MAX = 100_000
+NAME_MAX = 4096
+"""Most characters of a text in a scenario that may be the name of a file."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,12 +139,13 @@ class Keys:
 
 
 def _contents(path: Path) -> str:
-    """Return a digest of a file, or of all files of a folder and their names. A scenario's folder may hold what it names."""
+    """Return a digest of a file, or of all files of a folder and their names. A scenario may name others."""
     sha = hashlib.sha256()
     if path.is_dir():
         files = sorted(each for each in path.rglob("*") if each.is_file())
     elif path.suffix in (".yaml", ".yml"):
-        files = [path, *sorted(each for each in path.parent.glob("*.y*ml") if each != path)]
+        beside = sorted(each for each in path.parent.glob("*.y*ml") if each != path)
+        files = [path, *beside, *(each for each in named_files(path) if each not in beside)]
     else:
         files = [path]
     for each in files:
@@ -149,3 +153,26 @@ def _contents(path: Path) -> str:
         with each.open("rb") as stream:
             sha.update(hashlib.file_digest(stream, "sha256").digest())
     return sha.hexdigest()
+
+
+def named_files(path: Path) -> list[Path]:
+    """Return the files that texts of a YAML file name, from its folder, in their order: a scenario may have its queues there."""
+    try:
+        root = composed(path.read_text("utf-8"), str(path))
+    except (WorkloadError, UnicodeDecodeError):
+        return []  # it cannot be simulated, and its content alone is the key of that
+    nodes = [root] if root is not None else []
+    names: dict[Path, None] = {}
+    while nodes:
+        node = nodes.pop()
+        nodes += reversed(node.items)
+        if node.kind == "scalar" and 0 < len(node.text) <= NAME_MAX and "\0" not in node.text:
+            names[path.parent / node.text] = None
+    return [name for name in names if _is_file(name)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
