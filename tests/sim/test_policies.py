@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import licorne
 from common.examples import examples
-from licorne.sim.lines import App, Ask, Line, TaskGroup
+from licorne.sim.lines import App, Ask, Line, ReleaseApp, TaskGroup
 from licorne.sim.lines import Node as NodeLine
 from licorne.sim.policies import Application, Node, Pod, Policy, PolicyError, Queue, loading, watch
 from licorne.sim.policies.calls import Caller
@@ -169,6 +169,28 @@ def test_views_tell_what_the_scheduler_knows() -> None:
         ("root.b", {}, {"vcore": 1000}, {}, {}, {"weight": "3"}),
         ("n1", {"vcore": 4000}, {"vcore": 4000}, {"price": "2"}, {}, ()),
     ]
+
+
+def test_views_are_equal_if_they_are_of_the_same_thing() -> None:
+    """An application that comes again under its name is another one; its queue is the same."""
+    seen: list[tuple[Pod, Node, Application, Queue]] = []
+
+    class Sees(Policy):
+        def node_key(self, pod: Pod, node: Node) -> float:
+            seen.append((pod, node, pod.application, pod.application.queue))
+            assert all(each.application == pod.application for each in node.pods)
+            return 0
+
+    again = [App(id="x", queue="root.a", user="ann", at=50), Ask(key="x-2", app="x", res={"vcore": 1000}, at=50)]
+    lines = [*pods("x", "root.a", 2, duration_s=5, at=0), ReleaseApp(app="x", at=20), *again]
+    simulate(workload(node("n1"), lines), policies=[Sees])
+    first, second, last = seen
+    assert first[0] != second[0] != last[0]
+    assert first[1:] == second[1:]
+    assert {*first[1:]} == {*second[1:]}
+    assert (first[1], first[3]) == (last[1], last[3])
+    assert first[2] != last[2] and first[2].id == last[2].id
+    assert first[0] != first[0].key and hash(first[2]) == hash(second[2])
 
 
 # -- what they cannot change, as laws ----------------------------------------------------------------------------------

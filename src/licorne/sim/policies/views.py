@@ -2,14 +2,14 @@
 
 An object is read from the scheduler when one of its attributes is, so it costs little and is never out of date. Amounts are as
 in workloads: vcore in thousandths of a core, memory in bytes. Types of which there is nothing are left out of a map, so read
-`node.free.get("vcore", 0)`.
+`node.free.get("vcore", 0)`. Objects are equal if they are of the same thing, such as the application of two pods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from licorne.sim.measure import NANOSECONDS
 
@@ -34,14 +34,33 @@ class Known:
         self.devices = devices
 
 
-class Pod:
+class _View:
+    """What a policy is given. Two are equal if they are of the same thing in the scheduler, so they may be kept in sets and maps.
+
+    An application that comes again under the name of one that has ended is another one, as is a pod that was created again. The
+    hash is of the name, not of an address in memory, which would differ from run to run.
+    """
+
+    __slots__ = ("_known", "_viewed")
+
+    _viewed: Any
+
+    def __init__(self, viewed: Any, known: Known) -> None:  # noqa: ANN401  # each class says of what it is
+        self._viewed = viewed
+        self._known = known
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._viewed is self._viewed
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+class Pod(_View):
     """A pod that waits, or in `Node.pods` one that runs."""
 
-    __slots__ = ("_ask", "_known")
-
-    def __init__(self, ask: CoreAsk, known: Known) -> None:
-        self._ask = ask
-        self._known = known
+    __slots__ = ()
+    _viewed: CoreAsk
 
     def __repr__(self) -> str:
         return f"pod {self.key!r}"
@@ -49,60 +68,57 @@ class Pod:
     @property
     def key(self) -> str:
         """Its name."""
-        return self._ask.key
+        return self._viewed.key
 
     @property
     def application(self) -> Application:
         """Its application."""
-        return Application(self._ask.app, self._known)
+        return Application(self._viewed.app, self._known)
 
     @property
     def resources(self) -> Mapping[str, int]:
         """What it wants."""
-        return MappingProxyType(self._ask.shape.resource)
+        return MappingProxyType(self._viewed.shape.resource)
 
     @property
     def priority(self) -> int:
         """Its priority; larger is more urgent."""
-        return self._ask.priority
+        return self._viewed.priority
 
     @property
     def tags(self) -> Mapping[str, str]:
         """Its tags."""
-        return MappingProxyType(self._ask.tags) if self._ask.tags else _NOTHING
+        return MappingProxyType(self._viewed.tags) if self._viewed.tags else _NOTHING
 
     @property
     def task_group(self) -> str:
         """The task group of its gang; empty if it is in none."""
-        return self._ask.task_group
+        return self._viewed.task_group
 
     @property
     def placeholder(self) -> bool:
         """Whether it is a placeholder of a gang."""
-        return bool(self._ask.placeholder)
+        return bool(self._viewed.placeholder)
 
     @property
     def arrived_s(self) -> float:
         """The simulated time, in seconds, at which the pod arrived, or was created again after an eviction."""
-        return self._ask.created / NANOSECONDS
+        return self._viewed.created / NANOSECONDS
 
     @property
     def requested_s(self) -> float | None:
         """How long its user expects it to run: `requested_s` of its line, or else `duration_s`; None if neither is known."""
-        pod = self._known.pods.get(self._ask.key)
+        pod = self._known.pods.get(self._viewed.key)
         if pod is None:
             return None
         return pod.ask.requested_s if pod.ask.requested_s is not None else pod.ask.duration_s
 
 
-class Node:
+class Node(_View):
     """A node."""
 
-    __slots__ = ("_known", "_node")
-
-    def __init__(self, node: CoreNode, known: Known) -> None:
-        self._node = node
-        self._known = known
+    __slots__ = ()
+    _viewed: CoreNode
 
     def __repr__(self) -> str:
         return f"node {self.id!r}"
@@ -110,48 +126,45 @@ class Node:
     @property
     def id(self) -> str:
         """Its name."""
-        return self._node.id
+        return self._viewed.id
 
     @property
     def capacity(self) -> Mapping[str, int]:
         """What it has."""
-        return self._node.capacity.named(self._known.types)
+        return self._viewed.capacity.named(self._known.types)
 
     @property
     def free(self) -> Mapping[str, int]:
         """What is left of that for pods."""
-        return self._node.free.named(self._known.types)
+        return self._viewed.free.named(self._known.types)
 
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes, as its line has them; the scheduler's labels among them."""
-        return MappingProxyType(self._node.attributes)
+        return MappingProxyType(self._viewed.attributes)
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Its labels, which node constraints are about."""
-        return dict(self._node.labels.pairs)
+        return dict(self._viewed.labels.pairs)
 
     @property
     def pods(self) -> Iterator[Pod]:
         """The pods that run on it, in order of their placement."""
-        return (Pod(ask, self._known) for ask in self._node.allocations)
+        return (Pod(ask, self._known) for ask in self._viewed.allocations)
 
     @property
     def devices(self) -> tuple[int, ...]:
         """What is left on each of its devices, in thousandths; empty where the workload has none."""
         devices = self._known.devices
-        return devices.free(self._node.id) if devices is not None else ()
+        return devices.free(self._viewed.id) if devices is not None else ()
 
 
-class Queue:
+class Queue(_View):
     """A queue."""
 
-    __slots__ = ("_known", "_queue")
-
-    def __init__(self, queue: CoreQueue, known: Known) -> None:
-        self._queue = queue
-        self._known = known
+    __slots__ = ()
+    _viewed: CoreQueue
 
     def __repr__(self) -> str:
         return f"queue {self.path}"
@@ -159,42 +172,39 @@ class Queue:
     @property
     def path(self) -> str:
         """Its path, such as `root.batch`."""
-        return self._queue.path
+        return self._viewed.path
 
     @property
     def used(self) -> Mapping[str, int]:
         """What is allocated to it, and to the queues below it."""
-        return self._queue.allocated_resource()
+        return self._viewed.allocated_resource()
 
     @property
     def pending(self) -> Mapping[str, int]:
         """What waits in it, and in the queues below it."""
-        return self._queue.pending_resource()
+        return self._viewed.pending_resource()
 
     @property
     def guaranteed(self) -> Mapping[str, int]:
         """What it is guaranteed; empty if nothing is."""
-        return self._queue.guaranteed_resource() or {}
+        return self._viewed.guaranteed_resource() or {}
 
     @property
     def max(self) -> Mapping[str, int]:
         """Its own quota; empty if it has none. That of the root queue is the size of the cluster."""
-        return self._queue.max_resource() or {}
+        return self._viewed.max_resource() or {}
 
     @property
     def properties(self) -> Mapping[str, str]:
         """Its properties in the configuration: a place for what a policy wants to know about a queue."""
-        return MappingProxyType(self._queue.properties)
+        return MappingProxyType(self._viewed.properties)
 
 
-class Application:
+class Application(_View):
     """An application."""
 
-    __slots__ = ("_app", "_known")
-
-    def __init__(self, app: CoreApplication, known: Known) -> None:
-        self._app = app
-        self._known = known
+    __slots__ = ()
+    _viewed: CoreApplication
 
     def __repr__(self) -> str:
         return f"application {self.id!r}"
@@ -202,49 +212,49 @@ class Application:
     @property
     def id(self) -> str:
         """Its name."""
-        return self._app.id
+        return self._viewed.id
 
     @property
     def queue(self) -> Queue:
         """Its queue."""
-        return Queue(self._app.queue, self._known)
+        return Queue(self._viewed.queue, self._known)
 
     @property
     def user(self) -> str:
         """Its user."""
-        return self._app.user
+        return self._viewed.user
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups of its user."""
-        return self._app.groups
+        return self._viewed.groups
 
     @property
     def tags(self) -> Mapping[str, str]:
         """Its tags."""
-        return MappingProxyType(self._app.tags)
+        return MappingProxyType(self._viewed.tags)
 
     @property
     def submitted_s(self) -> float:
         """When it came, or its oldest ask if that is earlier."""
-        return self._app.submitted / NANOSECONDS
+        return self._viewed.submitted / NANOSECONDS
 
     @property
     def used(self) -> Mapping[str, int]:
         """What is allocated to it, placeholders not counted."""
-        return self._app.allocated_resource()
+        return self._viewed.allocated_resource()
 
     @property
     def pending(self) -> Mapping[str, int]:
         """What its pods want that wait."""
-        return self._app.pending_resource()
+        return self._viewed.pending_resource()
 
     @property
     def running(self) -> int:
         """How many allocations it has."""
-        return len(self._app.allocations)
+        return len(self._viewed.allocations)
 
     @property
     def waiting(self) -> Iterator[Pod]:
         """Its pods that wait, in order of arrival."""
-        return (Pod(ask, self._known) for ask in self._app.asks.values())
+        return (Pod(ask, self._known) for ask in self._viewed.asks.values())
