@@ -1,10 +1,11 @@
 """Measures how long it takes to ask about a moment of a recorded week of 1,000 nodes and a million pods (`bench/week.yaml`).
 
 The week is simulated and recorded; then it gets checkpoints by the rule by which another process writes them beside a service:
-after `CHECKPOINT_BYTES` of the log, or after as many bytes as the last one has if these are more. Then moments are drawn, the
+after `CHECKPOINT_BYTES` of the log or many entries, but not before the log has half as many bytes as the last one. Then moments are drawn, the
 scheduler is restored as it was at each of them, as `licorne why --from DIR --at TIME` does, and is asked what waits. The last
-moments are those that take longest: just before each checkpoint. Times of these are processor times, so that they mean
-something on a machine that does other work too.
+moments are those that take longest: just before each checkpoint. Each is asked about by a process of its own, as by a command:
+in one process the garbage of all that were restored before would be collected in the time of some. Times of these are processor
+times, so that they mean something on a machine that does other work too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -21,10 +23,12 @@ import msgspec
 
 import licorne
 from licorne.answers import Home, why
+from licorne.answers.copies import on_a_copy
 from licorne.answers.recorded import restore_moment
 from licorne.daemon.recording import CHECKPOINT_BYTES
 from licorne.recording import Bounds, Recorder, Run, add_checkpoint, choose_run
-from licorne.recording.blocks import read_blocks
+from licorne.recording.blocks import block_bytes, read_blocks
+from licorne.recording.checkpointer import is_due
 from licorne.recording.checkpoints import read
 from licorne.recording.entries import TIME
 from licorne.recording.folder import segments_in
@@ -69,18 +73,16 @@ def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: 
         log = sum(path.stat().st_size for path in segments_in(run.folder))
         begins_ns = run.begins_ns or 0
         say("adding checkpoints ...")
-        checkpoints = list(_add_checkpoints(run, log))
+        checkpoints = list(_add_checkpoints(run))
         saved = sum(path.stat().st_size for path in checkpoints)
         random = Random(SEED)  # noqa: S311  drawn alike each time
         moments = [begins_ns + random.randrange(LENGTH_NS) for _ in range(DRAWN)]
         moments += [read(path).now_ns - SECOND_NS for path in checkpoints]
         restored, asked = [], []
         for at_ns in moments:
-            began = time.process_time()
-            found = restore_moment(choose_run(folder, at_ns=at_ns), at_ns)
-            restored.append(time.process_time() - began)
-            why(Home(found))
-            asked.append(time.process_time() - began)
+            restored_s, asked_s = on_a_copy(partial(_measured, folder, at_ns), tuple[float, float])
+            restored.append(restored_s)
+            asked.append(asked_s)
             say(f"  {(at_ns - begins_ns) / SECOND_NS / 86_400:5.2f} d: {restored[-1]:.2f} s, asked {asked[-1]:.2f} s")
         return Moments(
             pods=result.asks,
@@ -96,19 +98,29 @@ def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: 
         )
 
 
-def _add_checkpoints(run: Run, log_bytes: int) -> Iterator[Path]:
-    """Add the checkpoints of a recorded run, and yield their files. Its blocks are taken for equally long."""
-    ends_ns = [
-        max((entry[1] for entry in block if entry[0] == TIME), default=0)
-        for segment in segments_in(run.folder)
-        for block in read_blocks(segment)
-    ]
-    since = last = 0
-    for end_ns in ends_ns[:-1]:
-        since += log_bytes // len(ends_ns)
-        if since >= max(CHECKPOINT_BYTES, last) and (path := add_checkpoint(run, end_ns)) is not None:
-            since, last = 0, path.stat().st_size
-            yield path
+def _measured(folder: Path, at_ns: int) -> tuple[float, float]:
+    began = time.process_time()
+    found = restore_moment(choose_run(folder, at_ns=at_ns), at_ns)
+    restored_s = time.process_time() - began
+    why(Home(found))
+    return restored_s, time.process_time() - began
+
+
+def _add_checkpoints(run: Run) -> Iterator[Path]:
+    """Add the checkpoints of a recorded run, and yield their files."""
+    since = entries = last = 0
+    for segment in segments_in(run.folder):
+        sizes = block_bytes(segment)
+        for size, block in zip(
+            sizes[:-1], read_blocks(segment), strict=False
+        ):  # behind the last one is nothing to repeat
+            since += size
+            entries += len(block)
+            if is_due(since, entries, CHECKPOINT_BYTES, last):
+                end_ns = max((entry[1] for entry in block if entry[0] == TIME), default=0)
+                if (path := add_checkpoint(run, end_ns)) is not None:
+                    since, entries, last = 0, 0, path.stat().st_size
+                    yield path
 
 
 __all__ = ["Moments", "measure_moments"]

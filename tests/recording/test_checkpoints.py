@@ -11,7 +11,12 @@ import pytest
 from determinism.history import History
 from licorne.answers.recorded import restore_moment
 from licorne.recording import Bounds, DivergedError, Recorder, Replay, Run, add_checkpoint, choose_run, replay_from
+from licorne.recording.blocks import MAGIC, read_blocks
+from licorne.recording.checkpointer import ENTRIES_BETWEEN, is_due
 from licorne.recording.checkpoints import checkpoints_in, place_of, read, write
+from licorne.recording.entries import TIME
+from licorne.recording.folder import segments_in
+from licorne.recording.replay import last_ns
 from recording.recorded import record_history
 
 SECOND_NS = 10**9
@@ -50,6 +55,33 @@ def test_the_newest_before_the_moment_serves(run: Run) -> None:
     replay = replay_from(run, 200 * SECOND_NS)
     assert 100 * SECOND_NS < replay.now_ns <= 150 * SECOND_NS
     assert replay.outcome.calls > 0
+
+
+@pytest.mark.parametrize(
+    ("bytes_since", "entries_since", "last_bytes", "due"),
+    [
+        (99, 0, 0, False),
+        (100, 0, 0, True),
+        (1, ENTRIES_BETWEEN - 1, 0, False),
+        (1, ENTRIES_BETWEEN, 0, True),
+        (1, ENTRIES_BETWEEN, 3, False),
+        (100, 0, 200, True),
+        (100, 0, 201, False),
+    ],
+)
+def test_one_is_due_after_bytes_or_entries_but_not_if_it_would_be_larger_than_the_log(
+    bytes_since: int, entries_since: int, last_bytes: int, due: bool
+) -> None:
+    assert is_due(bytes_since, entries_since, 100, last_bytes) == due
+
+
+def test_the_time_of_the_last_call_is_found_from_the_end(run: Run, tmp_path: Path) -> None:
+    data = segments_in(run.folder)[-1].read_bytes()
+    torn = tmp_path / "torn"
+    for cut in {len(MAGIC), len(MAGIC) + 5, *range(len(data) // 10, len(data), len(data) // 10), len(data)}:
+        torn.write_bytes(data[:cut])
+        times = [entry[1] for block in read_blocks(torn) for entry in block if entry[0] == TIME]
+        assert last_ns(torn) == (times[-1] if times else 0)
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "empty", "something else"])

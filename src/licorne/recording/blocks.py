@@ -57,6 +57,18 @@ class BlockWriter:
             self._file.close()
 
 
+def block_bytes(path: Path) -> list[int]:
+    """Return the bytes of each block of a file, its header among them, without reading the entries."""
+    found = []
+    with path.open("rb") as file:
+        file.seek(len(MAGIC))
+        while len(header := file.read(HEADER.size)) == HEADER.size:
+            length = HEADER.unpack(header)[0]
+            found.append(HEADER.size + length)
+            file.seek(length, os.SEEK_CUR)
+    return found
+
+
 def read_blocks(path: Path, skipped: int = 0) -> Generator[list[list[Any]], None, int]:
     """Yield the entries of each complete block, up to the first that is not; the first `skipped` blocks are not read.
 

@@ -23,7 +23,7 @@ from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Input, Output
 
 from . import entries
-from .blocks import read_blocks
+from .blocks import block_bytes, read_blocks
 from .checkpoints import Place, Saved, checkpoints_in, place_of
 from .checkpoints import read as read_saved
 from .checkpoints import write as write_saved
@@ -444,16 +444,21 @@ def add_checkpoint(run: Run, until_ns: int | None = None) -> Path | None:
         OSError: the checkpoint cannot be written.
     """
     replay = replay_from(run, until_ns)
-    last_ns = max((_last_ns(segment) for segment in segments_in(run.folder)[-2:]), default=0)
-    replay.run(last_ns - 1 if until_ns is None else min(until_ns, last_ns - 1))
+    end_ns = max((last_ns(segment) for segment in segments_in(run.folder)[-2:]), default=0)
+    replay.run(end_ns - 1 if until_ns is None else min(until_ns, end_ns - 1))
     saved = replay.save()
     known = {place_of(path) for path in checkpoints_in(run.folder)}
     return None if saved is None or saved.place in known else write_saved(run.folder, saved)
 
 
-def _last_ns(segment: Path) -> int:
-    times = [entry[1] for block in read_blocks(segment) for entry in block if entry[0] == entries.TIME]
-    return times[-1] if times else 0
+def last_ns(segment: Path) -> int:
+    """Return the time of the last call in a segment; 0 if it has none. Only the last blocks are read."""
+    for position in reversed(range(len(block_bytes(segment)))):
+        block = next(read_blocks(segment, position), [])  # nothing where the end is torn
+        times = [entry[1] for entry in block if entry[0] == entries.TIME]
+        if times:
+            return int(times[-1])
+    return 0
 
 
 # -- predicates, as they were answered --------------------------------------------------------------------

@@ -17,7 +17,7 @@ import msgspec
 
 from .blocks import BLOCK_BYTES, BlockWriter
 from .bounds import Bounds
-from .checkpointer import Checkpointer
+from .checkpointer import TIMES_THE_LOG, Checkpointer
 from .digest import Digest
 from .entries import ANONYMOUS, CHECK, GAP, TIME, Entry
 from .folder import new_run
@@ -141,7 +141,7 @@ class Writer:
         self._file.write(block)
         self.counts.bytes += self._file.bytes - before
         self.counts.entries += len(block)
-        self._checkpointer.written(self._run, self._file.bytes - before)
+        self._checkpointer.written(self._run, self._file.bytes - before, len(block))
         if self._file.bytes >= self._segment_bytes:
             self._next_segment()
 
@@ -160,7 +160,7 @@ class Writer:
     def _next_segment(self) -> None:
         self._close_file()
         bytes_max = self._bounds.bytes_max
-        room = self._segment_bytes + self._checkpointer.last_bytes(self._run)
+        room = (1 + TIMES_THE_LOG) * self._segment_bytes + self._checkpointer.last_bytes(self._run)
         if make_room(self._folder, self._run, self._bounds, room) + room > bytes_max:
             self._fail(
                 f"is full: {bytes_max} bytes are too few for this run, of which no checkpoint replaces the beginning"
