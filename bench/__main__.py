@@ -21,6 +21,7 @@ from bench.kube.report import KubeReport, new_kube_report, show_kube
 from bench.kube.run import measure_kube
 from bench.moment import measure_moments
 from bench.peer import build, measure_pairs, version
+from bench.questions import count_questions
 from bench.report import show
 from bench.results import FOLDER, CaseResult, Pair, Report, new_report, store
 from bench.run import BenchError, measure_case
@@ -54,7 +55,7 @@ def list_cases() -> int:
         )
     print(f"groups: {', '.join(GROUPS)}")
     print(
-        "other measurements: answers, checkpoint, clients, instructions, kube, moment, peer, service, soak, turns, walks (each has --help)"
+        "other measurements: answers, checkpoint, clients, instructions, kube, moment, peer, questions, service, soak, turns, walks (each has --help)"
     )
     return 0
 
@@ -314,6 +315,26 @@ def service(
                 say(report.failures[-1])
             store(report, out)
     return finish(report, out, show_service, json=json)
+
+
+@app.command
+def questions(*, json: Flag = False) -> int:
+    """Count, with valgrind, the instructions that a question by REST takes of the thread that decides.
+
+    Parameters
+    ----------
+    json
+        Print the result as JSON.
+    """
+    found = count_questions(say)
+    if json:
+        print_json(found)
+    else:
+        print(
+            f"instructions of the thread that decides: {found.decision:,} a decision, {found.question:,} a question; "
+            f"one question a second, for {found.pods_per_s:,} decisions: {found.percent:g} % more"
+        )
+    return 0
 
 
 @app.command

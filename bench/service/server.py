@@ -13,14 +13,25 @@ from pathlib import Path
 from bench.run import ROOT, BenchError, environment
 
 START_S = 60
+START_UNDER_S = 600
 END_S = 120
 
 
 class Server:
-    """A running service, with REST or without."""
+    """A running service, with REST or without. `under`: the command of valgrind, which runs it."""
 
-    def __init__(self, *, rest: bool, options: tuple[str, ...] = ()) -> None:
-        command = [sys.executable, "-m", "licorne.cli", "serve", "--grpc", "127.0.0.1:0", "--log-format", "json"]
+    def __init__(self, *, rest: bool, options: tuple[str, ...] = (), under: tuple[str, ...] = ()) -> None:
+        command = [
+            *under,
+            sys.executable,
+            "-m",
+            "bench.service.slowed" if under else "licorne.cli",
+            "serve",
+            "--grpc",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+        ]
         command += ["--log-level", "info", *(("--rest", "127.0.0.1:0") if rest else ()), *options]
         self._process = subprocess.Popen(  # noqa: S603  all arguments are from this file and its callers
             command,
@@ -35,7 +46,7 @@ class Server:
         self.address = self.rest = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._ready.wait(START_S) or not self.address:
+        if not self._ready.wait(START_UNDER_S if under else START_S) or not self.address:
             self.end()
             raise BenchError(f"the service did not start: {''.join(self._lines)[-2000:]}")
 
@@ -43,7 +54,9 @@ class Server:
         assert self._process.stderr is not None
         for line in self._process.stderr:
             self._lines.append(line)
-            if line.startswith("{"):
+            if line.startswith("=="):  # a remark of valgrind
+                self._lines.pop()
+            elif line.startswith("{"):
                 event = json.loads(line)
                 if event["event"] == "listening":
                     self.address = event["addresses"][0]
@@ -52,6 +65,11 @@ class Server:
                 if event["event"] == self._last:
                     self._ready.set()
         self._ready.set()
+
+    @property
+    def pid(self) -> int:
+        """The id of the process, or of the program that runs it."""
+        return self._process.pid
 
     def cpu_s(self) -> float:
         """Return the seconds of processor time so far; 0 where the system does not tell."""
@@ -104,9 +122,9 @@ class Server:
 
 
 @contextmanager
-def serving(*, rest: bool, options: tuple[str, ...] = ()) -> Iterator[Server]:
+def serving(*, rest: bool, options: tuple[str, ...] = (), under: tuple[str, ...] = ()) -> Iterator[Server]:
     """Run a service, ended on leaving the context. Raises BenchError if it logged an error."""
-    server = Server(rest=rest, options=options)
+    server = Server(rest=rest, options=options, under=under)
     try:
         yield server
     finally:
