@@ -61,10 +61,11 @@ class RestOptions:
         Path | None, Parameter(help="Take only clients with a certificate of this authority, PEM.")
     ] = None
     rest_token_file: Annotated[
-        Path | None, Parameter(help="File with tokens, one a line; only who sends one changes anything by REST.")
+        Path | None,
+        Parameter(help="File with tokens, one a line; only clients that send one may change anything by REST."),
     ] = None
     rest_read_token_file: Annotated[
-        Path | None, Parameter(help="File with tokens, one a line, with which all may be read by REST.")
+        Path | None, Parameter(help="File with tokens, one a line, that permit reading everything by REST.")
     ] = None
     insecure: Annotated[bool, Parameter(negative=(), help="Listen beyond loopback without protection.")] = False
     follow: Annotated[bool, Parameter(negative=(), help=FOLLOW)] = False
@@ -131,7 +132,7 @@ class RecordOptions:
 
 def kube(
     *,
-    kubeconfig: Annotated[Path | None, Parameter(help="File that says where the cluster is, and who we are.")] = None,
+    kubeconfig: Annotated[Path | None, Parameter(help="Where the cluster is, and the credentials for it.")] = None,
     context: Annotated[
         str | None, Parameter(help="Context of the kubeconfig; not given: the current one.", show_default=False)
     ] = None,
@@ -151,7 +152,7 @@ def kube(
         bool,
         Parameter(
             negative="",
-            help="Write nothing; follow what another scheduler decides, and tell what licorne would have done otherwise.",
+            help="Write nothing; follow what another scheduler decides, and say where licorne would have decided otherwise.",
         ),
     ] = False,
     rest_options: RestOptions | None = None,

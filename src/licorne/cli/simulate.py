@@ -154,7 +154,8 @@ def simulate(
     grace
         Time until an evicted pod is gone, in seconds or like 1m30s, in place of what the workload says; where neither says it, 1.
     resubmit
-        Whether an evicted pod is created again, in place of what the workload says; where neither says it, it is.
+        Create an evicted pod again, or with --no-resubmit do not, in place of what the workload says; where neither says it, it
+        is created.
     max_asks
         A workload with more asks is refused; one that repeats counts as often as it does.
     verify

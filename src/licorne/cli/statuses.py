@@ -27,7 +27,7 @@ MEANINGS: Final = {
     Status.USAGE: "wrong usage: a command, option or argument is unknown, missing, not allowed or does not fit the others",
     Status.PACKAGES: "packages are not installed that the command needs",
     Status.FILE: "a file cannot be read or written",
-    Status.CONFIGURATION: "the queue configuration that --config names is refused",
+    Status.CONFIGURATION: "a queue configuration that was given is refused",
     Status.STRICT: "--strict: there were warnings, or asks that were never placed",
     Status.INTERRUPTED: "interrupted (Ctrl-C)",
     Status.PIPE: "the reader of the output has closed the pipe",

@@ -79,7 +79,7 @@ def sweep(
     retry
         Run points once more that failed before.
     report
-        Whether sweep.html and table.parquet are written, which need the extra `report`.
+        Write sweep.html and table.parquet too, which need the extra `report`; --no-report leaves them out.
     dry_run
         Print what would run, and run nothing.
     json

@@ -44,7 +44,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Where to listen: HOST:PORT (port 0: a free one) or unix:PATH.",
         DEFAULT_ADDRESS,
     ),
-    _own("rest", kinds.LIST, "Where to listen for REST, the original's port is 9080; not given: no REST."),
+    _own("rest", kinds.LIST, "Where to listen for REST, YuniKorn's port is 9080; not given: no REST."),
     _own(
         "config", kinds.PATH, "Queue configuration (queues.yaml) of resource managers that bring none; it is watched."
     ),
@@ -56,7 +56,9 @@ SETTINGS: tuple[Setting, ...] = (
         "config",
     ),
     _own("group-table", _FILE, "File with a line `user: [group, ...]` for each user; it is watched."),
-    _own("rm-timeout", kinds.SECONDS, "How long a lost resource manager is waited for.", 60, "at once"),
+    _own(
+        "rm-timeout", kinds.SECONDS, "How long to wait for a resource manager whose connection is lost.", 60, "at once"
+    ),
     _own("request-time", kinds.SECONDS, "How long an answer may take.", 30, "at once"),
     _own("max-message", kinds.COUNT, "Bytes of the longest message that is taken.", 4 * MIB),
     _own(
@@ -82,8 +84,12 @@ SETTINGS: tuple[Setting, ...] = (
     _own("tls-key", kinds.PATH, "Its private key, PEM."),
     _own("tls-client-ca", kinds.PATH, "Take only clients with a certificate of this authority, PEM."),
     _own("token-file", kinds.PATH, "File with a token; take only gRPC clients that send it."),
-    _own("rest-token-file", kinds.PATH, "File with tokens, one a line; only who sends one changes anything by REST."),
-    _own("rest-read-token-file", kinds.PATH, "File with tokens, one a line, with which all may be read by REST."),
+    _own(
+        "rest-token-file",
+        kinds.PATH,
+        "File with tokens, one a line; only clients that send one may change anything by REST.",
+    ),
+    _own("rest-read-token-file", kinds.PATH, "File with tokens, one a line, that permit reading everything by REST."),
     _own("insecure", kinds.FLAG, "Listen beyond loopback without protection.", "false"),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
     _own("record", _FOLDER, "Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
