@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
@@ -124,13 +125,17 @@ class Cluster:
 
     def runs(self, key: str) -> bool:
         """Return whether an ask runs, or the placeholder that it was has been replaced."""
-        running = (each for app in self.partition.applications.values() for each in app.allocations)
-        return key in self.replaced or any(self.first(each) == self.first(key) for each in running)
+        return key in self.replaced or self.placed(key) is not None
 
     def find(self, key: str) -> Ask | None:
         """Return a pending ask, or the one in its place."""
         asks = (ask for app in self.partition.applications.values() for ask in app.asks.values())
         return next((ask for ask in asks if self.first(ask.key) == self.first(key)), None)
+
+    def placed(self, key: str) -> Ask | None:
+        """Return the allocation that an ask, or the one in its place, has become."""
+        running = (each for app in self.partition.applications.values() for each in app.allocations.values())
+        return next((each for each in running if self.first(each.key) == self.first(key)), None)
 
     def first(self, key: str) -> str:
         """Return the key that an ask had before it was evicted."""
@@ -264,16 +269,22 @@ class Waited:
 
 
 def _wait(cluster: Cluster, key: str) -> None:
-    """Let time pass, but not until the ask ends with its gang, unplaced."""
+    """Let time pass, but not until the ask ends with its gang, unplaced or as a placeholder."""
     for _ in range(LONG_S):
-        ask = cluster.find(key)
-        gang = None if ask is None else ask.app.gang
-        timer = None if gang is None else gang.timer
-        ends = ask is not None and timer is not None and (ask.placeholder or gang is None or gang.hard)
-        if ends and timer is not None and timer[0] <= cluster.now + SECOND_NS:
+        if _ends_ns(cluster, key) <= cluster.now + SECOND_NS:
             cluster.passes(0)
             return
         cluster.passes(1)
+
+
+def _ends_ns(cluster: Cluster, key: str) -> float:
+    """Return when an ask, or the placeholder that it has become, ends with its gang."""
+    ask, placed = cluster.find(key), cluster.placed(key)
+    each = ask or placed
+    if each is None or each.app.gang is None or each.app.gang.timer is None:
+        return inf
+    ends = each.placeholder or (ask is not None and each.app.gang.hard)
+    return each.app.gang.timer[0] if ends else inf
 
 
 class ImpossibleError(Exception):

@@ -38,6 +38,7 @@ from licorne.answers.proposals import Proposal, propose
 from licorne.answers.trials import WORK_UNBOUNDED, Outcome
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import NEVER
+from licorne.si.messages import AddApplication, Allocation
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500
@@ -72,6 +73,22 @@ def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) 
 @given(scenes.scenes())
 def test_so_it_is_with_gangs_and_everything_else_under_way(scene: scenes.Scene) -> None:
     check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
+
+
+def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_the_timeout() -> None:
+    def asked(key: str) -> Allocation:
+        small = {"vcore": 500}
+        return Allocation(key=key, application_id="app", resource=small, task_group="g", placeholder=key != "k0")
+
+    gang = AddApplication(
+        application_id="app", queue="root.a", user="ann", execution_timeout_ms=20_000, placeholder_ask={"vcore": 1000}
+    )
+    root = {"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}
+    config = {"partitions": [{"name": "default", "placementrules": [{"name": "provided"}], "queues": [root]}]}
+    scene = scenes.Scene(config, [(gang,), (asked("p0"), asked("p1")), (asked("k0"),), 0])
+    (found,) = propose(Home(scene.restored()), Wanted("default", "app", "p1"), effort=EFFORT).found
+    assert found.text == "2 nodes more of 500m vcore"
+    assert scenes.Waited(scene, "p1").placed(found.changes)
 
 
 @pytest.mark.timeout(scaled(600))

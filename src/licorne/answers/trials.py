@@ -261,11 +261,16 @@ class _Played:
         )
 
     def _ends_ns(self) -> int:
-        """Return until when the ask can be waited for: with the timeout of its gang's placeholders it may end unplaced."""
+        """Return until when the ask is looked at: with the timeout of its gang's placeholders it ends, unplaced or as one of them."""
         app, ask = self._ask()
-        if app is None or ask is None or app.gang is None or app.gang.timer is None:
+        if app is None or app.gang is None or app.gang.timer is None:
             return TIME_MAX_NS
-        return int(app.gang.timer[0]) - 1 if ask.placeholder or app.gang.hard else TIME_MAX_NS
+        if ask is not None:
+            ends = ask.placeholder or app.gang.hard
+        else:
+            placed = app.allocations.get(self.wanted.key)
+            ends = placed is not None and placed.placeholder
+        return int(app.gang.timer[0]) - 1 if ends else TIME_MAX_NS
 
     def _settle(self) -> None:
         """Decide, and confirm what is to end, until neither does anything."""
