@@ -61,7 +61,7 @@ def test_each_measurement(tmp_path: Path, name: str) -> None:
 
 
 def test_an_unknown_measurement_is_refused() -> None:
-    assert service("zz", status=1).stderr.startswith("bench: zz: no such measurement; there are grpc, client")
+    assert service("zz", status=2).stderr.startswith("bench: zz: no such measurement; there are grpc, client")
 
 
 def test_sizes_are_those_of_the_goal_and_targets_hold_for_these_only() -> None:

@@ -101,7 +101,7 @@ def test_both_in_turn(tmp_path: Path, allocations: int, capped: bool) -> None:
 
 
 def test_a_failure_is_reported_in_a_line(tmp_path: Path) -> None:
-    assert bench("run", "zz", status=1).stderr.startswith("bench: zz: neither a case nor a group")
+    assert bench("run", "zz", status=2).stderr.startswith("bench: zz: neither a case nor a group")
     driver = tmp_path / "driver"
     driver.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no room')\n", encoding="utf-8")
     driver.chmod(0o755)

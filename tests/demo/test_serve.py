@@ -243,7 +243,7 @@ WRONG = [
 @pytest.mark.parametrize(("options", "reason"), WRONG)
 def test_wrong_options(options: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *options]
-    assert licorne.cli.run(arguments) == 1
+    assert licorne.cli.run(arguments) == 2
     assert reason in capsys.readouterr().err
 
 
@@ -257,7 +257,7 @@ def test_the_demonstration_has_the_token_of_its_service(tmp_path: Path) -> None:
 def test_the_demonstration_has_no_tls(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     certificate(tmp_path, "localhost")
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
-    assert licorne.cli.run(["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *files]) == 1
+    assert licorne.cli.run(["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *files]) == 2
     assert "--demo speaks to the service without TLS: leave out --tls-cert, or --demo" in capfd.readouterr().err
 
 
