@@ -287,7 +287,7 @@ def test_the_limit_of_asks_ends_it(tmp_path: Path, licorne: Command) -> None:
     [
         (("not-a-url",), 2, "give the address of a scheduler"),
         (("http://127.0.0.1:1",), 4, "nothing listens there"),
-        (("http://127.0.0.1:1", "--for", "soon"), 2, "--for soon"),
+        (("http://127.0.0.1:1", "--for", "soon"), 2, "--for: soon: give seconds"),
         (("http://127.0.0.1:1", "--token-file", "nowhere"), 4, "nowhere"),
     ],
 )

@@ -87,7 +87,7 @@ def test_so_does_the_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         ("simulate W --pods -", "parameter --pods requires an argument"),
         (
             "simulate W --from soon",
-            "Invalid value for --from: give seconds, like 90, or a duration, like 1m30s or 168h",
+            "Invalid value for --from: soon: give seconds, like 90, or a duration, like 1m30s or 168h",
         ),
         ("record http://x -o OUT --for 0s", "--for"),
     ],

@@ -148,13 +148,14 @@ def test_no_warnings(text: str) -> None:
 
 
 OF_SETTINGS = {"configmap-key", "setting-unknown", "setting-value"}
+BESIDE_A_WORKLOAD = {"rule-idle"}  # tests/answers/test_rulesused.py
 """Warnings of what stands beside a queue configuration, with examples in `cli/test_config_check.py`."""
 
 
 def test_every_warning_is_shown_by_an_example() -> None:
     shown = {identifier for _, identifiers in LINTS for identifier in identifiers.split()}
     beside_a_cluster = {expected.partition(" ")[0] for _, expected in ROWS if expected}
-    assert shown | OF_SETTINGS | beside_a_cluster == {
+    assert shown | OF_SETTINGS | BESIDE_A_WORKLOAD | beside_a_cluster == {
         identifier for identifier, known in RULES.items() if not known.fault
     }
 

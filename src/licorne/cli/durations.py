@@ -26,7 +26,7 @@ def _seconds(_: object, words: Sequence[_Word]) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError("give seconds, like 90, or a duration, like 1m30s or 168h")
+        raise ValueError(f"{text}: give seconds, like 90, or a duration, like 1m30s or 168h")
     return value
 
 
