@@ -85,7 +85,7 @@ def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_
     )
     root = {"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}
     config = {"partitions": [{"name": "default", "placementrules": [{"name": "provided"}], "queues": [root]}]}
-    scene = scenes.Scene(config, [(gang,), (asked("p0"), asked("p1")), (asked("k0"),), 0])
+    scene = scenes.Scene(config, ((gang,), (asked("p0"), asked("p1")), (asked("k0"),), 0))
     (found,) = propose(Home(scene.restored()), Wanted("default", "app", "p1"), effort=EFFORT).found
     assert found.text == "2 nodes more of 500m vcore"
     assert scenes.Waited(scene, "p1").placed(found.changes)
