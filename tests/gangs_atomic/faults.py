@@ -9,29 +9,18 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
 from typing import Any
 
+from common.planting import Faults, replace
 from gangs_atomic.laws import KINDS, lived, start_of_gang
 from licorne.core.gangs import atomic, backfill, plans, trial
 from licorne.core.waiting.accounting import Accounting
 
-FAULTS: dict[str, Callable[[], None]] = {}
+FAULTS = Faults()
 RUNS = 60
 
 
-def fault(plant: Callable[[], None]) -> Callable[[], None]:
-    """Register it under its name."""
-    FAULTS[plant.__name__] = plant
-    return plant
-
-
-def _replace(where: Any, name: str, by: Any) -> None:
-    """Where it is looked up."""
-    setattr(where, name, by)
-
-
-@fault
+@FAULTS.add
 def a_gang_starts_with_what_is_there() -> None:
     def members(self: atomic.AtomicGang, app: Any) -> list[Any]:
         return [ask for asks in self.pending(app).values() for ask in asks]
@@ -39,29 +28,29 @@ def a_gang_starts_with_what_is_there() -> None:
     atomic.AtomicGang.members = members  # type: ignore[method-assign]
 
 
-@fault
+@FAULTS.add
 def a_trial_is_not_undone() -> None:
     trial.Trial.undo = lambda self, placed: None  # type: ignore[method-assign]
 
 
-@fault
+@FAULTS.add
 def a_trial_leaves_one_member() -> None:
     real = trial.Trial.undo
     trial.Trial.undo = lambda self, placed: real(self, placed[1:])  # type: ignore[method-assign]
 
 
-@fault
+@FAULTS.add
 def quotas_are_not_asked() -> None:
-    _replace(atomic, "short_of", lambda app, total: [])
+    replace(atomic, "short_of", lambda app, total: [])
 
 
-@fault
+@FAULTS.add
 def the_quota_of_one_member_is_asked() -> None:
     real = plans.short_of
-    _replace(atomic, "short_of", lambda app, total: real(app, next(iter(app.asks.values())).shape.amounts))
+    replace(atomic, "short_of", lambda app, total: real(app, next(iter(app.asks.values())).shape.amounts))
 
 
-@fault
+@FAULTS.add
 def members_are_not_parked() -> None:
     real = Accounting.pend
 
@@ -71,10 +60,10 @@ def members_are_not_parked() -> None:
         app.atomic = gang
         app.gang_changed()
 
-    _replace(Accounting, "pend", pend)
+    replace(Accounting, "pend", pend)
 
 
-@fault
+@FAULTS.add
 def a_quota_that_frees_wakes_no_gang() -> None:
     real = atomic.AtomicGangs.visit
 
@@ -87,23 +76,23 @@ def a_quota_that_frees_wakes_no_gang() -> None:
     atomic.AtomicGangs.visit = visit  # type: ignore[method-assign]
 
 
-@fault
+@FAULTS.add
 def held_nodes_stay_open() -> None:
     backfill.Backfill.holds = lambda self, node: False  # type: ignore[method-assign]
 
 
-@fault
+@FAULTS.add
 def a_job_may_end_a_second_late() -> None:
     real = backfill.Filling._end_of
     backfill.Filling._end_of = lambda self, app, ask: real(self, app, ask) - 10**9  # type: ignore[method-assign]
 
 
-@fault
+@FAULTS.add
 def an_endless_job_counts_as_short() -> None:
     backfill.Filling._end_of = lambda self, app, ask: self._partition.now + ask.timeout_ns  # type: ignore[method-assign]
 
 
-@fault
+@FAULTS.add
 def room_beside_the_gang_is_given_twice() -> None:
     backfill.Filling.node_for = _twice(backfill.Filling.node_for)  # type: ignore[method-assign]
 
@@ -117,12 +106,12 @@ def _twice(real: Any) -> Any:
     return node_for
 
 
-@fault
+@FAULTS.add
 def what_ends_last_counts_first() -> None:
-    _replace(plans, "end_of", lambda alloc: (alloc.bound_ns, alloc.seq, alloc.id))
+    replace(plans, "end_of", lambda alloc: (alloc.bound_ns, alloc.seq, alloc.id))
 
 
-@fault
+@FAULTS.add
 def a_plan_may_move_later() -> None:
     plans.StartPlan.still_fits = lambda self, partition, members: False  # type: ignore[method-assign]
     real = plans.make_plan
@@ -133,10 +122,10 @@ def a_plan_may_move_later() -> None:
         plan = real(partition, members, held)
         return plan if plan is None or calls[0] % 2 else plan._replace(placing=plan.placing[:1])
 
-    _replace(backfill, "make_plan", make_plan)
+    replace(backfill, "make_plan", make_plan)
 
 
-@fault
+@FAULTS.add
 def a_member_is_left_out() -> None:
     real = atomic.AtomicGangs._start
 

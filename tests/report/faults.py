@@ -12,13 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from common.plain_python import SEARCHED
+from common.planting import Faults, replace
 from licorne import simulate
 from licorne.report import Collector, collector, drawing, folder, sections, spreads, tables, write_report
 from licorne.sim import row_files
@@ -28,44 +28,35 @@ DATE = "2026-01-02 03:04 UTC"
 MODULE = "report.faults"
 DRAWN = ("utilisation", "waiting")
 """The sections whose first picture is drawn where a fault is planted."""
-FAULTS: dict[str, Callable[[], None]] = {}
+FAULTS = Faults()
 
 
-def fault(plant: Callable[[], None]) -> Callable[[], None]:
-    FAULTS[plant.__name__] = plant
-    return plant
-
-
-def _replace(owner: Any, name: str, broken: Any) -> None:
-    setattr(owner, name, broken)
-
-
-@fault
+@FAULTS.add
 def a_set_is_not_sorted() -> None:
     real = spreads.Spreads.by_queue
     names = {f"root.{letter}" for letter in "abcdefghij"}
     ranks = {name: rank for rank, name in enumerate(names)}
-    _replace(spreads.Spreads, "by_queue", lambda self: sorted(real(self), key=lambda row: ranks.get(row.name, -1)))
+    replace(spreads.Spreads, "by_queue", lambda self: sorted(real(self), key=lambda row: ranks.get(row.name, -1)))
 
 
-@fault
+@FAULTS.add
 def figures_have_the_real_time() -> None:
     real = collector._steady
-    _replace(collector, "_steady", lambda result: {**real(result), "real_s": result.real_s})
+    replace(collector, "_steady", lambda result: {**real(result), "real_s": result.real_s})
 
 
-@fault
+@FAULTS.add
 def a_clock_is_on_the_page() -> None:
     real = folder._lead
-    _replace(folder, "_lead", lambda runs: f"{real(runs)} {time.time_ns()}")
+    replace(folder, "_lead", lambda runs: f"{real(runs)} {time.time_ns()}")
 
 
-@fault
+@FAULTS.add
 def identifiers_of_a_picture_are_drawn_at_random() -> None:
     drawing._SETTINGS["svg.hashsalt"] = None
 
 
-@fault
+@FAULTS.add
 def a_picture_has_a_clock_in_it() -> None:
     real = drawing.Canvas.legend
 
@@ -74,28 +65,28 @@ def a_picture_has_a_clock_in_it() -> None:
         if self.theme is drawing.LIGHT:
             self.figure.text(0.5, 0.5, str(time.time_ns()))
 
-    _replace(drawing.Canvas, "legend", legend)
+    replace(drawing.Canvas, "legend", legend)
 
 
-@fault
+@FAULTS.add
 def a_colour_depends_on_the_seed_of_hashes() -> None:
     def line(self: drawing.Canvas, name: str) -> dict[str, Any]:
         return {"label": name, "color": self.theme.series[hash(f"{name} at random") % 6]}
 
-    _replace(drawing.Canvas, "line", line)
+    replace(drawing.Canvas, "line", line)
 
 
-@fault
+@FAULTS.add
 def rows_come_in_the_order_of_hashes() -> None:
     real = tables.queues
-    _replace(tables, "queues", lambda figures: sorted(real(figures), key=hash_of))
+    replace(tables, "queues", lambda figures: sorted(real(figures), key=hash_of))
 
 
 def hash_of(row: object) -> int:
     return hash(repr(row))
 
 
-@fault
+@FAULTS.add
 def parquet_lacks_a_column() -> None:
     real = row_files.row_file
 
@@ -105,10 +96,10 @@ def parquet_lacks_a_column() -> None:
             kind = msgspec.defstruct(kind.__name__, fields)
         return real(path, kind)
 
-    _replace(folder, "row_file", row_file)
+    replace(folder, "row_file", row_file)
 
 
-@fault
+@FAULTS.add
 def parquet_lacks_a_row() -> None:
     real = folder._row_files
 
@@ -119,7 +110,7 @@ def parquet_lacks_a_row() -> None:
             for row in rows[:-1]:
                 columns.write(row)
 
-    _replace(folder, "_row_files", fewer)
+    replace(folder, "_row_files", fewer)
 
 
 def write(where: Path, *, few_pictures: bool) -> None:
@@ -133,7 +124,7 @@ def write(where: Path, *, few_pictures: bool) -> None:
         return [part._replace(plots=part.plots[:1] if part.name in DRAWN else []) for part in real(runs)]
 
     if few_pictures:
-        _replace(sections, "sections", few)
+        replace(sections, "sections", few)
     write_report(where, [observer.figures(result)], never_placed={"small": observer.never_placed()}, made=DATE)
 
 

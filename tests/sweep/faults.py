@@ -19,11 +19,12 @@ from typing import Any
 
 import msgspec
 
+from common.planting import Faults, replace
 from licorne.sweep import Outcome, Point, Sweep, plan, point, run_point, running
 from report.workloads import QUEUES, small
 
 PLANTED = "LICORNE_PLANTED"
-FAULTS: dict[str, Callable[[], None]] = {}
+FAULTS = Faults()
 POLICY = """
 from licorne import Policy
 
@@ -34,16 +35,7 @@ class Chosen(Policy):
 """
 
 
-def fault(plant: Callable[[], None]) -> Callable[[], None]:
-    FAULTS[plant.__name__] = plant
-    return plant
-
-
-def _replace(owner: Any, name: str, broken: Any) -> None:
-    setattr(owner, name, broken)
-
-
-@fault
+@FAULTS.add
 def outcomes_come_in_the_order_in_which_points_ended() -> None:
     real = running.run_sweep
 
@@ -52,10 +44,10 @@ def outcomes_come_in_the_order_in_which_points_ended() -> None:
         ended = [job.path.stat().st_mtime_ns for job in jobs]
         return [found[index] for index in sorted(range(len(found)), key=ended.__getitem__)]
 
-    _replace(running, "run_sweep", run_sweep)
+    replace(running, "run_sweep", run_sweep)
 
 
-@fault
+@FAULTS.add
 def a_process_keeps_what_the_last_point_set() -> None:
     real = point._workload
     seen: list[float] = []
@@ -64,54 +56,54 @@ def a_process_keeps_what_the_last_point_set() -> None:
         seen.append(given.load or 1.0)
         return real(msgspec.structs.replace(given, load=max(seen)))
 
-    _replace(point, "_workload", workload)
+    replace(point, "_workload", workload)
 
 
-@fault
+@FAULTS.add
 def outcomes_depend_on_the_seed_of_hashes() -> None:
     real = point.outcome
-    _replace(point, "outcome", lambda *given: msgspec.structs.replace(real(*given), scarcest=str(hash("vcore"))))
+    replace(point, "outcome", lambda *given: msgspec.structs.replace(real(*given), scarcest=str(hash("vcore"))))
 
 
-@fault
+@FAULTS.add
 def a_key_is_without_the_load() -> None:
     real = plan.Keys.of
-    _replace(plan.Keys, "of", lambda self, given: real(self, msgspec.structs.replace(given, load=None)))
+    replace(plan.Keys, "of", lambda self, given: real(self, msgspec.structs.replace(given, load=None)))
 
 
-@fault
+@FAULTS.add
 def a_key_is_of_the_name_of_an_input() -> None:
-    _replace(plan.Keys, "_digest", lambda _, name: name)
+    replace(plan.Keys, "_digest", lambda _, name: name)
 
 
-@fault
+@FAULTS.add
 def a_key_is_of_the_name_of_a_policy() -> None:
-    _replace(plan.Keys, "_policy", lambda _, name: name)
+    replace(plan.Keys, "_policy", lambda _, name: name)
 
 
-@fault
+@FAULTS.add
 def a_key_leaves_out_what_a_scenario_names() -> None:
-    _replace(plan, "named_files", lambda _: [])
+    replace(plan, "named_files", lambda _: [])
 
 
-@fault
+@FAULTS.add
 def what_was_cut_off_counts() -> None:
     real = running.Job.outcome
 
     def outcome(self: running.Job) -> Outcome | None:
         return real(self) or (Outcome() if self.path.is_file() else None)
 
-    _replace(running.Job, "outcome", outcome)
+    replace(running.Job, "outcome", outcome)
 
 
-@fault
+@FAULTS.add
 def a_file_is_skipped_by_its_place() -> None:
     real = running.jobs_of
 
     def jobs(points: Any, folder: Path) -> Any:
         return [job._replace(path=job.path.with_name(f"{at}.json")) for at, job in enumerate(real(points, folder))]
 
-    _replace(running, "jobs_of", jobs)
+    replace(running, "jobs_of", jobs)
 
 
 def simulated(given: Point) -> Outcome:
