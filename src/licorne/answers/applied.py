@@ -145,7 +145,7 @@ def _new_node(partition: Partition, name: str, change: MoreNodes | OwnNode) -> m
 
 
 def _taints(taints: Iterable[Taint], *more: dict[str, str]) -> str:
-    """Return taints as the attribute of a node has them."""
+    """Return the JSON of taints that a node reports as its attribute `taints`; `more`: taints as they stand there."""
     found = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
     return msgspec.json.encode([*found, *more]).decode()
 

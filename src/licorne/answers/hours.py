@@ -2,7 +2,8 @@
 
 Usage changes in calls alone, and a recording has the time of each. So the recording is repeated, and at each change of time the
 usage that was is added for as long as it lasted: whole numbers of base units (thousandths of a vcore, bytes of memory) times
-nanoseconds. The repetition begins at the newest checkpoint before that time. Queues and people are looked at only if their partition has changed since the last time.
+nanoseconds. Queues and people are looked at only if their partition has changed since the last time. What was before the time
+that is asked for is not repeated, as far as a checkpoint replaces it.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
+from licorne._wording import counted
 from licorne.answers.asks import Wanted
 from licorne.answers.budget import Budget, WorkSpentError
 from licorne.answers.changes import (
@@ -209,8 +210,7 @@ class _Search:
                 proposal = self._proposal(self.enough, smallest=False)
             self.complete = False
             number = len(self.known) - before
-            trials = f"{number} trial{'' if number == 1 else 's'}"
-            self.untried[f"the search that {search} was cut short after {trials}"] = None
+            self.untried[f"the search that {search} was cut short after {counted(number, 'trial')}"] = None
             if isinstance(error, _OutOfTimeError):
                 raise
         finally:
@@ -345,7 +345,7 @@ class _Search:
                 self.untried[f"more than {NODES_MAX} nodes {what}"] = None
                 return True
             if isinstance(change, End) and len(change.allocations) > ENDED_MAX:
-                self.untried[f"the end of more than {ended} allocation{'' if ended == 1 else 's'}"] = None
+                self.untried[f"the end of more than {counted(ended, 'allocation')}"] = None
                 return True
         return False
 

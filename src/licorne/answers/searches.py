@@ -62,7 +62,7 @@ OTHERWISE_SHARE: Final = 1
 
 
 def with_more_nodes(change: Change) -> Change:
-    """Return a change with `FEW` nodes in place of several, and with `NODES_MAX` in place of more."""
+    """Return a change in which 2 to `FEW` new nodes become `FEW`, and up to `NODES_MAX` become that; any other as it is."""
     if isinstance(change, MoreNodes) and 1 < change.count < NODES_MAX:
         return replace(change, count=FEW if change.count <= FEW else NODES_MAX)
     return change

@@ -18,7 +18,7 @@ class _Word(Protocol):
 
 
 def _seconds(_: object, words: Sequence[_Word]) -> float:
-    """Return the seconds that a text stands for. Raises ValueError."""
+    """Return the seconds that an option's word, such as `90` or `1m30s`, stands for. Raises ValueError: it is neither."""
     text = words[0].value
     nanoseconds = parse_duration_ns(text)
     try:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 
 from licorne.cli.common import Argument, UsageError
+from licorne.core.base.states import SECOND_NS
 from licorne.recording.moments import parse_moment
-
-SECOND_NS = 10**9
 
 
 class Moment(Argument, shown="TIME"):

@@ -48,5 +48,5 @@ def mark(app: App, words: Sequence[str]) -> list[str]:
 
 
 def _takes_the_next_word(word: str, flags: set[str]) -> bool:
-    """Whether a word is an option whose value is the next word."""
+    """Return whether a word is an option whose value is the next word."""
     return word.startswith("-") and word != "-" and "=" not in word and word not in flags

@@ -30,7 +30,11 @@ def is_due(bytes_since: int, entries_since: int, bytes_between: int, last_bytes:
 
 
 class Checkpointer:
-    """Has a checkpoint written when `is_due` says so; `bytes_between` 0: never."""
+    """Starts a process that writes a checkpoint of a run, as often as `is_due` says.
+
+    Parameters:
+        bytes_between: bytes of the run between two checkpoints; 0: none are written.
+    """
 
     def __init__(self, bytes_between: int) -> None:
         self._bytes_between = bytes_between

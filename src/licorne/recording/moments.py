@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 from decimal import Decimal
-from typing import Final
 
-SECOND_NS: Final = 10**9
+from licorne.core.base.states import SECOND_NS
 
 
 def parse_moment(text: str) -> int:

@@ -140,7 +140,7 @@ def svg(draw: Draw, height_in: float, name: str, *, narrow: bool) -> str:
 
 
 def _lay_out(figure: Figure, dpi: int) -> None:
-    """Give what is on a figure its place. `savefig` would do so by drawing all of it once more, in vain."""
+    """Compute the layout of a figure, once. `savefig` would draw the whole figure an additional time for that."""
     figure.set_dpi(dpi)
     engine = figure.get_layout_engine()
     assert engine is not None, "the settings name a layout"

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 Values = list[float | None]
+FILE = "report.json"
+"""The file of a report that has its figures: an object, or a list of objects where there were several simulations."""
 VERSION = 1
 """Changes when a program that reads `report.json` would have to."""
 
@@ -178,3 +180,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     def times_s(self) -> list[float]:
         """The middle of each bin, in seconds."""
         return [round(self.start_s + (index + 0.5) * self.bin_s, 6) for index in range(self.bins)]
+
+
+def decode_figures(data: bytes) -> list[Figures]:
+    """Return the figures of all simulations of a report, from the content of `FILE`. Raises msgspec.MsgspecError."""
+    found = msgspec.json.decode(data, type=Figures | list[Figures])
+    return [found] if isinstance(found, Figures) else found

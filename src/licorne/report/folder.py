@@ -17,8 +17,8 @@ import msgspec
 
 from licorne._extras import require
 from licorne.report import tables
-from licorne.report.figures import VERSION, Figures, NeverPlaced
-from licorne.report.pngs import FIGURES, pngs_beside
+from licorne.report.figures import FILE, VERSION, Figures, NeverPlaced, decode_figures
+from licorne.report.pngs import pngs_beside
 from licorne.sim.collector import quiet_collector
 from licorne.sim.finished import finished_file
 from licorne.sim.row_files import row_file
@@ -66,7 +66,7 @@ def write_report(
         raise ValueError(f"a report is of simulations with different labels, not of {labels}")
     folder.mkdir(parents=True, exist_ok=True)
     data = runs[0] if len(runs) == 1 else list(runs)
-    _write(folder / FIGURES, msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
+    _write(folder / FILE, msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
     made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     with quiet_collector(), pngs_beside(folder):  # drawing makes many objects, and those of a simulation may be there
         _rows(folder, runs, never_placed or {})
@@ -100,19 +100,18 @@ def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlace
         ReportError: the folder holds no report of this version.
     """
     try:
-        data = (folder / FIGURES).read_bytes()
+        data = (folder / FILE).read_bytes()
         head = msgspec.json.decode(data, type=_Version | list[_Version])
         for each in [head] if isinstance(head, _Version) else head:
             if each.version != VERSION:
                 raise ReportError(f"{folder}: a report of version {each.version}, and not of {VERSION}: make it anew")
-        runs = msgspec.json.decode(data, type=Figures | list[Figures])
+        found = decode_figures(data)
         with (folder / f"{NEVER_PLACED}.csv").open(encoding="utf-8", newline="") as file:
             rows = [msgspec.convert(row, tables.NeverPlacedRow, strict=False) for row in csv.DictReader(file)]
     except OSError as error:
         raise ReportError(f"{folder}: no report: {error.strerror}; give a folder that --report wrote") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, csv.Error) as error:
         raise ReportError(f"{folder}: no report that can be read: {error}") from None
-    found = [runs] if isinstance(runs, Figures) else runs
     return [
         (
             msgspec.structs.replace(each, label=label if len(found) == 1 else f"{label}: {each.label}"),

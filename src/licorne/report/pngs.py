@@ -10,16 +10,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
-from licorne.report.figures import Figures
+from licorne.report import figures
 from licorne.sim.finished import finished_file
-
-FIGURES = "report.json"
 
 
 @contextmanager
@@ -54,8 +50,7 @@ def draw(folder: Path) -> None:
     from licorne.report.page import picture  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
     from licorne.report.sections import sections  # noqa: PLC0415
 
-    found = msgspec.json.decode((folder / FIGURES).read_bytes(), type=Figures | list[Figures])
-    runs: Sequence[Figures] = [found] if isinstance(found, Figures) else found
+    runs = figures.decode_figures((folder / figures.FILE).read_bytes())
     for part in sections(runs):
         for plot in part.plots:
             with finished_file(folder / f"{plot.name}.png") as path:

@@ -180,13 +180,13 @@ class NodeDevices:
             del self.tried[ask]
 
     def lift(self, holder: Ask) -> None:
-        """Count what an allocation holds as left, in a trial in which it has ended."""
+        """Count the devices of an allocation as free, for a trial of what would fit if it ended; `lower` ends the trial."""
         held = self.held.get(holder)
         if held is not None:
             self._change(held, 1)
 
     def lower(self, holder: Ask) -> None:
-        """Count the devices of an allocation as held again, at the end of the trial that `lift` began."""
+        """Count the devices of an allocation as in use again, after a trial in which they counted as free (`lift`)."""
         held = self.held.get(holder)
         if held is not None:
             self._change(held, -1)
