@@ -145,7 +145,8 @@ def _lay_out(figure: Figure, dpi: int) -> None:
     engine = figure.get_layout_engine()
     assert engine is not None, "the settings name a layout"
     engine.execute(figure)
-    figure.set_layout_engine("none")
+    with mpl.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)  # "none" would leave a stand-in, for which the figure is drawn once more, too
 
 
 def _styled(theme: Theme) -> AbstractContextManager[None]:

@@ -372,7 +372,7 @@ class Vec:
         """Return a map by type, sorted by name; types whose value is `fill` are left out."""
         d: cython.Py_ssize_t
         found = {types.names[d]: self.v[d] for d in range(self.n) if self.v[d] != self.fill}
-        return dict(sorted(found.items()))
+        return found if len(found) < 2 else {name: found[name] for name in sorted(found)}
 
     # -- sums: what they show, and what lies beyond ---------------------------------------------------------------
 
