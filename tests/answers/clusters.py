@@ -135,7 +135,8 @@ def _edit(found: Any, config: Any, change: changes.Change, key: str) -> None:
             for number in range(1, change.count + 1):
                 attributes = like["attributes"] if like else change.attributes
                 capacity = like["capacity"] if like else change.capacity
-                new = {"nodeID": f"{change.like or 'new-node'}~{number}", "schedulable": True, "isReserved": False}
+                name = f"{change.like or 'new-node'}~{len(by_id)}~{number}"  # which no node has
+                new = {"nodeID": name, "schedulable": True, "isReserved": False}
                 nodes.append({**new, "attributes": dict(attributes), "capacity": dict(capacity)})
         case changes.OwnNode():
             like = by_id.get(change.like)

@@ -325,7 +325,7 @@ def _inputs(cluster: Cluster, change: changes.Change, ask: Ask) -> Iterator[Inpu
         case changes.MoreNodes():
             for number in range(1, change.count + 1):
                 like = nodes.get(change.like)
-                name = change.name or f"{change.like or 'new-node'}~{number}"
+                name = change.name or f"{change.like or 'new-node'}~{len(nodes)}~{number}"  # which no node has
                 attributes = dict(like.attributes) if like is not None else dict(change.attributes)
                 capacity = like.capacity.named(cluster.partition.types) if like is not None else dict(change.capacity)
                 yield NodeUpdate(node_id=name, action=NodeAction.CREATE, attributes=attributes, capacity=capacity)

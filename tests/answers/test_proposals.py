@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +39,7 @@ from licorne.answers.proposals import Proposal, propose
 from licorne.answers.trials import WORK_UNBOUNDED, Outcome
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import NEVER
-from licorne.si.messages import AddApplication, Allocation
+from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500
@@ -50,6 +51,15 @@ EFFORT = 100.0
 """So much that no search in a cluster of an example is cut short."""
 EFFORTS = [2**doublings / 100_000 for doublings in range(11)]
 """From one trial in such a cluster to all."""
+ONE_QUEUE = {
+    "partitions": [
+        {
+            "name": "default",
+            "placementrules": [{"name": "provided"}],
+            "queues": [{"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}],
+        }
+    ]
+}
 ASKS_MAX = 2
 """Of so many asks of a cluster the proposals are checked."""
 
@@ -83,12 +93,32 @@ def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_
     gang = AddApplication(
         application_id="app", queue="root.a", user="ann", execution_timeout_ms=20_000, placeholder_ask={"vcore": 1000}
     )
-    root = {"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}
-    config = {"partitions": [{"name": "default", "placementrules": [{"name": "provided"}], "queues": [root]}]}
-    scene = scenes.Scene(config, ((gang,), (asked("p0"), asked("p1")), (asked("k0"),), 0))
+    scene = scenes.Scene(ONE_QUEUE, ((gang,), (asked("p0"), asked("p1")), (asked("k0"),), 0))
     (found,) = propose(Home(scene.restored()), Wanted("default", "app", "p1"), effort=EFFORT).found
     assert found.text == "2 nodes more of 500m vcore"
     assert scenes.Waited(scene, "p1").placed(found.changes)
+
+
+def test_members_of_a_gang_that_need_different_nodes_get_nodes_of_each_kind_under_names_that_are_free() -> None:
+    def asked(number: int, vcore: int, constraints: dict[str, Any]) -> Allocation:
+        tags = {scenes.CONSTRAINTS: json.dumps(constraints)}
+        return Allocation(key=f"k{number}", application_id="app", resource={"vcore": vcore}, task_group="g", tags=tags)
+
+    groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m"}}])
+    tags = {"yunikorn.apache.org/task-groups": groups, "gang.scheduling": "atomic"}
+    gang = AddApplication(application_id="app", queue="root.a", user="ann", tags=tags)
+    taken = NodeUpdate(node_id="new-node~1", action=NodeAction.CREATE, capacity={"vcore": 100})
+    for first, second in (
+        (asked(0, 500, {"nodeSelector": {"disk": "ssd"}}), asked(1, 500, {})),
+        (asked(0, 1500, {}), asked(1, 500, {})),
+    ):
+        scene = scenes.Scene(ONE_QUEUE, ((taken,), (gang,), (first, second), 0))
+        found = propose(Home(scene.restored()), Wanted("default", "app", "k1"), effort=EFFORT).found
+        kinds = [each.changes for each in found if len(each.changes) == 2]
+        assert kinds, found
+        for each in kinds:
+            assert all(isinstance(change, changes.MoreNodes) for change in each)
+            assert scenes.Waited(scene, "k1").placed(each)
 
 
 @pytest.mark.timeout(scaled(600))

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -87,8 +88,9 @@ def _configured(change: Change) -> bool:
 def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
     match change:
         case MoreNodes():
-            for number in range(1, change.count + 1):
-                yield _new_node(partition, change.name or f"{change.like or 'new-node'}~{number}", change)
+            names = [change.name] if change.name else islice(_free_names(partition, change), change.count)
+            for name in names:
+                yield _new_node(partition, name, change)
         case OwnNode():
             created = _new_node(partition, f"{change.like or 'new-node'}~own", change)
             like = partition.nodes.get(change.like)
@@ -128,6 +130,12 @@ def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
                     yield messages.Release(partition=partition.name, application_id=app.id, key=key)
         case _:
             raise AssertionError(f"{change}: is applied as a configuration")
+
+
+def _free_names(partition: Partition, change: MoreNodes) -> Iterator[str]:
+    """Yield names for new nodes, which no node has: changes may add some of several kinds."""
+    names = (f"{change.like or 'new-node'}~{number}" for number in count(1))
+    return (name for name in names if name not in partition.nodes)
 
 
 def _new_node(partition: Partition, name: str, change: MoreNodes | OwnNode) -> messages.NodeUpdate:
