@@ -19,8 +19,11 @@ from licorne.core.nodes.devices import DeviceRoom, NodeDevices
 from licorne.core.nodes.needs import Needs
 from licorne.core.nodes.node import Need
 from licorne.core.partition import Partition
+from licorne.core.preemption import required_node
+from licorne.core.preemption.claims import Claims
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.waiting.wakeups import WakeUps
+from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import NewAllocation, Output, Released, Termination
 from licorne.sim.lines import App, Ask, Line, Node, TaskGroup
 from licorne.sim.observer import Observer
@@ -97,6 +100,7 @@ class Books(Observer):
         del now_ns, until_ns
         self._compare(partition)
         partition.needs.validate()
+        partition.claims.validate()
 
     def _check_succession(self, real: NewAllocation) -> None:
         devices = self._simulation.model.devices
@@ -160,9 +164,9 @@ def check_eviction(partition: Partition, key: str) -> None:
 
 def random_workload(rng: random.Random) -> Workload:
     """Return a few nodes and applications of every kind, at random times."""
+    nodes = rng.randint(1, 3)
     lines: list[Line] = [
-        Node(at=0, id=f"n{i}", res={"vcore": rng.choice([6, 100]), GPU: 1000 * rng.randint(1, 4)})
-        for i in range(rng.randint(1, 3))
+        Node(at=0, id=f"n{i}", res={"vcore": rng.choice([6, 100]), GPU: 1000 * rng.randint(1, 4)}) for i in range(nodes)
     ]
     later: list[Line] = []
     for number in range(rng.randint(2, 7)):
@@ -181,6 +185,7 @@ def random_workload(rng: random.Random) -> Workload:
                 if rng.random() < 0.3:  # a real ask must not be larger than its placeholder
                     most = one.res[GPU] if kind == "placeholders" else max(SIZES)
                     mine = {"vcore": 1, GPU: rng.choice([size for size in SIZES if size <= most] or [0])}
+                required = not gang and rng.random() < 0.3
                 later.append(
                     Ask(
                         at=at + rng.randint(0, 2),
@@ -192,6 +197,7 @@ def random_workload(rng: random.Random) -> Workload:
                         pre_self=True,
                         pre_other=True,
                         prio=rng.randint(0, 1),
+                        tags={TAG_REQUIRED_NODE: f"n{rng.randrange(nodes)}"} if required else None,
                     )
                 )
     later.sort(key=lambda line: (line.at or 0, isinstance(line, Ask)))
@@ -230,6 +236,19 @@ def _suffices_always(*_: object) -> bool:
     return True
 
 
+def _no(*_: object) -> bool:
+    return False
+
+
+def _plant_no_claims() -> None:
+    sound = Claims.fits_node
+
+    def without_devices(self: Any, ask: Any, node: Any) -> bool:
+        return ask.shape.need.demand is not None or sound(self, ask, node)
+
+    Claims.fits_node = without_devices  # type: ignore[method-assign]
+
+
 def _wakes_nobody_without_room(sound: Any) -> Any:
     """An ask that waits is told of freed amounts only if nothing of the node's devices has come free."""
 
@@ -261,6 +280,8 @@ FAULTS = {
     "devices are not given back": _plant(NodeDevices, "give_back", _nothing),
     "the labels stay as they were": _plant(Needs, "_devices_changed", _nothing),
     "devices that come free wake no ask": _plant_lost_wake_up,
+    "an ask for a required node evicts beside the claim of another": _plant(required_node, "_claims_devices", _no),
+    "an ask takes devices that another claims": _plant_no_claims,
     "what is in use keeps an ask from reserving": _plant(Need, "of_empty", lambda self: self),
 }
 ENOUGH = 400

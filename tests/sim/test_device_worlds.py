@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from common.examples import examples, scaled
 from common.plain_python import printed_by
 from licorne.core.api import SchedulerAPI
+from licorne.core.nodes.constraints import CONSTRAINTS_TAG
+from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.sim.lines import App, Ask, Line, Node, NodeUpdate, TaskGroup
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
@@ -271,6 +273,98 @@ def test_two_halves_of_different_devices_are_not_evicted_for_a_whole_one() -> No
     result, _ = run(workload(lines, grace_s=2, device_policy="most-left"))
     assert {pod.key for pod in result.pods if pod.outcome == "evicted"} == {"b0", "b1"}
     assert starts(result)["h"] == 13  # 1 s of `preemption.delay`, and 2 s of grace
+
+
+# -- required nodes ----------------------------------------------------------------------------------------------
+
+priorities = st.sampled_from([0, 0, 0, 9])
+
+
+def requiring(key: str, amount: int, model: str, *, at: float, prio: int = 1) -> Ask:
+    """An ask for devices of a model on node n, in the middle between allocations that may go for it and others."""
+    tags = {TAG_REQUIRED_NODE: "n", CONSTRAINTS_TAG: f'{{"nodeSelector":{{"model":"{model}"}}}}'}
+    return ask(key, "h", amount, at=at, duration_s=5, prio=prio, tags=tags)
+
+
+def required_world(size: int, present: list[tuple[int, int]]) -> list[Line]:
+    """A node of model a with some devices, and allocations on it by amount and priority."""
+    only_n = {CONSTRAINTS_TAG: '{"nodeSelector":{"model":"a"}}'}
+    lines: list[Line] = [
+        node("n", size, attrs={"label/model": "a"}),
+        node("spare", 9, attrs={"label/model": "c"}),  # so that the cluster as a whole is not full
+        App(at=0, id="l", queue="root.low", user="u"),
+        App(at=0, id="h", queue="root.low", user="u"),
+    ]
+    return lines + [
+        ask(f"l{index}", "l", amount, at=index, prio=prio, pre_self=True, tags=only_n)
+        for index, (amount, prio) in enumerate(present)
+    ]
+
+
+class SmallestSets(Books):
+    """Looks at the node at a moment, and tries which of its allocations that may go would have to, for some amounts.
+
+    `sizes` are the numbers of allocations in the smallest such sets; None for an amount that no set makes room for.
+    """
+
+    def __init__(self, at_s: int, amounts_wanted: list[int]) -> None:
+        super().__init__()
+        self.at_s = at_s
+        self.wanted = amounts_wanted
+        self.sizes: list[int | None] = []
+
+    def on_moment(self, now_ns: int, until_ns: int | None, partition: Any) -> None:
+        """Try all subsets."""
+        super().on_moment(now_ns, until_ns, partition)
+        if now_ns < self.at_s * 10**9 and "n" in partition.nodes:
+            there = partition.nodes["n"]
+            may_go = [alloc for alloc in there.allocations if alloc.priority <= 1]
+            sets = [gone for size in range(len(may_go) + 1) for gone in combinations(may_go, size)]
+            self.sizes = [
+                next((len(gone) for gone in sets if could_run(left_when(there.devices, gone), amount)), None)
+                for amount in self.wanted
+            ]
+
+
+@examples(120)
+@given(
+    st.integers(1, 3),
+    st.lists(st.tuples(amounts, priorities), max_size=6),
+    amounts,
+    st.sampled_from(["a", "a", "a", "b"]),
+    st.sampled_from(["least-left", "most-left", "first"]),
+)
+def test_for_a_required_node_the_fewest_go_whose_devices_make_room_or_none(
+    size: int, present: list[tuple[int, int]], wanted: int, model: str, policy: Any
+) -> None:
+    """Against all subsets of what may go there. For a model that the node does not have nobody goes."""
+    lines = [*required_world(size, present), requiring("h", wanted, model, at=20)]
+    books = SmallestSets(20, [wanted])
+    result = simulate(workload(lines, grace_s=2, device_policy=policy), settings=SETTINGS, observers=[books])
+    fewest = books.sizes[0] if model == "a" else None
+    assert sum(pod.outcome == "evicted" for pod in result.pods) == (fewest or 0)
+    assert starts(result)["h"] == (None if fewest is None else 22 if fewest else 20)
+
+
+@examples(120)
+@given(
+    st.integers(1, 3),
+    st.lists(st.tuples(amounts, priorities), max_size=6),
+    st.lists(st.tuples(amounts, st.integers(20, 24)), min_size=2, max_size=4),
+    st.sampled_from(["least-left", "most-left", "first"]),
+)
+def test_asks_that_require_a_node_get_its_devices_one_after_the_other(
+    size: int, present: list[tuple[int, int]], wanted: list[tuple[int, int]], policy: Any
+) -> None:
+    """Each of them runs in the end, if it could when all that may go had gone: none waits for devices that another took."""
+    lines = required_world(size, present)
+    lines += [requiring(f"h{index}", amount, "a", at=at) for index, (amount, at) in enumerate(wanted)]
+    books = SmallestSets(20, [amount for amount, _ in wanted])
+    result = simulate(workload(lines, grace_s=2, device_policy=policy), settings=SETTINGS, observers=[books])
+    found = starts(result)
+    for index, fewest in enumerate(books.sizes):
+        at = found[f"h{index}"]
+        assert (at is None) == (fewest is None) and (at is None or at < 60), (found, books.sizes)
 
 
 # -- what else keeps the books -----------------------------------------------------------------------------------

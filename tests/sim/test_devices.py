@@ -357,14 +357,6 @@ NODE = '{"t":"node","id":"n","res":{"gpu":2000},"at":0}'
         ((HEAD, NODE, '{"t":"ask","key":"a","app":"a","res":{"gpu":1460}}'), "w:3: res.gpu: 1460 is neither a share"),
         ((HEAD, '{"t":"node","id":"n","res":{"gpu":1500},"at":0}'), "w:2: res.gpu: 1500 are not whole devices"),
         (
-            (
-                HEAD,
-                NODE,
-                '{"t":"ask","key":"a","app":"a","res":{"gpu":10},"tags":{"yunikorn.apache.org/requiredNode":"n"}}',
-            ),
-            "w:3: tags.yunikorn.apache.org/requiredNode: an ask that requires its node cannot want devices",
-        ),
-        (
             (HEAD, NODE, *(f'{{"t":"ask","key":"a","app":"a","res":{{"gpu":{n}}}}}' for n in (10, 20))),
             "w:4: res.gpu: 20 instead of 10: an ask cannot change its devices",
         ),

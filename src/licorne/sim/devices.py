@@ -27,7 +27,6 @@ from licorne.core.nodes.devices import (
     most_left,
     untouched,
 )
-from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.sim.lines import App, Ask, DevicePolicy, Node, NodeUpdate
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
@@ -142,8 +141,6 @@ def _fault(line: object, resource: str, amounts: dict[str, int]) -> str:
         fault = _no_demand(amount)
         if fault:
             return f"res.{resource}: {fault}"
-        if amount and line.tags and line.tags.get(TAG_REQUIRED_NODE):
-            return f"tags.{TAG_REQUIRED_NODE}: an ask that requires its node cannot want devices"
         if amounts.setdefault(line.key, amount) != amount:
             return f"res.{resource}: {amount} instead of {amounts[line.key]}: an ask cannot change its devices"
     elif type(line) is App:

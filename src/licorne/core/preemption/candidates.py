@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 else:
     from licorne._plain import cython
 
+from licorne.core.nodes.devices import DeviceRoom
+
 from .disruption_budgets import nothing_left
 from .ranking import victim_order
 
@@ -282,6 +284,13 @@ class Bounds:
                 if cython.cast(Vec, self.max_free[k]).covers(amounts):
                     return self.lowest[k]
         return None
+
+
+def device_room(node: Node, ask: Ask) -> DeviceRoom | None:
+    """What evicted allocations, and victims that are added, leave on the node's devices; None if the ask wants none."""
+    if ask.shape.need.demand is None or node.devices is None:
+        return None
+    return DeviceRoom(node.devices, ask.shape.need.demand, [alloc for alloc in node.allocations if alloc.preempted])
 
 
 def _by_priority(c: Candidate) -> int:

@@ -23,6 +23,7 @@ from licorne.core.amounts.vectors import Vec
 from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
+from .candidates import device_room
 from .evictions import Outcome
 
 if TYPE_CHECKING:
@@ -236,6 +237,9 @@ class Claims:
         wanted = ask.shape.need.constraints
         if wanted.ports and any(wanted.excludes(claim.ask.shape.need.constraints) for claim in rivals):
             return False
+        # Which devices are left beside a claim is known only when its ask has got some, by the policy of the node.
+        if wanted.demand is not None and any(claim.ask.shape.need.demand is not None for claim in rivals):
+            return False
         return self._room(node, rivals).covers(ask.shape.amounts)
 
     def wait_for_claims(self, app: Application) -> None:
@@ -340,9 +344,12 @@ def _levels(app: Application) -> dict[Level, None]:
 
 
 def _suits(claim: Claim) -> bool:
-    """May the claiming ask run on its node at all, apart from the room there?"""
+    """May the claiming ask run on its node when all victims have ended, apart from the amounts that are free there?"""
     node = claim.node
-    return bool(node.schedulable or claim.ask.required) and bool(claim.ask.shape.need.of_empty().matches(node))
+    if not (node.schedulable or claim.ask.required) or not claim.ask.shape.need.of_empty().matches(node):
+        return False
+    room = device_room(node, claim.ask)
+    return room is None or room.suffices()
 
 
 def _exported(queue: Queue, priority: int) -> int:

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from licorne.core.nodes.devices import DeviceRoom
-
+from .candidates import device_room
 from .ranking import rank_of
 
 if TYPE_CHECKING:
@@ -418,17 +417,9 @@ class NodeSearch:
             return not blocked_by_reservation(node_group.node, ask, self.now) and need.matches(node_group.node)
         return node_group.node.meets(need)
 
-    def _device_room(self, node_group: NodeCandidates, ask: Ask) -> DeviceRoom | None:
-        """What victims would leave on the node's devices (`DeviceRoom`); None if the ask wants no devices."""
-        node: Node = node_group.node
-        if ask.shape.need.demand is None or node.devices is None:
-            return None
-        leaving = [alloc for alloc in node.allocations if alloc.preempted]
-        return DeviceRoom(node.devices, ask.shape.need.demand, leaving)
-
     def _devices_suffice(self, node_group: NodeCandidates, ask: Ask, victims: list[Any]) -> bool:
         """Will the devices of the node suffice for the ask when these candidates, and evicted allocations, have ended?"""
-        room = self._device_room(node_group, ask)
+        room = device_room(node_group.node, ask)
         return room is None or room.suffices_without([c.alloc for c in victims])
 
     def _node_with_room(self, ask: Ask, refused: dict[NodeCandidates, None]) -> NodeCandidates | None:
@@ -566,7 +557,7 @@ class NodeSearch:
                 here.v[d] = max(amounts.v[d] - node_group.room.at(d), 0)
                 elsewhere = elsewhere or over_quota.v[d] > here.v[d]
         far = self._helpful_elsewhere(node_group, over_quota) if elsewhere else []
-        self.search.device_room = self._device_room(node_group, ask)
+        self.search.device_room = device_room(node_group.node, ask)
         found = self.search.find(node_group.usable(), far, here, over_quota.clone(), self.best)
         if found is not None:
             self._keep_if_better(node_group, found)

@@ -4,7 +4,9 @@ Source: docs/spec/preemption.md, sections 1 and 3.
 
 An ask that requires a node (a pod of a DaemonSet) has reserved that node; allocations there of no higher priority make
 room for it. What is free on the node, and what evicted allocations will give back, is used before any other allocation
-is evicted. For asks whose queue is below its guarantee see `licorne.core.preemption.guarantee_preemption`.
+is evicted. An ask that wants devices (`licorne.core.nodes.devices`) is given room on them in the same way, but only while no
+other ask has a claim to devices of the node: which are left beside that is known when the other has got its devices.
+For asks whose queue is below its guarantee see `licorne.core.preemption.guarantee_preemption`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from licorne.core.amounts.vectors import Vec
 
 from . import evictions
-from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
+from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, device_room
 from .evictions import Eviction
 from .ranking import release_order
 from .victim_search import VictimSearch, wanted_part
@@ -22,6 +24,7 @@ from .victim_search import VictimSearch, wanted_part
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from licorne.core.nodes.devices import DeviceRoom
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -35,13 +38,17 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
 
     False, and nothing changed, if evictions are not needed or would not help.
     """
-    if not ask.shape.need.matches(node):
+    if not ask.shape.need.of_empty().matches(node):
         return False  # it could not run there if the node were empty
     lacking = _lacking(ask, node)
-    if not any(amount > 0 for amount in lacking.values()):
+    devices = device_room(node, ask)
+    if devices is not None and _claims_devices(ask, node):
+        return False
+    if not any(amount > 0 for amount in lacking.values()) and (devices is None or devices.suffices()):
         return False
     search = VictimSearch()
-    candidates = _candidates(ask, node, partition.disruption_budgets)
+    search.device_room = devices
+    candidates = _candidates(ask, node, devices, partition.disruption_budgets)
     chosen = search.find(candidates, [], lacking, lacking.clone(), None)
     if chosen is None and any(c.disruption_budgets for c in candidates):
         search.keeps_budgets = False
@@ -111,7 +118,16 @@ def _lacking(ask: Ask, node: Node) -> Vec:
     return wanted_part(lacking, ask.shape.amounts)
 
 
-def _candidates(ask: Ask, node: Node, disruption_budgets: DisruptionBudgets) -> list[Candidate]:
+def _claims_devices(ask: Ask, node: Node) -> bool:
+    """Has another ask evicted for its claim to the node, and wants devices?"""
+    return any(
+        other.triggered and other is not ask and other.shape.need.demand is not None for other in node.reservations
+    )
+
+
+def _candidates(
+    ask: Ask, node: Node, devices: DeviceRoom | None, disruption_budgets: DisruptionBudgets
+) -> list[Candidate]:
     """The allocations on the node that may be evicted for the ask."""
     wanted = {d for d, amount in enumerate(ask.shape.amounts.values()) if amount}
     leaf_group = LeafCandidates(QueueBudget(ask.app.queue, None, Vec()), [])
@@ -121,5 +137,8 @@ def _candidates(ask: Ask, node: Node, disruption_budgets: DisruptionBudgets) -> 
         for a in node.allocations
         if a.may_go
         and a.priority <= ask.priority
-        and any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))
+        and (
+            any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))
+            or (devices is not None and devices.helps(a))
+        )
     ]

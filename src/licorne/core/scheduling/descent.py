@@ -421,9 +421,10 @@ class Descent:
     def attempt_required(self, app: Application, ask: Ask) -> cython.int:
         """Place an ask on its required node, or reserve that node and wait for it (section 7.4)."""
         node: Node | None = self.nodes.get(ask.required)
-        if node is None or not node.capacity.covers(ask.shape.amounts) or not ask.shape.need.matches(node):
+        if node is None or not node.capacity.covers(ask.shape.amounts) or not ask.shape.need.of_empty().matches(node):
             # Section 16.2: an ask that is larger than its node reserves nothing, so that others go on; nor does one that
-            # the labels, taints or host ports of its node exclude, perhaps for as long as what runs there.
+            # the labels, taints or host ports of its node exclude, perhaps for as long as what runs there. Devices in use
+            # do not exclude it: like amounts in use they may be freed by evictions.
             self.parking.await_node(ask)
             return NOTHING
         self.partition.cancel_ordinary_reservations(node)

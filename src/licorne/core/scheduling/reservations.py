@@ -195,7 +195,7 @@ class Reservations:
             node = ask.reserved
             if node is None:
                 continue  # the loop has cancelled it: its claim was given up for an ask tried before it
-            if ask.required and not node.free.covers(ask.shape.amounts):
+            if ask.required and not (node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)):
                 if not ask.triggered:
                     required_node.make_room_on_required_node(partition, ask, node)
                 continue
