@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from licorne import Scenario
+from licorne.sim import Observer, PodRecord
 from licorne.sim.runner import simulate
 from licorne.sim.traces.batch import JobsAs, batch_workload
 from licorne.sim.traces.swf import SwfJob, SwfLog, read_swf, write_swf
@@ -116,6 +119,65 @@ def test_a_file_is_there_when_it_is_complete_and_can_be_simulated(tmp_path: Path
     with swf_file(tmp_path / f"again-{name}", outcome):
         pass
     assert (tmp_path / f"again-{name}").read_bytes() == data
+
+
+def records(number: int) -> list[PodRecord]:
+    """Return records of applications with one pod each, none of whose texts and times they share."""
+    return [
+        PodRecord(
+            key=f"k{index}",
+            application=f"a{index}",
+            queue="root.a",
+            user="ann",
+            outcome="ended",
+            arrival_s=index + 0.25,
+            start_s=index + 1.5,
+            end_s=index + 51.5,
+            node="n",
+            waiting_s=1.25,
+            run_s=50,
+            evictions=0,
+            lost_s=0,
+            pods=1,
+        )
+        for index in range(number)
+    ]
+
+
+class Nowhere:
+    """Takes bytes and keeps none."""
+
+    def write(self, data: bytes) -> None:
+        """Take bytes."""
+
+
+def test_an_application_takes_half_a_kilobyte_and_no_list_of_all_jobs_is_made() -> None:
+    told = records(5_000)
+    outcome = SwfOutcome(lines())
+    tracemalloc.start()
+    for record in told:
+        outcome.on_pod(record)
+    outcome.write(Nowhere())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / len(told) < 500
+
+
+def test_of_a_scenario_the_asks_that_have_ended_are_forgotten() -> None:
+    """All are found, so the log says what they asked for, and none is kept."""
+    workload = Scenario.read(Path("examples/scenarios/shared-gpus.yaml")).workload()
+    outcome = SwfOutcome(workload)
+    known: list[int] = []
+
+    class Counts(Observer):
+        def on_pod(self, record: PodRecord) -> None:
+            known.append(len(outcome._asks._known))  # what is kept is seen nowhere else
+
+    result = simulate(workload, observers=[outcome, Counts()], pods=False)
+    jobs = outcome.log().jobs
+    placed = [job for job in jobs if job.allocated != -1]
+    assert all(job.requested >= job.allocated for job in placed) and any(job.allocated > 0 for job in placed)
+    assert max(known) < result.asks / 2 and known[-1] == 0
 
 
 def test_nothing_is_left_of_a_file_that_was_not_completed(tmp_path: Path) -> None:

@@ -181,9 +181,14 @@ def unusable(job: SwfJob) -> str:
 
 def write_swf(stream: Writable, log: SwfLog) -> None:
     """Write a log: the labels of its header as comments, then a line for each job."""
-    for name, text in log.labels:
+    write_parts(stream, log.labels, log.jobs)
+
+
+def write_parts(stream: Writable, labels: Iterable[tuple[str, str]], jobs: Iterable[SwfJob]) -> None:
+    """Write a log of which no more than one job is in memory at a time."""
+    for name, text in labels:
         stream.write(f"; {name}: {' '.join(text.split())}\n".encode())
-    for job in log.jobs:
+    for job in jobs:
         stream.write((" ".join(_text(getattr(job, name)) for name in _NAMES) + "\n").encode())
 
 

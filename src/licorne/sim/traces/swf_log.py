@@ -4,6 +4,10 @@ A line is an application. It arrives with its first pod, starts with the first o
 that ends; of a pod that was evicted and created again the last run counts. Its processors are those of all its pods that
 were placed, or if none was, of all; `vcore` counts, other resources have no column. So an application whose pods come one
 after the other looks as if it had them all at once: logs of batch systems know no such jobs.
+
+The header comes first and gives a number to each user and queue, and an application may get more pods at any time. So lines are
+written when the simulation has ended, and until then a few numbers are kept of each application; of its asks, where they are
+made while they are simulated, only those of pods that are alive.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import gzip
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +27,13 @@ from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.pods import COMPLETED
 from licorne.sim.traces.batch import CORE
-from licorne.sim.traces.swf import SwfJob, SwfLog, write_swf
+from licorne.sim.traces.swf import SwfJob, SwfLog, write_parts
+from licorne.sim.workload import LineStream
 
 if TYPE_CHECKING:
+    from licorne.sim.lines import Line
     from licorne.sim.pods import PodRecord
+    from licorne.sim.traces.swf import Writable
     from licorne.sim.workload import Workload
 
 ENDED, FAILED, CANCELLED, UNKNOWN = 1, 0, 5, -1
@@ -34,8 +41,11 @@ ENDED, FAILED, CANCELLED, UNKNOWN = 1, 0, 5, -1
 _JOB = re.compile(r"job-(0|[1-9][0-9]{0,8})")
 
 
-class _Application(msgspec.Struct):
-    """What is known of an application so far; times in seconds."""
+class _Application(msgspec.Struct, gc=False):
+    """What is known of an application so far; times in seconds.
+
+    `runs`: a pod of it runs at the end; `failed`: one of its pods has ended otherwise than by itself, or never ran.
+    """
 
     user: str
     queue: str
@@ -45,7 +55,8 @@ class _Application(msgspec.Struct):
     placed: int = 0
     asked: int = 0
     requested_s: float = -1
-    outcomes: set[str] = msgspec.field(default_factory=set)
+    runs: bool = False
+    failed: bool = False
     first_line: int = sys.maxsize  # of those of its pods, in the workload
 
 
@@ -61,9 +72,9 @@ def swf_file(path: Path, outcome: SwfOutcome) -> Iterator[None]:
         if path.name.lower().endswith(".gz"):
             # Without a name and a time, so that the same log is the same file.
             with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
-                write_swf(packed, outcome.log())
+                outcome.write(packed)
         else:
-            write_swf(stream, outcome.log())
+            outcome.write(stream)
 
 
 class SwfOutcome(Observer):
@@ -71,9 +82,7 @@ class SwfOutcome(Observer):
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self._asks: dict[str, tuple[int, Ask]] = {
-            line.key: (number, line) for number, line in enumerate(workload.lines) if type(line) is Ask
-        }
+        self._asks = _Asks(workload.lines)
         self._applications: dict[str, _Application] = {}
 
     def on_pod(self, record: PodRecord) -> None:
@@ -82,8 +91,9 @@ class SwfOutcome(Observer):
         if known is None:
             known = self._applications[record.application] = _Application(record.user, record.queue, record.arrival_s)
         known.arrived_s = min(known.arrived_s, record.arrival_s)
-        known.outcomes.add(record.outcome)
-        asked = self._asks.get(record.key) or self._asks.get(record.key.rpartition("~")[0])
+        known.runs |= record.outcome == "running"
+        known.failed |= record.outcome not in COMPLETED
+        asked = self._asks.of(record)
         if asked is not None:
             number, ask = asked
             known.first_line = min(known.first_line, number)
@@ -102,16 +112,27 @@ class SwfOutcome(Observer):
 
         They have the numbers of the log that was simulated, if it was one, else numbers from 1.
         """
+        labels, jobs = self._parts()
+        return SwfLog(file="", labels=labels, jobs=list(jobs))
+
+    def write(self, stream: Writable) -> None:
+        """Write the log."""
+        write_parts(stream, *self._parts())
+
+    def _parts(self) -> tuple[list[tuple[str, str]], Iterator[SwfJob]]:
+        """Return the labels of the log, and its jobs, which are made one by one."""
         # Pods are told as they end, so the order in which applications became known says nothing about submission.
-        ordered = sorted(self._applications.items(), key=lambda one: (one[1].arrived_s, one[1].first_line))
-        users = _numbers(known.user for _, known in ordered)
-        queues = _numbers(known.queue for _, known in ordered)
-        names = [_JOB.fullmatch(name) for name, _ in ordered]
-        jobs = [
-            _job(int(name[1]) if name is not None and all(names) else place, known, users, queues)
-            for place, ((_, known), name) in enumerate(zip(ordered, names, strict=True), 1)
-        ]
-        return SwfLog(file="", labels=self._labels(len(jobs), users, queues), jobs=jobs)
+        # Two sorts, of which the second keeps the order of the first, need no pair of keys for each application.
+        ordered = sorted(self._applications, key=lambda name: self._applications[name].first_line)
+        ordered.sort(key=lambda name: self._applications[name].arrived_s)
+        users = _numbers(self._applications[name].user for name in ordered)
+        queues = _numbers(self._applications[name].queue for name in ordered)
+        numbered = all(map(_JOB.fullmatch, ordered))
+        jobs = (
+            _job(int(name.removeprefix("job-")) if numbered else place, self._applications[name], users, queues)
+            for place, name in enumerate(ordered, 1)
+        )
+        return self._labels(len(ordered), users, queues), jobs
 
     def _labels(self, jobs: int, users: Mapping[str, int], queues: Mapping[str, int]) -> list[tuple[str, str]]:
         nodes = [line for line in self._workload.lines if type(line) is Node]
@@ -129,6 +150,46 @@ class SwfOutcome(Observer):
         ]
 
 
+class _Asks:
+    """The asks of a workload, with the numbers of their lines.
+
+    Lines that are in memory anyway are looked at once. Lines that are made while they are read are read a second time, no
+    further than the simulation has come, and an ask is forgotten when all its pods have been told.
+    """
+
+    def __init__(self, lines: list[Line] | LineStream) -> None:
+        self._made = isinstance(lines, LineStream)
+        self._lines = enumerate(lines)
+        self._known: dict[str, tuple[int, Ask]] = {}
+        self._left: dict[str, int] = {}  # how many pods of an ask that repeats are still to be told
+        if not self._made:
+            self._read_to(())
+
+    def of(self, record: PodRecord) -> tuple[int, Ask] | None:
+        """Return the ask of a pod, which has a name of its own if it was created again, and the number of its line."""
+        keys = (record.key, record.key.rpartition("~")[0])
+        found = next((key for key in keys if key in self._known), None) or self._read_to(keys)
+        if found is None:
+            return None
+        number, ask = self._known[found]
+        if self._made:
+            left = self._left.pop(found, ask.max) - record.pods
+            if left > 0:
+                self._left[found] = left
+            else:
+                del self._known[found]
+        return number, ask
+
+    def _read_to(self, keys: Collection[str]) -> str | None:
+        """Read lines up to an ask with one of these keys, and return it; None if there is none up to the end."""
+        for number, line in self._lines:
+            if type(line) is Ask:
+                self._known[line.key] = number, line
+                if line.key in keys:
+                    return line.key
+        return None
+
+
 def _numbers(names: Iterable[str]) -> dict[str, int]:
     """Return a number from 1 for each name, in the order in which names come first."""
     return {name: number for number, name in enumerate(dict.fromkeys(names), 1)}
@@ -136,7 +197,7 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
 
 def _job(number: int, known: _Application, users: Mapping[str, int], queues: Mapping[str, int]) -> SwfJob:
     started, ended = known.started_s, known.ended_s
-    over = started is not None and ended is not None and "running" not in known.outcomes
+    over = started is not None and ended is not None and not known.runs
     placed = -(-known.placed // CORE)
     return SwfJob(
         number=number,
@@ -146,15 +207,15 @@ def _job(number: int, known: _Application, users: Mapping[str, int], queues: Map
         allocated=placed if started is not None else -1,
         requested=-(-known.asked // CORE),
         requested_s=known.requested_s,
-        status=_status(known.outcomes, started=started is not None),
+        status=_status(known),
         user=users[known.user],
         queue=queues[known.queue],
     )
 
 
-def _status(outcomes: set[str], *, started: bool) -> int:
-    if not started:
+def _status(known: _Application) -> int:
+    if known.started_s is None:
         return CANCELLED
-    if "running" in outcomes:
+    if known.runs:
         return UNKNOWN
-    return ENDED if outcomes.issubset(COMPLETED) else FAILED
+    return FAILED if known.failed else ENDED
