@@ -24,7 +24,7 @@ def _line(canvas: Canvas) -> None:
     "draw", [lambda: png(_line, 2.0), lambda: svg(_line, 2.0, "name", narrow=True)], ids=["png", "svg"]
 )
 def test_a_figure_is_drawn_once(draw: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`savefig` draws a figure in vain before it is written, if a layout may still change it; that is a third of the time."""
+    """`savefig` draws a figure in vain before it is written, if a layout may still change it; that is a fifth of the time."""
     drawn = []
     real = Figure.draw
 

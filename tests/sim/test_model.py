@@ -80,6 +80,18 @@ def test_only_a_pod_that_can_run_elsewhere_is_created_again_when_its_node_is_los
     assert manager().released("long", "", Termination.STOPPED_BY_RM, 0) == []
 
 
+def test_an_allocation_that_runs_already_is_one_also_of_an_ask_that_repeats() -> None:
+    made = manager()
+    made.take(ask("there", node="n", max=3, duration_s=1), 0)
+    made.placed("a", "there", "", "n", 0)
+    made.due(SECOND_NS)
+    made.released("there", "", Termination.STOPPED_BY_RM, SECOND_NS)
+    assert "there" not in made.pods
+    asked = made.counts["asked"]
+    made.take(ask("there"), 2 * SECOND_NS)
+    assert made.counts["asked"] == asked + 1
+
+
 def test_nodes_are_reported_as_they_have_become() -> None:
     made = manager()
     for line in (

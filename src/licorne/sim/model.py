@@ -215,7 +215,8 @@ class ResourceManager:
                 self.drop(other.ask.app, line.key)
             elif other is not None:
                 self.others[other.ask.app, line.key] = other
-            self.pods[line.key] = Pod(line, now_ns)
+            # What runs already is one allocation, also of an ask that repeats.
+            self.pods[line.key] = Pod(replace(line, max=1) if line.node and line.max > 1 else line, now_ns)
             self.keys_of[line.app][line.key] = None
         elif known.complete and not line.node:
             known.ask = replace(line, max=known.ask.max + line.max)
