@@ -2,6 +2,9 @@
 
 A killed process sends nothing more, but what it has sent may still arrive. Both are played: a request that the API server
 had not taken yet is lost, or takes effect after the kill.
+
+The day on which it is killed is a fixed one without other trouble, or one drawn from a seed: what users do, and what goes
+wrong beside the kill.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ import types
 from collections.abc import Coroutine, Generator
 from typing import Any
 
+import msgspec
+
 from kube import schedules
-from kube.apiserver import FakeClient, Trouble, calm
+from kube.apiserver import FakeClient, calm
 from kube.virtual import run
 from licorne.kube.runner import Runner
 
@@ -20,6 +25,9 @@ LATE_S = 0.01
 """How long a request takes to arrive, and its answer to return, on average: so a kill can be before, between and after."""
 RESTART_S = 1.0
 """How long until the next process begins to read: what the one before has sent has arrived or is lost by then."""
+DAY_S = 16
+CALM_S = 90
+"""How long after a fixed day everything is at rest."""
 SEED = 7
 NEVER = 1 << 60
 
@@ -76,8 +84,13 @@ class MortalClient(FakeClient):
             return await call
         task = asyncio.ensure_future(call)
         self.under_way.add(task)
-        task.add_done_callback(self.under_way.discard)
+        task.add_done_callback(self._has_arrived)
         return await asyncio.shield(task)
+
+    def _has_arrived(self, task: asyncio.Future[Any]) -> None:
+        self.under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever has sent it may be dead, and then nobody else asks for its error
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind a pod, if the process is alive."""
@@ -118,28 +131,41 @@ def start_mortal(world: schedules.World, killed: Killed, *, arrives: bool) -> tu
     return runner, task
 
 
-async def scenario(at: int, *, arrives: bool) -> int:
-    """Play a fixed day of a cluster, kill licorne at one of its awaits, start it again, and check all laws.
+def happen_as_fixed(world: schedules.World, second: int) -> None:
+    """Let happen what the fixed day has at a second."""
+    if second == 2:
+        world.add_gang()
+    elif second in (4, 5, 6):
+        world.add_pod()
+    elif second == 8 and world.server.pods():
+        world.end(world.server.pods()[0])
+    elif second == 10:
+        world.server.remove("pods", "default", world.server.pods()[-1].metadata.name)
+    world.kubelets()
 
-    Returns how many awaits there were before the end.
+
+def happen_at_random(world: schedules.World, _second: int) -> None:
+    """Let a few random things happen."""
+    for _ in range(world.dice.randrange(4)):
+        world.happen()
+
+
+async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
+    """Play a day of a cluster, kill licorne at one of its awaits, start it again, and check all laws.
+
+    `seed`: of a random day; None: the fixed one. Returns how many awaits there were before the end.
     """
-    world = schedules.World(SEED)
-    world.server.trouble = Trouble(late_s=LATE_S)
+    world = schedules.World(SEED if seed is None else seed)
+    trouble = calm() if seed is None else schedules.random_trouble(world.dice)
+    world.server.trouble = msgspec.structs.replace(trouble, late_s=LATE_S)
+    happen = happen_as_fixed if seed is None else happen_at_random
     killed = Killed(at)
     for _ in range(3):
         world.add_pod()
     runner, task = start_mortal(world, killed, arrives=arrives)
     restarted = False
-    for second in range(16):
-        if second == 2:
-            world.add_gang()
-        elif second in (4, 5, 6):
-            world.add_pod()
-        elif second == 8 and world.server.pods():
-            world.end(world.server.pods()[0])
-        elif second == 10:
-            world.server.remove("pods", "default", world.server.pods()[-1].metadata.name)
-        world.kubelets()
+    for second in range(DAY_S):
+        happen(world, second)
         if not restarted:
             try:
                 async with asyncio.timeout(1.0):
@@ -154,7 +180,7 @@ async def scenario(at: int, *, arrives: bool) -> int:
     awaits = killed.awaits
     asyncio.get_running_loop().set_task_factory(None)
     world.server.trouble = calm()
-    for _ in range(90):
+    for _ in range(CALM_S if seed is None else int(schedules.CALM_S)):
         world.kubelets()
         await asyncio.sleep(1.0)
     schedules.check_end(world, runner)
@@ -173,9 +199,9 @@ async def _kill(task: asyncio.Task[None]) -> None:
     await asyncio.sleep(RESTART_S)
 
 
-def play(at: int, *, arrives: bool) -> int:
-    """Play the day in virtual time."""
-    return run(scenario(at, arrives=arrives))
+def play(at: int, *, arrives: bool, seed: int | None = None) -> int:
+    """Play a day in virtual time, the fixed one or that of a seed; returns how many awaits it had."""
+    return run(scenario(at, arrives=arrives, seed=seed))
 
 
 __all__ = ["NEVER", "play"]

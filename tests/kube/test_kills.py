@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from functools import cache
 
@@ -14,6 +15,10 @@ from licorne.kube.manager.records import PodRecord, Stage
 
 EVERY = 12
 """Every day one await in so many is tried, others each time; all of them among the long tests."""
+RANDOM_DAYS = 8
+"""On so many random days licorne is killed at one await; at each await of four of them among the long tests."""
+USUAL_AWAITS = 600
+"""Few random days have less."""
 
 
 @cache
@@ -22,9 +27,9 @@ def awaits() -> int:
     return max(kills.play(kills.NEVER, arrives=arrives) for arrives in (False, True))
 
 
-def say(at: int, *, arrives: bool) -> None:
+def say(at: int, *, arrives: bool, seed: int | None = None) -> None:
     """Say how a kill is played again."""
-    sys.stdout.write(f"to play this again: kube.kills.play({at}, arrives={arrives})\n")
+    sys.stdout.write(f"to play this again: kube.kills.play({at}, arrives={arrives}, seed={seed})\n")
 
 
 @pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
@@ -42,12 +47,32 @@ def test_killed_at_every_await(arrives: bool) -> None:
         kills.play(at, arrives=arrives)
 
 
+@pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
+def test_killed_on_random_days(arrives: bool) -> None:
+    first = seeds.first_seed("LICORNE_KUBE_SEED")
+    for seed in range(first, first + RANDOM_DAYS):
+        at = random.Random(seed).randrange(1, USUAL_AWAITS)
+        say(at, arrives=arrives, seed=seed)
+        kills.play(at, arrives=arrives, seed=seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
+def test_killed_at_every_await_of_random_days(number: int, arrives: bool, new_seed: int) -> None:
+    seed = new_seed + number
+    for at in range(1, kills.play(kills.NEVER, arrives=arrives, seed=seed) + 1):
+        say(at, arrives=arrives, seed=seed)
+        kills.play(at, arrives=arrives, seed=seed)
+
+
 def test_the_day_has_awaits_of_every_part() -> None:
     """Fewer would mean that a part of licorne is not counted."""
     assert awaits() > 300
 
 
-def test_a_process_that_passes_over_what_runs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", [None, 1], ids=["fixed day", "random day"])
+def test_a_process_that_passes_over_what_runs_is_noticed(seed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     report = Manager._report
 
     def forgetful(self: Manager, record: PodRecord) -> None:
@@ -57,9 +82,9 @@ def test_a_process_that_passes_over_what_runs_is_noticed(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Manager, "_report", forgetful)
     with pytest.raises((AssertionError, BaseExceptionGroup)):
-        _kill_now_and_then()
+        _kill_now_and_then(seed)
 
 
-def _kill_now_and_then() -> None:
+def _kill_now_and_then(seed: int | None) -> None:
     for at in range(1, 600, 50):
-        kills.play(at, arrives=False)
+        kills.play(at, arrives=False, seed=seed)
