@@ -32,8 +32,8 @@ def line(kind: str, content: Any) -> bytes:
 
 
 @asynccontextmanager
-async def served(answer: Answer, folder: Path, user: Any = None) -> AsyncIterator[Client]:
-    """Serve HTTP on loopback, and connect a client."""
+async def served(answer: Answer, folder: Path, user: Any = None, *, below: str = "") -> AsyncIterator[Client]:
+    """Serve HTTP on loopback, and connect a client. `below`: the path of the server's address."""
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(application)
@@ -41,7 +41,7 @@ async def served(answer: Answer, folder: Path, user: Any = None) -> AsyncIterato
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     try:
-        access = Access.load(kubeconfig(folder, user, server=site_address(runner)))
+        access = Access.load(kubeconfig(folder, user, server=site_address(runner) + below))
         async with Client(access) as client:
             yield client
     finally:
@@ -88,6 +88,25 @@ def test_no_answer_is_asked_for_compressed(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert asked == [("GET", "identity"), ("POST", "identity"), ("GET", "identity")]
+
+
+@pytest.mark.parametrize("below", ["", "/", "/k8s/clusters/c-1", "/k8s/clusters/c-1/"])
+def test_the_address_of_a_server_may_have_a_path(tmp_path: Path, below: str) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path_qs)
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+
+    async def run() -> None:
+        async with served(answer, tmp_path, below=below) as client:
+            await client.list_page(PODS, limit=5, newest=True)
+            await client.bind("n", "p", "u", "n1")
+
+    asyncio.run(run())
+    pods, binding = asked
+    assert pods.partition("?")[0] == f"{below.rstrip('/')}/api/v1/pods"
+    assert binding == f"{below.rstrip('/')}/api/v1/namespaces/n/pods/p/binding"
 
 
 def test_a_watch_reads_lines_wherever_they_are_cut(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ class Client:
         self.access = access
         connector = aiohttp.TCPConnector(limit=connections, ssl=access.ssl or True)
         self._session = aiohttp.ClientSession(
-            access.server,
             connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent},
             proxy=access.proxy,  # found once: aiohttp would look for it, and for ~/.netrc, in a thread with each call
             read_bufsize=1 << 20,
@@ -161,7 +161,7 @@ class Client:
         envelope, decoder = msgspec.json.Decoder(_Envelope), msgspec.json.Decoder(kind.type)
         timeout = aiohttp.ClientTimeout(total=timeout_s + CALL_S, sock_connect=CONNECT_S)
         rest = b""
-        async with self._request("GET", kind.path(), query=query, timeout=timeout) as response:
+        async with await self._request("GET", kind.path(), query=query, timeout=timeout) as response:
             async for chunk in _chunks(response):
                 lines = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")
                 rest = lines.pop()
@@ -227,13 +227,12 @@ class Client:
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        async with self._request(method, path, query=query, body=body, content_type=content_type) as response:
+        async with await self._request(method, path, query=query, body=body, content_type=content_type) as response:
             try:
                 return await response.read()
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 raise UnansweredError(f"{method} {path}: {_said(error)}") from None
 
-    @contextlib.asynccontextmanager
     async def _request(
         self,
         method: str,
@@ -243,7 +242,8 @@ class Client:
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
         timeout: aiohttp.ClientTimeout = CALL_TIMEOUT,  # noqa: ASYNC109  aiohttp's own
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> aiohttp.ClientResponse:
+        """Return an answer that is no error, and whose body the caller reads and releases."""
         data = msgspec.json.encode(body) if body is not None else None
         for attempt in (1, 2):
             try:
@@ -255,7 +255,7 @@ class Client:
             try:
                 response = await self._session.request(
                     method,
-                    path,
+                    self.access.server + path,  # a server's address may have a path of its own
                     params=query,
                     data=data,
                     headers=headers,
@@ -265,15 +265,15 @@ class Client:
                 )
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 raise UnansweredError(f"{method} {path}: {_said(error)}") from None
+            if response.status < 300:
+                return response
             async with response:
                 if response.status == 401 and attempt == 1:
                     continue
-                if response.status >= 300:
-                    with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
-                        raise error_of(response.status, await response.read(), response.headers.get("Retry-After"))
-                    raise UnansweredError(f"{method} {path}: {response.status}, and no more")
-                yield response
-                return
+                with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
+                    raise error_of(response.status, await response.read(), response.headers.get("Retry-After"))
+                raise UnansweredError(f"{method} {path}: {response.status}, and no more")
+        raise AssertionError  # the second attempt returns or raises
 
 
 async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
