@@ -23,7 +23,7 @@ from reference.contests import Contest
 from reference.situations import Situations
 
 SEED = seeds.first_seed("LICORNE_REFERENCE_SEED")
-ENOUGH = 400
+ENOUGH = 3000
 """A fault that is not caught in so many scenarios is not caught."""
 
 
