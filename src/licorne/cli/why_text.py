@@ -199,7 +199,8 @@ def _when(after_s: float) -> str:
 
 
 def _amounts(amounts: Mapping[str, int]) -> str:
+    """Return amounts as words; a type without a unit is named first, since its name may be a plural (`pods: 1`)."""
     return ", ".join(
-        f"{amount(name, value)}" + ("" if name in ("vcore", "memory") else f" {name}")
+        amount(name, value) if name in ("vcore", "memory") else f"{name}: {amount(name, value)}"
         for name, value in amounts.items()
     )

@@ -229,5 +229,8 @@ def _grid(table: Mapping[tuple[_S, _E], _S]) -> str:
 
 def _timers() -> str:
     rows = [f"| {state} | {timer.length_ns // SECOND_NS} | {timer.event} |" for state, timer in STATE_TIMERS.items()]
-    placeholder = f"Placeholders wait {PLACEHOLDER_TIMEOUT_NS // SECOND_NS} seconds unless the application says."
+    placeholder = (
+        f"The placeholders of a gang time out {PLACEHOLDER_TIMEOUT_NS // SECOND_NS} seconds after the first of them was placed,"
+        " unless their application gives another time, its execution timeout."
+    )
     return "\n".join(["| state | seconds | event |", "|---|---|---|", *rows, "", placeholder]) + "\n"
