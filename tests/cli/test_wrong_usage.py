@@ -84,6 +84,8 @@ def test_so_does_the_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         ("simulate --config=- -", "standard input (-) is given 2 times, and can be read only once"),
         ("why -", "why: - (standard input) is not read here; see licorne why --help"),
         ("scenario check -", "scenario check: - (standard input) is not read here"),
+        ("generate -", 'Invalid value "-" for CASE. Choose from:'),
+        ("generate - x", 'Invalid value "-" for CASE. Choose from:'),
         ("simulate W --pods -", "parameter --pods requires an argument"),
         (
             "simulate W --from soon",

@@ -6,11 +6,24 @@ import of a scheduler.
 
 from __future__ import annotations
 
-from cyclopts import App
+from typing import TYPE_CHECKING
+
+from cyclopts import App, CycloptsPanel
 
 from licorne.cli.help import Help
+from licorne.cli.standard_input import MARKED
 from licorne.cli.statuses import Status, epilogue
 from licorne.cli.version import describe
+
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
+    from rich.panel import Panel
+
+
+def _panel(error: CycloptsError) -> Panel:
+    """Return what is shown of wrong usage, with `-` as it was given (`licorne.cli.standard_input`)."""
+    return CycloptsPanel(str(error).replace(f'"{MARKED}"', '"-"'))
+
 
 app = App(
     name="licorne",
@@ -19,6 +32,7 @@ app = App(
     version_flags=("--version", "-V"),
     help_format="plaintext",
     help_formatter=Help(),
+    error_formatter=_panel,
 )
 
 

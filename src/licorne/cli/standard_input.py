@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from cyclopts import App
 
+MARKED: Final = "./-"
+"""What an argument `-` is handed to the parser as."""
 COMMANDS: Final = ("simulate", "compare", "config check", "import", "generate", "scenario workload")
 """The commands with an argument for which `-` may stand."""
 OUTPUT: Final = ("generate", "scenario workload")
@@ -43,7 +45,7 @@ def mark(app: App, words: Sequence[str]) -> list[str]:
     if len(places) > 1 and command not in OUTPUT:
         raise UsageError(f"{command}: standard input (-) is given {len(places)} times, and can be read only once")
     for place in marked:
-        given[place] = "./-"
+        given[place] = MARKED
     return given
 
 
