@@ -247,7 +247,8 @@ class SettingTable:
         values = {
             name: one.value(texts) for name, one in self.attributes(structure) if one.key in texts or "<" in one.key
         }
-        return msgspec.structs.replace(structure, **values)
+        # Made as a new one, since `msgspec.structs.replace` does not call `__post_init__`, which checks, in older versions.
+        return type(structure)(**{name: getattr(structure, name) for name in structure.__struct_fields__} | values)
 
 
 TABLE = SettingTable(SETTINGS, "docs/reference/settings.md lists all")
