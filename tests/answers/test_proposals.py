@@ -39,6 +39,7 @@ from licorne.answers.proposals import Proposal, propose
 from licorne.answers.trials import WORK_UNBOUNDED, Outcome
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import NEVER
+from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
@@ -99,26 +100,42 @@ def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_
     assert scenes.Waited(scene, "p1").placed(found.changes)
 
 
-def test_members_of_a_gang_that_need_different_nodes_get_nodes_of_each_kind_under_names_that_are_free() -> None:
-    def asked(number: int, vcore: int, constraints: dict[str, Any]) -> Allocation:
-        tags = {scenes.CONSTRAINTS: json.dumps(constraints)}
-        return Allocation(key=f"k{number}", application_id="app", resource={"vcore": vcore}, task_group="g", tags=tags)
-
+def _gang_of_two() -> AddApplication:
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m"}}])
     tags = {"yunikorn.apache.org/task-groups": groups, "gang.scheduling": "atomic"}
-    gang = AddApplication(application_id="app", queue="root.a", user="ann", tags=tags)
+    return AddApplication(application_id="app", queue="root.a", user="ann", tags=tags)
+
+
+def _member(key: str, vcore: int, constraints: dict[str, Any], **tags: str) -> Allocation:
+    tags = {scenes.CONSTRAINTS: json.dumps(constraints), **tags}
+    return Allocation(key=key, application_id="app", resource={"vcore": vcore}, task_group="g", tags=tags)
+
+
+def test_members_of_a_gang_that_need_different_nodes_get_nodes_of_each_kind_under_names_that_are_free() -> None:
     taken = NodeUpdate(node_id="new-node~1", action=NodeAction.CREATE, capacity={"vcore": 100})
     for first, second in (
-        (asked(0, 500, {"nodeSelector": {"disk": "ssd"}}), asked(1, 500, {})),
-        (asked(0, 1500, {}), asked(1, 500, {})),
+        (_member("k0", 500, {"nodeSelector": {"disk": "ssd"}}), _member("k1", 500, {})),
+        (_member("k0", 1500, {}), _member("k1", 500, {})),
     ):
-        scene = scenes.Scene(ONE_QUEUE, ((taken,), (gang,), (first, second), 0))
+        scene = scenes.Scene(ONE_QUEUE, ((taken,), (_gang_of_two(),), (first, second), 0))
         found = propose(Home(scene.restored()), Wanted("default", "app", "k1"), effort=EFFORT).found
         kinds = [each.changes for each in found if len(each.changes) == 2]
         assert kinds, found
         for each in kinds:
             assert all(isinstance(change, changes.MoreNodes) for change in each)
             assert scenes.Waited(scene, "k1").placed(each)
+
+
+def test_members_of_a_gang_that_require_a_node_that_is_not_there_get_it_with_room_and_labels_for_all() -> None:
+    required = {TAG_REQUIRED_NODE: "n1"}
+    members = [
+        _member(key, 500, {"nodeSelector": {label: "yes"}}, **required) for key, label in (("k0", "ssd"), ("k1", "gpu"))
+    ]
+    scene = scenes.Scene(ONE_QUEUE, ((_gang_of_two(),), tuple(members), 0))
+    for key in ("k0", "k1"):
+        (found,) = propose(Home(scene.restored()), Wanted("default", "app", key), effort=EFFORT).found
+        assert found.text == "a node n1 of 1 vcore with the labels gpu=yes, ssd=yes"
+        assert scenes.Waited(scene, key).placed(found.changes)
 
 
 @pytest.mark.timeout(scaled(600))

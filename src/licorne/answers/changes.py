@@ -314,7 +314,8 @@ def _both(old: Change, new: Change, *, doubled: bool) -> Change | None:
         case MaxApplications(), MaxApplications() if (old.kind, old.name, old.queue) == (new.kind, new.name, new.queue):
             return replace(old, more=old.more + (max(old.more, new.more) if doubled else new.more))
         case MoreNodes(), MoreNodes() if old.name and old.name == new.name:
-            return replace(old, capacity=_sum(old.capacity, new.capacity))
+            both = {**old.attributes, **new.attributes}
+            return replace(old, capacity=_sum(old.capacity, new.capacity), attributes=both)
         case MoreNodes(), MoreNodes() if old == replace(new, count=old.count):
             return replace(old, count=2 * old.count)
         case End(), End():

@@ -221,7 +221,11 @@ def _of_gang(partition: Partition, present: Present, app: Application, reason: e
     gang = app.atomic
     members = (gang.members(app) if gang is not None else None) or ()
     if reason.fits_quota:
-        for member in {each.shape: each for each in members}.values():
+        for member in {(each.shape, each.required): each for each in members}.values():
+            if member.required:
+                for lack in explain.on_required_node(partition, member):
+                    yield _on_the_required_node(partition, present, member, lack)
+                continue
             yield Repairs(
                 _more_nodes(partition, present, member),
                 _open_node(partition, present, member),

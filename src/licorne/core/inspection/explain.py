@@ -216,7 +216,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     if ask.reserved is not None:
         found.append(Reserved(ask.reserved.id, ask.reserved_ns))
     if ask.required:
-        found += _required(partition, ask)
+        found += on_required_node(partition, ask)
     else:
         within_quotas = not any(isinstance(reason, QueueQuota | ClusterFull | UserLimit | Claimed) for reason in found)
         failed = _counted(partition, ask, counted)
@@ -314,7 +314,8 @@ def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> l
     return found
 
 
-def _required(partition: Partition, ask: Ask) -> list[Reason]:
+def on_required_node(partition: Partition, ask: Ask) -> list[RequiredNode]:
+    """Return what keeps an ask off the node that it requires; nothing if the node takes it now."""
     node = partition.nodes.get(ask.required)
     if node is None:
         return [RequiredNode(ask.required, "unknown", {}, True)]
