@@ -178,6 +178,10 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
         else:
             await asyncio.sleep(1.0)
     awaits = killed.awaits
+    killed.at = NEVER
+    if killed.dead.is_set() and not restarted:  # by the last await of the day
+        await _kill(task)
+        runner, task = schedules.start(world)
     asyncio.get_running_loop().set_task_factory(None)
     world.server.trouble = calm()
     for _ in range(CALM_S if seed is None else int(schedules.CALM_S)):
