@@ -18,7 +18,7 @@ EVERY = 12
 RANDOM_DAYS = 8
 """On so many random days licorne is killed at one await; at each await of four of them among the long tests."""
 USUAL_AWAITS = 600
-"""Few random days have less."""
+"""Few random days have fewer awaits."""
 
 
 @cache

@@ -122,7 +122,7 @@ def test_a_file_is_there_when_it_is_complete_and_can_be_simulated(tmp_path: Path
 
 
 def records(number: int) -> list[PodRecord]:
-    """Return records of applications with one pod each, none of whose texts and times they share."""
+    """Return records of pods, each of an application of its own. No two share a text or a time object, as in a long simulation."""
     return [
         PodRecord(
             key=f"k{index}",

@@ -133,7 +133,7 @@ def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
 
 
 def _free_names(partition: Partition, change: MoreNodes) -> Iterator[str]:
-    """Yield names for new nodes, which no node has: changes may add some of several kinds."""
+    """Return names for the nodes that a change adds, without end, in order, and without those that nodes of the partition have."""
     names = (f"{change.like or 'new-node'}~{number}" for number in count(1))
     return (name for name in names if name not in partition.nodes)
 

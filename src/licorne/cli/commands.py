@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _panel(error: CycloptsError) -> Panel:
-    """Return what is shown of wrong usage, with `-` as it was given (`licorne.cli.standard_input`)."""
+    """Return the panel that shows an error of usage, in which an argument `-` is told as the user gave it, not as the parser got it."""
     return CycloptsPanel(str(error).replace(f'"{MARKED}"', '"-"'))
 
 

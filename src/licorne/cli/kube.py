@@ -202,13 +202,16 @@ def kube(
             following = None
             if rest_options.follow and rest_options.rest != ():
                 following = follower(None if record_options.anonymous else record_options.record, log)
-            return _run_fast(_run(access, settings, rest_options, (recorder, following), log, levels))
+            return _run_on_uvloop(_run(access, settings, rest_options, (recorder, following), log, levels))
     except (KubeconfigError, ConfigurationError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
 
-def _run_fast(work: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine on uvloop, on which a pod takes a tenth less processor time; on asyncio's loop where there is no uvloop."""
+def _run_on_uvloop(work: Coroutine[Any, Any, int]) -> int:
+    """Run a coroutine to its end, and return its result: on the event loop of uvloop, or on asyncio's if uvloop is not installed.
+
+    On uvloop's loop licorne takes a tenth less processor time for a pod (docs/notes/performance.md).
+    """
     try:
         import uvloop  # noqa: PLC0415  there is none for Windows
     except ImportError:

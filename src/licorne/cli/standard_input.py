@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cyclopts import App
 
 MARKED: Final = "./-"
-"""What an argument `-` is handed to the parser as."""
+"""What the parser is given in place of an argument `-`, which it would take for an option."""
 COMMANDS: Final = ("simulate", "compare", "config check", "import", "generate", "scenario workload")
 """The commands with an argument for which `-` may stand."""
 OUTPUT: Final = ("generate", "scenario workload")
@@ -25,7 +25,7 @@ OUTPUT: Final = ("generate", "scenario workload")
 
 
 def mark(app: App, words: Sequence[str]) -> list[str]:
-    """Return the words of a command line with `./-` in place of each `-` that is an argument.
+    """Return the words of a command line with `MARKED` in place of each `-` that is an argument.
 
     Raises:
         UsageError: the command has no argument that may be `-`, or standard input would be read twice.

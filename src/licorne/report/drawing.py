@@ -66,7 +66,6 @@ _SETTINGS = {
     "legend.fontsize": 8,
     "lines.linewidth": 1.4,
     "path.simplify": True,
-    "figure.constrained_layout.use": True,
 }
 WIDE_IN, NARROW_IN = 7.4, 3.6
 PNG_DPI = 120
@@ -143,10 +142,9 @@ def _lay_out(figure: Figure, dpi: int) -> None:
     """Compute the layout of a figure, once. `savefig` would draw the whole figure an additional time for that."""
     figure.set_dpi(dpi)
     engine = figure.get_layout_engine()
-    assert engine is not None, "the settings name a layout"
+    assert engine is not None, "a figure is made with a layout"
     engine.execute(figure)
-    with mpl.rc_context({"figure.constrained_layout.use": False}):
-        figure.set_layout_engine(None)  # "none" would leave a stand-in, for which the figure is drawn once more, too
+    figure.set_layout_engine(None)  # "none" would leave a stand-in, for which the figure is drawn once more, too
 
 
 def _styled(theme: Theme) -> AbstractContextManager[None]:
@@ -165,7 +163,7 @@ def _styled(theme: Theme) -> AbstractContextManager[None]:
 
 def _drawn(draw: Draw, theme: Theme, width_in: float, height_in: float, *, narrow: bool) -> Figure:
     with _styled(theme):
-        figure = Figure(figsize=(width_in, height_in))
+        figure = Figure(figsize=(width_in, height_in), layout="constrained")
         draw(Canvas(figure, theme, narrow=narrow))
     return figure
 

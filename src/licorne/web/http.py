@@ -98,7 +98,7 @@ class Protocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the new connection and start the time limit for its first head."""
-        transport = cast("asyncio.Transport", transport)  # which uvloop's are not by inheritance
+        transport = cast("asyncio.Transport", transport)  # uvloop's have its methods, and are no subclasses
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else ""

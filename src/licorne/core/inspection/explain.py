@@ -315,7 +315,7 @@ def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> l
 
 
 def on_required_node(partition: Partition, ask: Ask) -> list[RequiredNode]:
-    """Return what keeps an ask off the node that it requires; nothing if the node takes it now."""
+    """Return why an ask is not placed on the node that it requires; an empty list if nothing is known that speaks against it."""
     node = partition.nodes.get(ask.required)
     if node is None:
         return [RequiredNode(ask.required, "unknown", {}, True)]

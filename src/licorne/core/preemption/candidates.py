@@ -287,7 +287,10 @@ class Bounds:
 
 
 def device_room(node: Node, ask: Ask) -> DeviceRoom | None:
-    """What evicted allocations, and victims that are added, leave on the node's devices; None if the ask wants none."""
+    """Return a view of the devices of a node, for an ask that wants some, when all allocations there that are evicted have ended.
+
+    None if the ask wants no devices, or the node has none.
+    """
     if ask.shape.need.demand is None or node.devices is None:
         return None
     return DeviceRoom(node.devices, ask.shape.need.demand, [alloc for alloc in node.allocations if alloc.preempted])

@@ -344,7 +344,7 @@ def _levels(app: Application) -> dict[Level, None]:
 
 
 def _suits(claim: Claim) -> bool:
-    """May the claiming ask run on its node when all victims have ended, apart from the amounts that are free there?"""
+    """May the claiming ask run on its node, with the devices that victims leave there? Whether its amounts fit is not looked at."""
     node = claim.node
     if not (node.schedulable or claim.ask.required) or not claim.ask.shape.need.of_empty().matches(node):
         return False

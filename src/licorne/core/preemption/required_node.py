@@ -40,10 +40,10 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
     """
     if not ask.shape.need.of_empty().matches(node):
         return False  # it could not run there if the node were empty
-    lacking = _lacking(ask, node)
     devices = device_room(node, ask)
     if devices is not None and _claims_devices(ask, node):
         return False
+    lacking = _lacking(ask, node)
     if not any(amount > 0 for amount in lacking.values()) and (devices is None or devices.suffices()):
         return False
     search = VictimSearch()
@@ -112,17 +112,19 @@ def _lacking(ask: Ask, node: Node) -> Vec:
     for alloc in node.allocations:
         if alloc.preempted:
             lacking.minus(alloc.shape.amounts)
-    for other in node.reservations:
-        if other.triggered and other is not ask:
-            lacking.plus(other.shape.amounts)
+    for other in _claiming_beside(ask, node):
+        lacking.plus(other.shape.amounts)
     return wanted_part(lacking, ask.shape.amounts)
 
 
 def _claims_devices(ask: Ask, node: Node) -> bool:
-    """Has another ask evicted for its claim to the node, and wants devices?"""
-    return any(
-        other.triggered and other is not ask and other.shape.need.demand is not None for other in node.reservations
-    )
+    """Does any other ask with a claim to the node want devices?"""
+    return any(other.shape.need.demand is not None for other in _claiming_beside(ask, node))
+
+
+def _claiming_beside(ask: Ask, node: Node) -> list[Ask]:
+    """Return the other asks that have reserved the node, and for which allocations have been evicted."""
+    return [other for other in node.reservations if other.triggered and other is not ask]
 
 
 def _candidates(

@@ -243,7 +243,14 @@ class Client:
         content_type: str = "application/json",
         timeout: aiohttp.ClientTimeout = CALL_TIMEOUT,  # noqa: ASYNC109  aiohttp's own
     ) -> aiohttp.ClientResponse:
-        """Return an answer that is no error, and whose body the caller reads and releases."""
+        """Send a request; return the answer when its head is there. The caller reads its body, and releases the connection.
+
+        Once, a token that is refused is looked up again.
+
+        Raises:
+            ApiError: the answer is an error.
+            UnansweredError: there is no answer.
+        """
         data = msgspec.json.encode(body) if body is not None else None
         for attempt in (1, 2):
             try:

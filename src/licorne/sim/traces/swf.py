@@ -181,11 +181,11 @@ def unusable(job: SwfJob) -> str:
 
 def write_swf(stream: Writable, log: SwfLog) -> None:
     """Write a log: the labels of its header as comments, then a line for each job."""
-    write_parts(stream, log.labels, log.jobs)
+    write_jobs(stream, log.labels, log.jobs)
 
 
-def write_parts(stream: Writable, labels: Iterable[tuple[str, str]], jobs: Iterable[SwfJob]) -> None:
-    """Write a log of which no more than one job is in memory at a time."""
+def write_jobs(stream: Writable, labels: Iterable[tuple[str, str]], jobs: Iterable[SwfJob]) -> None:
+    """Write the labels of a header, and then jobs, which may be made while they are written."""
     for name, text in labels:
         stream.write(f"; {name}: {' '.join(text.split())}\n".encode())
     for job in jobs:

@@ -27,7 +27,7 @@ from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.pods import COMPLETED
 from licorne.sim.traces.batch import CORE
-from licorne.sim.traces.swf import SwfJob, SwfLog, write_parts
+from licorne.sim.traces.swf import SwfJob, SwfLog, write_jobs
 from licorne.sim.workload import LineStream
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _JOB = re.compile(r"job-(0|[1-9][0-9]{0,8})")
 
 
 class _Application(msgspec.Struct, gc=False):
-    """What is known of an application so far; times in seconds.
+    """What the pods that have been told so far say of their application, for its line in the log; times in seconds.
 
     `runs`: a pod of it runs at the end; `failed`: one of its pods has ended otherwise than by itself, or never ran.
     """
@@ -116,11 +116,11 @@ class SwfOutcome(Observer):
         return SwfLog(file="", labels=labels, jobs=list(jobs))
 
     def write(self, stream: Writable) -> None:
-        """Write the log."""
-        write_parts(stream, *self._parts())
+        """Write the log to a stream, without a list of all its jobs in memory."""
+        write_jobs(stream, *self._parts())
 
     def _parts(self) -> tuple[list[tuple[str, str]], Iterator[SwfJob]]:
-        """Return the labels of the log, and its jobs, which are made one by one."""
+        """Return the labels of the header of the log, and an iterator that makes its jobs one by one."""
         # Pods are told as they end, so the order in which applications became known says nothing about submission.
         # Two sorts, of which the second keeps the order of the first, need no pair of keys for each application.
         ordered = sorted(self._applications, key=lambda name: self._applications[name].first_line)
@@ -151,7 +151,7 @@ class SwfOutcome(Observer):
 
 
 class _Asks:
-    """The asks of a workload, with the numbers of their lines.
+    """Finds the ask that a pod is of, and the number of its line in the workload.
 
     Lines that are in memory anyway are looked at once. Lines that are made while they are read are read a second time, no
     further than the simulation has come, and an ask is forgotten when all its pods have been told.
@@ -166,7 +166,10 @@ class _Asks:
             self._read_to(())
 
     def of(self, record: PodRecord) -> tuple[int, Ask] | None:
-        """Return the ask of a pod, which has a name of its own if it was created again, and the number of its line."""
+        """Return the number of the line of a pod's ask, and the ask; None if the workload has none.
+
+        A pod that was created again may have the key of its ask with `~` and a number behind it.
+        """
         keys = (record.key, record.key.rpartition("~")[0])
         found = next((key for key in keys if key in self._known), None) or self._read_to(keys)
         if found is None:
@@ -181,7 +184,7 @@ class _Asks:
         return number, ask
 
     def _read_to(self, keys: Collection[str]) -> str | None:
-        """Read lines up to an ask with one of these keys, and return it; None if there is none up to the end."""
+        """Read on up to an ask with one of these keys, and return its key; None if no further line is such an ask."""
         for number, line in self._lines:
             if type(line) is Ask:
                 self._known[line.key] = number, line
