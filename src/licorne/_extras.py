@@ -8,15 +8,17 @@ Parquet, and is checked when such a file is to be written; `mcp` is for `licorne
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 _CLI = ("cyclopts", "rich")
+_UVLOOP = () if sys.platform == "win32" else ("uvloop",)
 _WEB = ("h11", "prometheus_client", "starlette", "structlog", "uvicorn")
 MODULES: dict[str, tuple[str, ...]] = {
     "cli": _CLI,
     "client": ("grpc",),
     "data": ("polars",),
-    "kube": ("aiohttp", "lightkube", *_WEB),
+    "kube": ("aiohttp", "lightkube", *_UVLOOP, *_WEB),
     "mcp": ("mcp", *_CLI),
     "report": ("jinja2", "matplotlib", "polars"),
     "service": ("grpc", "grpc_health", "grpc_reflection", *_WEB),
