@@ -80,7 +80,7 @@ class Books(Observer):
         del now_ns, deciding
         for output in outputs:
             if isinstance(output, Released) and output.termination is Termination.PLACEHOLDER_REPLACED:
-                run = self._simulation.model.running.get(output.key)
+                run = self._simulation.model.running.get((output.application_id, output.key))
                 if run is not None:
                     key = output.message.removeprefix("replacing allocationKey: ")
                     self._places[key] = run.node, self._known.get(output.key, ("", ()))[1]

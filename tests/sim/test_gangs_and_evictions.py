@@ -180,7 +180,7 @@ def test_real_asks_are_kept_until_the_application_runs() -> None:
     keys = [ask.key for ask in gangs.accepted("g", "root.a")]
     assert keys == ["tg-g-driver-0", "tg-g-worker-0", "tg-g-worker-1"]
     assert [gangs.keeps(real(key)) for key in ("r0", "r1", "r2")] == [True, True, True]
-    assert gangs.keeps(real("r0")) is True
+    assert gangs.keeps(real("r0"), new=False) is True
     gangs.forget("g", "r1")
     assert gangs.entered("g", "Accepted", "") == []
     assert [ask.key for ask in gangs.entered("g", "Running", "")] == ["r0", "r2"]

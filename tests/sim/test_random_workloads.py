@@ -1,18 +1,24 @@
 """Random workloads run to their end without an error from within, twice with the same result; each ask not placed has a reason.
 
+At each moment the model of the resource manager knows what the scheduler has: the same allocations live, the same asks wait.
+
 LICORNE_WORKLOADS says how many, LICORNE_WORKLOADS_SEED the first seed; the long form takes 5,000 from a new seed.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 
 import msgspec
 import pytest
 
 import seeds
+from licorne.core.partition import Partition
+from licorne.sim.observer import Observer
 from licorne.sim.runner import simulate
+from licorne.sim.simulation import SimulatedCluster
 from licorne.sim.workload import Workload
 from sim.random_workloads import Writer, in_strict_order
 
@@ -42,11 +48,37 @@ def _strict(seed: int) -> Workload:
     return in_strict_order(Writer(seed).workload(), seed)
 
 
+class Agreement(Observer):
+    """Compares what the model and the scheduler take for running and for waiting, at the end of each moment."""
+
+    def on_begin(self, simulation: SimulatedCluster) -> None:
+        self._simulation = simulation
+
+    def on_moment(self, now_ns: int, until_ns: int | None, partition: Partition) -> None:
+        del until_ns
+        model, jobs = self._simulation.model, self._simulation.jobs
+        waiting: Counter[tuple[str, str]] = Counter()
+        running: set[str | tuple[str, str]] = set()
+        for app in partition.applications.values():
+            for ask in app.asks.values():
+                waiting[app.id, ask.key] += ask.repeats
+            for ask in app.gang.replacing.values() if app.gang is not None else ():
+                waiting[app.id, ask.key] += 1
+            running |= {(app.id, one.key) if one.id == one.key else one.id for one in app.allocations.values()}
+        held = [] if jobs is None else [pod for _, pod in jobs.held_back()]
+        known = {(pod.ask.app, pod.ask.key): pod.ask.max - pod.placed for pod in model.waiting() if pod not in held}
+        assert known == waiting, f"at {now_ns} ns"
+        if model.follows:
+            assert {run.name for run in (*model.running.values(), *(run for _, _, run in model.going))} == running
+
+
 def _simulated(first: int, count: int, written: Callable[[int], Workload]) -> None:
     placed = 0
     for seed in range(first, first + count):
         try:
-            results = [msgspec.structs.replace(simulate(written(seed)), real_s=0.0) for _ in range(2)]
+            results = [
+                msgspec.structs.replace(simulate(written(seed), observers=[Agreement()]), real_s=0.0) for _ in range(2)
+            ]
         except Exception as error:
             raise AssertionError(f"LICORNE_WORKLOADS=1 LICORNE_WORKLOADS_SEED={seed}") from error
         assert results[0] == results[1], f"LICORNE_WORKLOADS=1 LICORNE_WORKLOADS_SEED={seed}"

@@ -128,15 +128,15 @@ def _is_there(partition: Partition, message: Release, begun: _Begun) -> bool:
         app = partition.applications.get(app_id)
         if app is None:
             return not key and (name, app_id) in begun.applications
-        return not key or _holds(app, key)
+        return not key or holds(app, key)
     if message.what == "both":
         return key in partition.foreign
-    return any(_holds(app, key) for app in partition.applications.values())
+    return any(holds(app, key) for app in partition.applications.values())
 
 
-def _holds(app: Application, key: str) -> bool:
+def holds(app: Application, key: str) -> bool:
     """Tell whether an application has an ask or allocation of this name, or one that is replacing a placeholder."""
     return key in app.asks or key in app.allocations or (app.gang is not None and key in app.gang.arriving)
 
 
-__all__ = ["NoEffectError", "refuse_unknown"]
+__all__ = ["NoEffectError", "holds", "refuse_unknown"]

@@ -161,7 +161,7 @@ class Manager:
                 answers += self._released(released, now_ns)
             for rejected in response.rejected_allocations:
                 self.counts["asks refused"] += 1
-                self.model.running.pop(rejected.allocation_key, None)
+                self.model.running.pop((rejected.application_id, rejected.allocation_key), None)
                 self.model.drop(rejected.application_id, rejected.allocation_key)
         self._send(answers)
 
@@ -176,7 +176,7 @@ class Manager:
 
     def _placed(self, new: v19.Allocation, now_ns: int) -> list[messages.Input]:
         app, key = new.application_id, new.allocation_key
-        if key in self.model.running:
+        if (app, key) in self.model.running:
             return []  # confirmed again after a resync
         pod = self.model.placed(new.application_id, key, "", new.node_id, now_ns)
         if pod is not None:
@@ -186,14 +186,15 @@ class Manager:
         return [messages.Release(application_id=app, key=key)] if withdrawn else []
 
     def _released(self, released: v19.AllocationRelease, now_ns: int) -> list[messages.Input]:
-        key, termination = released.allocation_key, Termination(released.termination_type)
-        if key in self.model.running:
-            return self.model.released(key, "", termination, now_ns)
-        pod = self.model.pods.get(key)
+        app, key = released.application_id, released.allocation_key
+        termination = Termination(released.termination_type)
+        if (app, key) in self.model.running:
+            return self.model.released(app, key, "", termination, now_ns)
+        pod = self.model.find(app, key)
         if pod is None and termination in CONFIRMED:
-            return [messages.Release(application_id=released.application_id, key=key, termination=termination)]
+            return [messages.Release(application_id=app, key=key, termination=termination)]
         if pod is not None and not pod.placed:  # an ask that the scheduler has withdrawn
-            self.model.drop(released.application_id, key)
+            self.model.drop(app, key)
         return []
 
     # -- resync ----------------------------------------------------------------------------------------

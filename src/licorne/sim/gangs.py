@@ -68,11 +68,14 @@ class Gangs:
 
     def __init__(self) -> None:
         self.known: dict[str, Gang] = {}
+        self._past: list[Gang] = []
         self._keeping: list[Gang] = []  # those that may keep asks back
 
     def submitted(self, line: App, now_ns: int) -> None:
-        """Note a submitted application, which may be a gang."""
-        if (line.gang or line.ph_ask) and line.id not in self.known:
+        """Note a submitted application, which may be a gang; one of its name has ended."""
+        if line.id in self.known:
+            self._past.append(self.known.pop(line.id))
+        if line.gang or line.ph_ask:
             gang = self.known[line.id] = Gang(
                 app=line.id,
                 submitted_ns=now_ns,
@@ -84,27 +87,30 @@ class Gangs:
             if gang.closed:
                 self._keeping.append(gang)
 
-    def keeps(self, line: Ask) -> bool:
-        """Keep an ask back if its gang is not ready for it; return whether it was kept."""
+    def keeps(self, line: Ask, *, new: bool = True) -> bool:
+        """Keep an ask back, or the change of one that is kept, if its gang is not ready for it; return whether it was kept."""
         gang = self.known.get(line.app)
         if gang is None:
             return False
-        if line.ph and not gang.groups:
+        if new and line.ph and not gang.groups:
             gang.needs[line.group] += line.max
         if not gang.closed or line.ph or line.node:
             return False
-        known = gang.kept.get(line.key)
-        gang.kept[line.key] = line if known is None else msgspec.structs.replace(known, res=line.res)
-        return True
+        if new:
+            gang.kept[line.key] = line
+        elif line.key in gang.kept:
+            gang.kept[line.key] = msgspec.structs.replace(gang.kept[line.key], res=line.res)
+        return line.key in gang.kept
 
-    def forget(self, app: str, key: str) -> None:
-        """Drop an ask that was released, or with an empty key all of the application: it is not submitted any more."""
+    def forget(self, app: str, key: str) -> bool:
+        """Drop an ask, or with an empty key all of the application: it is not submitted any more; return whether one was kept."""
         gang = self.known.get(app)
-        if gang is not None:
-            if key:
-                gang.kept.pop(key, None)
-            else:
-                gang.kept = {}
+        if gang is None:
+            return False
+        if key:
+            return gang.kept.pop(key, None) is not None
+        kept, gang.kept = gang.kept, {}
+        return bool(kept)
 
     def accepted(self, app: str, queue: str, tags: Mapping[str, dict[str, str] | None] | None = None) -> list[Ask]:
         """Note that an application was accepted, in `queue`; return the placeholders to submit, with the `tags` of their group."""
@@ -170,7 +176,7 @@ class Gangs:
     def rows(self) -> list[GangWaits]:
         """Return how long gangs waited, by queue and kind."""
         groups: defaultdict[tuple[str, str], list[Gang]] = defaultdict(list)
-        for gang in self.known.values():
+        for gang in (*self._past, *self.known.values()):
             if gang.queue:
                 groups[gang.queue, ATOMIC if gang.atomic else "placeholders"].append(gang)
         rows: list[GangWaits] = []

@@ -98,9 +98,9 @@ class Job:
 
     @property
     def started(self) -> bool:
-        """Whether all its pods have been placed."""
+        """Whether a pod of it has been placed: a gang starts with all that it needs, and what more it asks for may follow."""
         pods = self.pods
-        return pods[0].placed > 0 if len(pods) == 1 else all(pod.placed for pod in pods)
+        return pods[0].placed > 0 if len(pods) == 1 else any(pod.placed for pod in pods)
 
 
 def requested_s(ask: Ask) -> float | None:
@@ -157,9 +157,9 @@ class JobQueue:
 class JobQueues:
     """All strict queues of a simulation.
 
-    `queue_of` are the queues of applications that were accepted; `knows` says whether the scheduler knows an application.
-    `send` submits messages to it, and `decide` lets it decide and returns the number of allocations. `place` returns where
-    the workload has an ask, as `FILE:LINE`; "" if that is not known.
+    `queue_of` are the queues of applications that were accepted; `knows` says whether the scheduler knows an application,
+    `waits` whether an ask waits in it, by application and key. `send` submits messages to it, and `decide` lets it decide and
+    returns the number of allocations. `place` returns where the workload has an ask, as `FILE:LINE`; "" if that is not known.
     """
 
     def __init__(
@@ -168,6 +168,7 @@ class JobQueues:
         queue_of: Mapping[str, Queue],
         *,
         knows: Callable[[str], bool],
+        waits: Callable[[str, str], bool],
         send: Send,
         decide: Callable[[], int],
         place: Callable[[str], str],
@@ -175,11 +176,12 @@ class JobQueues:
         self._model = model
         self._queue_of = queue_of
         self._knows = knows
+        self._waits = waits
         self._send = send
         self._decide = decide
         self._place = place
         self._queues: dict[str, JobQueue] = {}
-        self._held: dict[str, Job] = {}
+        self._held: dict[tuple[str, str], Job] = {}  # by application and key
         self._away: set[str] = set()  # applications that were taken back as a whole
         self._refused: dict[tuple[object, ...], list[tuple[Amounts, int]]] = {}
         self._touched = False
@@ -194,37 +196,48 @@ class JobQueues:
             WorkloadError: an ask in a strict queue is of a kind that cannot be held back.
         """
         rest: list[messages.Input] = []
+        added: set[str] = set()  # applications in the rest; one of the same name may have ended
         for message in batch:
             self._touched = True
             if isinstance(message, messages.Allocation) and not message.node_id:
-                if message.application_id not in self._queue_of and rest:
+                if rest and (message.application_id not in self._queue_of or message.application_id in added):
                     self._send(rest)  # the queue of an application is known when it was accepted
                     rest = []
+                    added.clear()
                 queue = self._queue_of.get(message.application_id)
                 rules = job_rules(queue.properties) if queue is not None else None
-                if queue is not None and rules is not None and self._hold(message.key, queue, rules):
+                if queue is not None and rules is not None and self._hold(message, queue, rules):
                     continue
             elif not isinstance(message, messages.AddApplication):
                 self._refused.clear()
-                ended = isinstance(message, messages.Release) and message.key and message.key not in self._held
+                ended = (
+                    isinstance(message, messages.Release)
+                    and message.key
+                    and (message.application_id, message.key) not in self._held
+                )
                 self._stale = self._stale or not ended
-            elif message.application_id in self._away:
-                self._return(message.application_id, rest)
+            else:
+                added.add(message.application_id)
+                if message.application_id in self._away:
+                    self._return(message.application_id, rest)
             rest.append(message)
         return rest
 
-    def _hold(self, key: str, queue: Queue, rules: JobRules) -> bool:
+    def _hold(self, message: messages.Allocation, queue: Queue, rules: JobRules) -> bool:
         """Hold an ask back; return False for one that the scheduler knows already, or whose application is gone."""
-        pod = self._model.pods.get(key)
+        name = message.application_id, message.key
+        pod = self._model.find(*name)
         if pod is None or pod.placed or pod.ask.app not in self._model.applications:
             return False
-        known = self._held.get(key)
+        known = self._held.get(name)
         if known is not None and any(one is pod for one in known.pods):
             known.queue.measure()
             return not known.handed_in
         if known is not None:  # one of the same key that is not wanted any more
             self._stale = True
             self._clean()
+        if self._waits(*name):  # since before the queue had a strict order
+            return False
         self._add(pod, queue, rules)
         return True
 
@@ -252,7 +265,7 @@ class JobQueues:
             raise self._without_time(ask, rules.order)
         job.measure(rules.order)
         strict.sorted = False
-        self._held[ask.key] = job
+        self._held[ask.app, ask.key] = job
 
     def _without_time(self, ask: Ask, order: str) -> WorkloadError:
         return self._fault(ask, f"has neither requested_s nor duration_s, which the order {order} needs")
@@ -287,7 +300,7 @@ class JobQueues:
                     if not one.handed_in:
                         self._hand_in(one)
                     for pod in one.pods:
-                        self._held.pop(pod.ask.key, None)
+                        self._held.pop((pod.ask.app, pod.ask.key), None)
 
     def withdrawn(self) -> None:
         """Note that pods may have been dropped: asks that were refused, or whose application has ended."""
@@ -410,18 +423,18 @@ class JobQueues:
                 queue.head = None
             queue.gangs.pop(job.app, None)
             for pod in job.pods:
-                self._held.pop(pod.ask.key, None)
+                self._held.pop((pod.ask.app, pod.ask.key), None)
 
     def _clean(self) -> None:
         """Drop what is not wanted any more: asks that were released or refused, applications that have ended."""
         if not self._stale:
             return
         self._stale = False
-        pods = self._model.pods
-        gone = [key for key, job in self._held.items() if not any(pods.get(key) is pod for pod in job.pods)]
-        for key in gone:
-            job = self._held.pop(key)
-            job.pods = [pod for pod in job.pods if pod.ask.key != key]
+        find = self._model.find
+        gone = [name for name, job in self._held.items() if not any(find(*name) is pod for pod in job.pods)]
+        for name in gone:
+            job = self._held.pop(name)
+            job.pods = [pod for pod in job.pods if pod.ask.key != name[1]]
         if gone:
             for queue in self._queues.values():
                 queue.drop(lambda job: not job.pods)

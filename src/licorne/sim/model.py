@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,17 +34,27 @@ CONFIRMED = frozenset((Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, 
 """The releases that the scheduler starts and counts as done when the resource manager confirms them."""
 
 
+AllocationName = str | tuple[str, str]
+"""The UUID of an allocation, or its application and key: of an ask that repeats all allocations but the last have a UUID."""
+
+
 class Pod(msgspec.Struct, gc=False):
-    """An ask, the time at which it came, and how many allocations were made of it."""
+    """An ask, the time at which it came, how many allocations were made of it, and whether one without a UUID lives."""
 
     ask: lines.Ask
     arrived_ns: int
     placed: int = 0
+    last_lives: bool = False
 
     @property
-    def complete(self) -> bool:
-        """Has an ask that repeats all its allocations?"""
-        return 1 < self.ask.max <= self.placed
+    def pending(self) -> bool:
+        """Whether allocations of it are still to be made."""
+        return self.placed < self.ask.max
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is among the asks that are counted: placeholders, and what runs already, are not."""
+        return not (self.ask.ph or self.ask.node)
 
 
 class Running(msgspec.Struct, gc=False):
@@ -61,6 +71,15 @@ class Running(msgspec.Struct, gc=False):
     arrived_ns: int
     ended: bool = False
 
+    @property
+    def name(self) -> AllocationName:
+        """What the scheduler calls it."""
+        return self.uuid or (self.pod.ask.app, self.pod.ask.key)
+
+
+OVER = ("", "Completed", "Failed")
+"""States of applications whose names are free for others; the first: it was refused, if it was submitted earlier."""
+
 
 class Application(msgspec.Struct):
     """An application and its state, which is empty until it is accepted."""
@@ -76,9 +95,10 @@ class ResourceManager:
     after its grace period; `replaces`: so is a pod whose node is removed.
 
     `pods` are all asks by key, also those that gangs keep back, until they have ended or are not wanted any more; `others` are
-    those whose key another application has used since, by application and key; `keys_of` are the keys of each application. `running` are allocations by UUID, or by key where there are no UUIDs, until the scheduler
-    releases them; an evicted one is in `going` instead, until its end. `records`, if given, is told what becomes of pods.
-    `devices`, if given, are those of the nodes, for a model that follows its pods.
+    those whose key another application has used since, by application and key; `keys_of` are the keys of each application.
+    `running` are allocations until the scheduler releases them; an evicted one is in `going` instead, until its end.
+    `records`, if given, is told what becomes of pods. `devices`, if given, are those of the nodes, for a model that follows
+    its pods.
     """
 
     def __init__(
@@ -96,8 +116,8 @@ class ResourceManager:
         self.pods: dict[str, Pod] = {}
         self.others: dict[tuple[str, str], Pod] = {}
         self.keys_of: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        self.running: dict[str, Running] = {}
-        self.ends: list[tuple[int, int, str]] = []
+        self.running: dict[AllocationName, Running] = {}
+        self.ends: list[tuple[int, int, AllocationName]] = []
         self.going: list[tuple[int, int, Running]] = []
         self.gangs = Gangs()
         self.counts: Counter[str] = Counter()
@@ -114,15 +134,16 @@ class ResourceManager:
     def take(self, line: lines.Line, now_ns: int) -> messages.Input | None:
         """Take a line other than a reload or a run; return its message, None for an ask that is kept back."""
         if type(line) is lines.Ask:
-            self._note_ask(line, now_ns)
-            if self.follows and self.gangs.known and self.gangs.keeps(line):
+            new = self._note_ask(line, now_ns)
+            if self.follows and self.gangs.known and self.gangs.keeps(line, new=new):
                 return None
         elif type(line) is lines.App:
-            if line.id not in self.applications:
+            known = self.applications.get(line.id)
+            if known is None or known.state in OVER:
                 self.applications[line.id] = Application(line)
+                self.gangs.submitted(line, now_ns)
                 if self.records is not None:
                     self.records.submitted(line)
-            self.gangs.submitted(line, now_ns)
         elif isinstance(line, lines.Release):
             pod = self.find(line.app, line.key)
             if pod is not None:
@@ -144,6 +165,7 @@ class ResourceManager:
     def forget(self, app: str) -> bool:
         """Drop an application that has ended, and its pods; return whether there was one."""
         self._drop_pods(app)
+        self.gangs.given_up(app)
         return self.applications.pop(app, None) is not None
 
     def find(self, app: str, key: str) -> Pod | None:
@@ -153,9 +175,8 @@ class ResourceManager:
 
     def drop(self, app: str, key: str) -> Pod | None:
         """Drop a pod that is not wanted any more; if it runs, the scheduler will say when it has ended."""
-        pod = self._remove(app, key)
         self.keys_of[app].pop(key, None)
-        return pod
+        return self._remove(app, key)
 
     def _remove(self, app: str, key: str) -> Pod | None:
         pod = self.pods.get(key)
@@ -170,7 +191,7 @@ class ResourceManager:
         """Yield the pods of which the scheduler has asks to place; gangs keep others back."""
         for pod in self.every():
             gang = self.gangs.known.get(pod.ask.app)
-            if pod.placed < pod.ask.max and (gang is None or pod.ask.key not in gang.kept):
+            if pod.pending and (gang is None or pod.ask.key not in gang.kept):
                 yield pod
 
     def report(self) -> list[messages.Input]:
@@ -202,30 +223,37 @@ class ResourceManager:
                 line = replace(line, attrs={**(attributes or {}), **self.devices.attributes(resources or {})})
         return convert(line)
 
-    def _note_ask(self, line: lines.Ask, now_ns: int) -> None:
-        """Remember a new ask; for a known key only its resources change.
+    def _note_ask(self, line: lines.Ask, now_ns: int) -> bool:
+        """Remember a new ask, or the new resources of a known one; return whether it is new, as the scheduler sees it.
 
-        An ask that repeats and has all its allocations is not pending, so the scheduler takes the same key for a new ask,
-        of any application.
+        A key is known while an ask of it is pending, or its allocation without a UUID lives. An ask that repeats may be asked
+        for again after that, while others of its allocations run. A placeholder, or an allocation that runs already, takes the
+        place of an ask of the same key that is kept back.
         """
         known = self.find(line.app, line.key)
+        if known is not None and (line.ph or line.node) and self.gangs.forget(line.app, line.key):
+            self._withdrawn(known, now_ns)
+            self.drop(line.app, line.key)
+            known = None
         if known is None:
             other = self.pods.get(line.key)
-            if other is not None and other.complete and not line.node:
-                self.drop(other.ask.app, line.key)
-            elif other is not None:
+            if other is not None:
                 self.others[other.ask.app, line.key] = other
             # What runs already is one allocation, also of an ask that repeats.
-            self.pods[line.key] = Pod(replace(line, max=1) if line.node and line.max > 1 else line, now_ns)
+            ask = replace(line, max=1) if line.node and line.max > 1 else line
+            self.pods[line.key] = Pod(ask, now_ns)
             self.keys_of[line.app][line.key] = None
-        elif known.complete and not line.node:
-            known.ask = replace(line, max=known.ask.max + line.max)
-            known.arrived_ns = now_ns
+        elif known.pending or known.last_lives or line.node:
+            if known.last_lives or not line.node or known.placed + 1 == known.ask.max:
+                known.ask = replace(known.ask, res=line.res)
+            # Else one more allocation runs already, beside those that are asked for.
+            return False
         else:
-            known.ask = replace(known.ask, res=line.res)
-            return
+            known.ask = replace(line, max=known.placed + line.max)
+            known.arrived_ns = now_ns
         if not line.node and not line.ph:
             self.counts["asked"] += line.max
+        return True
 
     def _withdrawn(self, pod: Pod, now_ns: int) -> None:
         if self.records is not None:
@@ -267,12 +295,31 @@ class ResourceManager:
     ) -> list[messages.Input]:
         """Note that an application was accepted; return the placeholders to submit, with the `tags` of their task group."""
         application = self.applications.get(app)
-        if application is not None:
-            application.state = "Accepted"
+        if application is None:
+            return []
+        application.state = "Accepted"
         placeholders = self.gangs.accepted(app, queue, tags) if self.follows else []
         for ask in placeholders:
             self._note_ask(ask, now_ns)
         return list(map(self.message, placeholders))
+
+    def pending_of(self, app: str) -> list[Pod]:
+        """Return the pods that wait for an application that has failed, of which none is kept back any more."""
+        self.gangs.given_up(app)
+        pods = (self.find(app, key) for key in self.keys_of.get(app, ()))
+        return [pod for pod in pods if pod is not None and pod.pending]
+
+    def kept_back(self, app: str) -> list[Pod]:
+        """Return the pods that were kept back for the gang of an application that has ended, and are not any more."""
+        pods = (self.find(app, ask.key) for ask in self.gangs.given_up(app))
+        return [pod for pod in pods if pod is not None]
+
+    def refused(self, pod: Pod) -> None:
+        """Note that a pending ask was refused or dropped. The pod is dropped too, unless other allocations of it were made."""
+        if pod.placed:
+            pod.ask = replace(pod.ask, max=pod.placed)
+        else:
+            self.drop(pod.ask.app, pod.ask.key)
 
     def entered(self, app: str, state: str, message: str) -> list[messages.Input]:
         """Note the new state of an application; return the asks that were kept back and are to be submitted now."""
@@ -283,15 +330,21 @@ class ResourceManager:
             self.message(ask) for ask in self.gangs.entered(app, state, message) if self.find(app, ask.key) is not None
         ]
 
-    def placed(self, app: str, key: str, uuid: str, node: str, now_ns: int) -> Pod | None:
-        """Note an allocation; return its pod, None if it is not wanted any more."""
+    def placed(self, app: str, key: str, uuid: str, node: str, now_ns: int, *, reported: bool = False) -> Pod | None:
+        """Note an allocation; return its pod, None if it is not wanted any more.
+
+        `reported`: the workload told the scheduler of it. It is then one more than was asked for, unless it is the ask itself.
+        """
         pod = self.find(app, key)
         if pod is None:
             return None
+        if reported and (uuid or not pod.pending):
+            pod.ask = replace(pod.ask, max=pod.ask.max + 1)
         pod.placed += 1
+        pod.last_lives = pod.last_lives or not uuid
         if self.follows:
             self._numbered += 1
-            name = uuid or key
+            name = uuid or (app, key)
             self.running[name] = Running(pod, uuid, node, self._numbered, now_ns, pod.arrived_ns)
             self.gangs.placed(pod.ask, now_ns)
             if pod.ask.duration_s is not None:
@@ -300,13 +353,22 @@ class ResourceManager:
 
     # -- what it is told to stop, and what it confirms -------------------------------------------------------------
 
-    def released(self, key: str, uuid: str, termination: Termination, now_ns: int) -> list[messages.Input]:
+    def released(self, app: str, key: str, uuid: str, termination: Termination, now_ns: int) -> list[messages.Input]:
         """Note that the scheduler releases an allocation; return the answers that are due at once."""
-        run = self.running.pop(uuid or key, None)
-        if run is None:
+        if not self.follows:
+            if termination not in CONFIRMED:
+                self._ended(app, key, uuid)
             return []
+        name = uuid or (app, key)
+        run = self.running.get(name)
+        if run is None:
+            return self._ended_in_grace(name, now_ns)
+        evicted = termination is Termination.PREEMPTED_BY_SCHEDULER
+        if evicted and run.ended:
+            return []  # at the same moment; its own release is on its way
+        del self.running[name]
         self.gangs.ended(run.pod.ask)
-        if termination is Termination.PREEMPTED_BY_SCHEDULER:
+        if evicted:
             self.counts["preempted_by_scheduler"] += 1
             if not self.grace_ns:
                 return self._gone(run, now_ns)
@@ -367,17 +429,27 @@ class ResourceManager:
         return end_ns
 
     def _drop_ended(self, run: Running) -> bool:
-        """Drop the pod of an allocation that has ended, if its ask does not repeat; return whether it was still wanted."""
+        """Drop the pod of an allocation that has ended, if no other is of its ask; return whether it was still wanted."""
         ask = run.pod.ask
-        if self.pods.get(ask.key) is run.pod:  # as almost always, so without a search
-            if ask.max == 1:
-                del self.pods[ask.key]
-                self.keys_of[ask.app].pop(ask.key, None)
-            return True
-        wanted = self.find(ask.app, ask.key) is run.pod
-        if wanted and ask.max == 1:
-            self.drop(ask.app, ask.key)
-        return wanted
+        return self._ended(ask.app, ask.key, run.uuid) is run.pod
+
+    def _ended(self, app: str, key: str, uuid: str) -> Pod | None:
+        """Note that an allocation has ended; return the pod of its key, which is dropped if it was its only one."""
+        pod = self.find(app, key)
+        if pod is not None and pod.last_lives and not uuid:
+            pod.last_lives = False
+            if pod.ask.max == 1:
+                self.drop(app, key)
+        return pod
+
+    def _ended_in_grace(self, name: AllocationName, now_ns: int) -> list[messages.Input]:
+        """Note that an evicted pod ended before its grace period was over, with its node or by a line; it may be created again."""
+        for place, (_, _, run) in enumerate(self.going):
+            if run.name == name:
+                del self.going[place]
+                heapify(self.going)
+                return self._gone(run, now_ns)[1:]  # without a confirmation
+        return []
 
     def _gone(self, run: Running, now_ns: int) -> list[messages.Input]:
         """Confirm that an evicted pod has ended, and create it again unless the pod was released meanwhile."""
@@ -410,5 +482,7 @@ def _release(run: Running, termination: Termination) -> messages.Release:
         key=ask.key,
         uuid=run.uuid,
         termination=termination,
-        what="allocation" if ask.max > 1 else "both",
+        what="allocation"
+        if run.uuid
+        else "both",  # a release of an allocation without a UUID ends all of the application
     )

@@ -107,10 +107,10 @@ class Refusals:
             self._places[reason] = place or self._place("ask", output.key)
         self.asks[(reason, output.key)] += number
 
-    def given_up(self, reason: str, ask: lines.Ask, app: str) -> None:
-        """Count an ask that was never submitted because its application has ended."""
-        self._places.setdefault(reason, self._applications.get(app, ("", ""))[1])
-        self.asks[(reason, ask.key)] += ask.max
+    def given_up(self, reason: str, ask: lines.Ask, number: int) -> None:
+        """Count an ask for `number` allocations that will not be made because its application has ended."""
+        self._places.setdefault(reason, self._applications.get(ask.app, ("", ""))[1])
+        self.asks[(reason, ask.key)] += number
 
     def allocation(self, output: messages.RejectedAllocation) -> None:
         """Count a refused change of an ask, a refused placeholder, or a refused allocation of another scheduler."""

@@ -235,12 +235,10 @@ class Simulation:
 
     def waiting(self) -> Table[WaitingRow]:
         """Return the asks that are not placed now, with the reason."""
-        pods = self._cluster.model.pods
-        rows = []
-        for each in unplaced(self._cluster):
-            pod = pods.get(each.key)
-            app = pod.ask.app if pod is not None else ""
-            rows.append(WaitingRow(each.key, app, self._cluster.path(app), each.reason, each.number))
+        rows = [
+            WaitingRow(each.key, each.application, self._cluster.path(each.application), each.reason, each.number)
+            for each in unplaced(self._cluster)
+        ]
         return Table(WaitingRow, rows)
 
 

@@ -9,18 +9,20 @@ the core is at work.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from licorne.core.api import ConfigurationError, SchedulerAPI
+from licorne.core.gangs.timeout import OVER as PLACEHOLDERS_OVER
 from licorne.core.input_log import InputLog
+from licorne.core.strict import holds
 from licorne.si import messages, v19
 from licorne.sim import lines
 from licorne.sim.devices import devices_of
 from licorne.sim.evictions import EvictionCosts, cause
 from licorne.sim.jobs import SETTINGS, JobQueues, has_job_orders
 from licorne.sim.measure import NANOSECONDS
-from licorne.sim.model import ResourceManager, Running
+from licorne.sim.model import Pod, ResourceManager, Running
 from licorne.sim.observer import Observer, overriding
 from licorne.sim.pods import PodRecord, PodRecords
 from licorne.sim.policies.loading import Loaded
@@ -96,7 +98,7 @@ class SimulatedCluster:
         self.jobs = self._job_queues() if strict else None
         self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
-        orders.attach(self.partition, self.model.pods, self.model.devices)
+        orders.attach(self.partition, self.model.find, self.model.devices)
         if self.model.devices is not None:
             self.model.devices.attach(self.partition)
         self.use = Use(next(iter(self.partition.tree.queues())), *window_ns)
@@ -107,6 +109,7 @@ class SimulatedCluster:
             self.model,
             self._queue_of,
             knows=lambda app: app in self.partition.applications,
+            waits=self._waits,
             send=self._send,
             decide=self._schedule,
             place=self.workload.place_of,
@@ -137,13 +140,13 @@ class SimulatedCluster:
         batch: list[messages.Input] = []
         self.refusals.handing_in(given, first)
         for index, line in enumerate(given, first):
-            if type(line) is lines.Reload or (type(line) is lines.App and line.id in self.model.applications):
-                self._submit(batch)  # whether an earlier application of the name is refused decides about its asks
+            if type(line) is lines.Reload or self._again(line):
+                self._submit(batch)
                 batch = []
             if type(line) is lines.Reload:
                 self.reload(line.yaml, self.workload.place(index))
             elif type(line) is not lines.Run:
-                if type(line) is lines.Ask and line.key in self.model.pods:
+                if type(line) is lines.Ask and self.model.find(line.app, line.key) is not None:
                     self._used(line.app)
                 elif not isinstance(line, _OF_APPLICATIONS):
                     self.use.resized()
@@ -151,6 +154,15 @@ class SimulatedCluster:
                 if message is not None:
                     batch.append(message)
         self._submit(batch)
+
+    def _again(self, line: lines.Line) -> bool:
+        """Whether what became of earlier lines about the same application or ask decides what this line means."""
+        if type(line) is lines.Ask:
+            return self.model.find(line.app, line.key) is not None
+        if type(line) is lines.Release:  # allocations of an ask that repeats outlive its release
+            pod = self.model.find(line.app, line.key)
+            return pod is not None and pod.pending and pod.ask.max > 1
+        return type(line) is lines.App and line.id in self.model.applications
 
     def reload(self, text: str, place: str = "") -> str | None:
         """Replace the configuration, from a line at `place`; return the scheduler's reason for refusing it, or None."""
@@ -248,7 +260,7 @@ class SimulatedCluster:
     def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
         self.changed_ns = now_ns = self.now_ns
         queue = self._used(new.application_id)
-        pod = self.model.placed(new.application_id, new.key, new.uuid, new.node_id, now_ns)
+        pod = self.model.placed(new.application_id, new.key, new.uuid, new.node_id, now_ns, reported=not deciding)
         if pod is None:
             return
         if pod.ask.ph:
@@ -269,12 +281,19 @@ class SimulatedCluster:
     def _released(self, released: messages.Released) -> list[messages.Input]:
         self.changed_ns = self.now_ns
         self._used(released.application_id)
-        if not self.model.follows or released.ask:
+        app, key, uuid = released.application_id, released.key, released.uuid
+        if released.ask:
+            pod = self.model.find(app, key)
+            if (
+                pod is not None and pod.pending and pod.ask.ph
+            ):  # other asks are told with the failure of their application
+                self.model.refused(pod)
             return []
-        run = self.model.running.get(released.uuid or released.key)
-        if run is not None and released.termination is messages.Termination.PREEMPTED_BY_SCHEDULER:
+        run = self.model.running.get(uuid or (app, key))
+        evicted = released.termination is messages.Termination.PREEMPTED_BY_SCHEDULER
+        if evicted and run is not None and not run.ended:
             self._evicted(run, released.message)
-        return self.model.released(released.key, released.uuid, released.termination, self.now_ns)
+        return self.model.released(app, key, uuid, released.termination, self.now_ns)
 
     def _evicted(self, run: Running, message: str) -> None:
         """Record an eviction: of which queue, for which queue, and the work that is lost."""
@@ -297,13 +316,15 @@ class SimulatedCluster:
         queue = self._queue_of.get(app)
         return queue.path if queue is not None else ""
 
-    def _give_up(self, app: str, reason: str) -> None:
-        """Count the asks that were kept back for an application as rejected, since it has ended."""
-        for ask in self.model.gangs.given_up(app):
-            pod = self.model.drop(app, ask.key)
-            if pod is not None:
-                self.records.never(pod, self.now_ns, "refused")
-                self.refusals.given_up(reason, ask, app)
+    def _give_up(self, pods: Iterable[Pod], reason: str) -> None:
+        """Count asks as rejected that wait for an application which has ended."""
+        for pod in pods:
+            self.records.never(pod, self.now_ns, "refused")
+            if pod.counts:
+                self.refusals.given_up(reason, pod.ask, pod.ask.max - pod.placed)
+            self.model.refused(pod)
+        if self.jobs is not None:
+            self.jobs.withdrawn()
 
     def _other(self, output: messages.Output) -> list[messages.Input]:
         answers: list[messages.Input] = []
@@ -317,15 +338,19 @@ class SimulatedCluster:
                 answers = self.model.accepted(output.application_id, application.queue.path, self.now_ns)
         elif isinstance(output, messages.RejectedApplication):
             self.counts["applications rejected"] += 1
-            there = output.application_id in self._queue_of  # a second application of the same name was refused
+            known = self.model.applications.get(output.application_id)
+            there = known is not None and bool(known.state)  # a second application of the same name was refused
             asked_for = self.records.queue_of(output.application_id)
             reason = self.refusals.application(output, there=there, queue=asked_for)
-            if not there:
-                self._give_up(output.application_id, reason)
+            if not there:  # asks that were not kept back are refused one by one
+                self._give_up(self.model.kept_back(output.application_id), reason)
         elif isinstance(output, messages.UpdatedApplication):
             answers = self.model.entered(output.application_id, output.state, output.message)
             if output.state in ("Failing", "Failed"):
-                self._give_up(output.application_id, f"its gang failed: {output.message}")
+                what = "gang" if output.message == PLACEHOLDERS_OVER else "application"
+                self._give_up(self.model.pending_of(output.application_id), f"its {what} failed: {output.message}")
+            elif output.state == "Completed":
+                self._give_up(self.model.kept_back(output.application_id), "its application has completed")
         elif isinstance(output, messages.AcceptedNode):
             self.refusals.accepted("node", output.node_id)
         elif isinstance(output, messages.RejectedNode):
@@ -335,19 +360,26 @@ class SimulatedCluster:
             self._rejected(output)
         return answers
 
+    def _waits(self, application_id: str, key: str) -> bool:
+        """Whether an ask waits in the scheduler."""
+        app = self.partition.applications.get(application_id)
+        return app is not None and key in app.asks
+
     def _rejected(self, output: messages.RejectedAllocation) -> None:
+        app = self.partition.applications.get(output.application_id)
         pod = self.model.find(output.application_id, output.key)
-        if pod is None or pod.placed:
-            self.refusals.allocation(output)
+        if pod is None or not pod.pending or (app is not None and holds(app, output.key)):
+            self.refusals.allocation(output)  # of a change
             return
-        self.model.drop(output.application_id, output.key)
+        number = pod.ask.max - pod.placed
+        self.records.never(pod, self.now_ns, "refused")
+        self.model.refused(pod)
         if self.jobs is not None:
             self.jobs.withdrawn()
-        self.records.never(pod, self.now_ns, "refused")
-        if pod.ask.ph or pod.ask.node:  # neither is counted among the asks
-            self.refusals.allocation(output)
+        if pod.counts:
+            self.refusals.ask(output, number)
         else:
-            self.refusals.ask(output, pod.ask.max)
+            self.refusals.allocation(output)
 
     def unsettled(self) -> bool:
         """Whether a deadline can still change the result: an ask waits, or an allocation lives."""

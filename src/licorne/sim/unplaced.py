@@ -17,6 +17,10 @@ TAKEN_BACK = "taken back before it was placed"
 """The reason of asks that the workload withdrew, of which the scheduler knows nothing any more."""
 
 
+REPLACING = "takes the place of a placeholder, whose end is not confirmed yet"
+"""The reason of a member of a gang, which in a script lasts until a line confirms that the placeholder has ended."""
+
+
 class Unplaced(NamedTuple):
     """An ask, why it was not placed, and how many allocations of it are missing.
 
@@ -42,6 +46,9 @@ def unplaced(simulation: SimulatedCluster) -> Iterator[Unplaced]:
             gangs.setdefault(ask.app.id, text)
             continue
         yield Unplaced(text, ask.key, ask.repeats, application=ask.app.id)
+    for application in simulation.partition.applications.values():
+        for ask in application.gang.replacing.values() if application.gang is not None else ():
+            yield Unplaced(REPLACING, ask.key, 1, application=application.id)
     for app, line in simulation.model.gangs.kept_back():
         text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
         yield Unplaced(text, line.key, line.max, application=app)

@@ -41,9 +41,9 @@ class Policies:
         self._known: Known | None = None
         self._nodes: Mapping[str, CoreNode] = {}
 
-    def attach(self, partition: Partition, pods: Mapping[str, ModelPod], devices: Devices | None) -> None:
+    def attach(self, partition: Partition, pod: Callable[[str, str], ModelPod | None], devices: Devices | None) -> None:
         """Take the partition whose orders these are, before its first decision, and what the simulator knows besides."""
-        self._known = Known(partition.types, pods, devices)
+        self._known = Known(partition.types, pod, devices)
         self._nodes = partition.nodes
 
     @property

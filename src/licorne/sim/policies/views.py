@@ -7,7 +7,7 @@ in workloads: vcore in thousandths of a core, memory in bytes. Types of which th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,11 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Known:
-    """What the simulator knows besides the scheduler: the lines of pods, and the devices of nodes."""
+    """What the simulator knows besides the scheduler: the line of a pod, by application and key, and the devices of nodes."""
 
-    def __init__(self, types: Types, pods: Mapping[str, ModelPod], devices: Devices | None) -> None:
+    def __init__(self, types: Types, pod: Callable[[str, str], ModelPod | None], devices: Devices | None) -> None:
         self.types = types
-        self.pods = pods
+        self.pod = pod
         self.devices = devices
 
 
@@ -108,7 +108,7 @@ class Pod(_View):
     @property
     def requested_s(self) -> float | None:
         """How long its user expects it to run: `requested_s` of its line, or else `duration_s`; None if neither is known."""
-        pod = self._known.pods.get(self._viewed.key)
+        pod = self._known.pod(self._viewed.app.id, self._viewed.key)
         if pod is None:
             return None
         return pod.ask.requested_s if pod.ask.requested_s is not None else pod.ask.duration_s
