@@ -60,6 +60,13 @@ def test_an_evicted_pod_is_one_record() -> None:
     assert (completed.longest_s, completed.slowdown_most) == (155.0, 1.55)
 
 
+def test_equal_keys_of_two_applications_are_two_records() -> None:
+    """The daemon evicts a pod of its own key, and ends while that waits to run again."""
+    result = run(ask("k", 0, 2000, duration_s=100), ask("k", 40, app="daemon", tags=NEEDS_N1, duration_s=10))
+    found = {record.application: (record.arrival_s, record.evictions, record.end_s) for record in result.pods}
+    assert found == {"app": (0.0, 1, 155.0), "daemon": (40.0, 0, 55.0)}
+
+
 @pytest.mark.parametrize(
     ("lines", "outcome"),
     [

@@ -39,7 +39,7 @@ AllocationName = str | tuple[str, str]
 
 
 class Pod(msgspec.Struct, gc=False):
-    """An ask, the time at which it came, how many allocations were made of it, and whether one without a UUID lives."""
+    """An ask, when it came, how many allocations were made of it, and whether one that has its key for a name, no UUID, lives."""
 
     ask: lines.Ask
     arrived_ns: int
@@ -52,7 +52,7 @@ class Pod(msgspec.Struct, gc=False):
         return self.placed < self.ask.max
 
     @property
-    def counts(self) -> bool:
+    def counted(self) -> bool:
         """Whether it is among the asks that are counted: placeholders, and what runs already, are not."""
         return not (self.ask.ph or self.ask.node)
 
@@ -482,7 +482,6 @@ def _release(run: Running, termination: Termination) -> messages.Release:
         key=ask.key,
         uuid=run.uuid,
         termination=termination,
-        what="allocation"
-        if run.uuid
-        else "both",  # a release of an allocation without a UUID ends all of the application
+        # A release of an allocation without a UUID would end all of the application.
+        what="allocation" if run.uuid else "both",
     )

@@ -100,7 +100,7 @@ class PodRecords:
         self.to_ns = sys.maxsize if to_ns is None else to_ns
         self._queues = queues
         self._applications: dict[str, App] = {}
-        self._past: dict[str, _Past] = {}
+        self._past: dict[tuple[str, str], _Past] = {}  # by application and key
 
     def submitted(self, line: App) -> None:
         """Note a new application, which may have the name of one that has ended."""
@@ -120,17 +120,17 @@ class PodRecords:
 
     def created_again(self, run: Running, key: str, now_ns: int) -> None:
         """Note that an evicted pod is created again, under `key`."""
-        past = self._past.pop(run.pod.ask.key, None) or _Past(run.arrived_ns, 0, 0)
+        past = self._past.pop((run.pod.ask.app, run.pod.ask.key), None) or _Past(run.arrived_ns, 0, 0)
         past.evictions += 1
         past.lost_ns += now_ns - run.since_ns
-        self._past[key] = past
+        self._past[run.pod.ask.app, key] = past
 
     def ended(self, run: Running, now_ns: int, outcome: Outcome) -> None:
         """Take a run that has ended and is not followed by another."""
         ask = run.pod.ask
         if ask.ph:
             return
-        past = self._past.pop(ask.key, None) if self._past else None
+        past = self._past.pop((ask.app, ask.key), None) if self._past else None
         arrived_ns = run.arrived_ns if past is None else past.arrived_ns
         queue = self.queue_of(ask.app)
         if not ask.node and self.from_ns <= arrived_ns < self.to_ns:
@@ -149,7 +149,7 @@ class PodRecords:
         number = ask.max - pod.placed
         if number <= 0 or ask.ph or ask.node:
             return
-        past = self._past.pop(ask.key, None) if self._past else None
+        past = self._past.pop((ask.app, ask.key), None) if self._past else None
         queue = self.queue_of(ask.app)
         arrived_ns, evictions, lost_ns = _history(pod.arrived_ns, past)
         if self.counts(pod.arrived_ns):

@@ -320,7 +320,7 @@ class SimulatedCluster:
         """Count asks as rejected that wait for an application which has ended."""
         for pod in pods:
             self.records.never(pod, self.now_ns, "refused")
-            if pod.counts:
+            if pod.counted:
                 self.refusals.given_up(reason, pod.ask, pod.ask.max - pod.placed)
             self.model.refused(pod)
         if self.jobs is not None:
@@ -376,7 +376,7 @@ class SimulatedCluster:
         self.model.refused(pod)
         if self.jobs is not None:
             self.jobs.withdrawn()
-        if pod.counts:
+        if pod.counted:
             self.refusals.ask(output, number)
         else:
             self.refusals.allocation(output)
