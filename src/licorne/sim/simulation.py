@@ -140,13 +140,14 @@ class SimulatedCluster:
         batch: list[messages.Input] = []
         self.refusals.handing_in(given, first)
         for index, line in enumerate(given, first):
-            if type(line) is lines.Reload or self._again(line):
+            again = self._again(line)
+            if again or type(line) is lines.Reload:
                 self._submit(batch)
                 batch = []
             if type(line) is lines.Reload:
                 self.reload(line.yaml, self.workload.place(index))
             elif type(line) is not lines.Run:
-                if type(line) is lines.Ask and self.model.find(line.app, line.key) is not None:
+                if again and type(line) is lines.Ask:
                     self._used(line.app)
                 elif not isinstance(line, _OF_APPLICATIONS):
                     self.use.resized()
@@ -286,7 +287,7 @@ class SimulatedCluster:
             pod = self.model.find(app, key)
             if (
                 pod is not None and pod.pending and pod.ask.ph
-            ):  # other asks are told with the failure of their application
+            ):  # real ones are told of by the failure of their application
                 self.model.refused(pod)
             return []
         run = self.model.running.get(uuid or (app, key))
