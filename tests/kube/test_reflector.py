@@ -207,6 +207,49 @@ def test_a_missing_permission_is_said_once_and_done_without() -> None:
     assert len(reflector.store) == 2
 
 
+@pytest.mark.parametrize("status", [403, 404])
+def test_what_could_be_read_once_is_missed(status: int) -> None:
+    """A watch that is refused later is no reason to do without: what is in the store is of the past."""
+    refused = ApiError(status, "Forbidden", "not now")
+    script = Script(STREAM, [refused], [refused], [[changed("a", 12)]])
+    reflector = script.play()
+    assert not reflector.absent
+    assert all(wait <= 30.0 for wait in script.waits)
+    assert script.told[-1] == "a2>12"
+
+
+def test_a_list_that_is_wanted_anew_is_not_read_when_it_is_refused() -> None:
+    class Later(Script):
+        refuses = False
+
+        async def watch(self, *arguments: Any, **more: Any) -> AsyncGenerator[list[WatchEvent[Any]]]:
+            if self.refuses:
+                raise ApiError(403, "Forbidden", "not now")
+            async for batch in super().watch(*arguments, **more):
+                yield batch
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        script = Later(STREAM, STREAM)
+        script.ended = asyncio.Event()
+        reflector = Reflector(script, NAMESPACES, script, sleep=lambda _: asyncio.sleep(0.001))
+        task = asyncio.create_task(reflector.run())
+        async with asyncio.timeout(5.0):
+            await reflector.synced.wait()
+        script.refuses = True
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await reflector.read_again()
+        script.refuses = False
+        async with asyncio.timeout(5.0):
+            await reflector.read_again()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
 def test_failures_wait_longer_each_time_and_never_all_clients_at_once() -> None:
     script = Script(*([[UnansweredError("cut")]] * 12), STREAM, [UnansweredError("cut")])
     script.play()

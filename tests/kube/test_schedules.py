@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import seeds
 from kube import faults, schedules
 from kube.apiserver import FakeClient, Server, Trouble
 from kube.virtual import VirtualLoop, run
+from licorne.kube.api import ApiError, Kind, WatchEvent
 from licorne.kube.binding.binder import AT_ONCE
 
 
@@ -125,6 +127,36 @@ def test_a_pause_while_the_cluster_is_read_again_makes_it_read_once_more() -> No
         await asyncio.sleep(60.0)
         await schedules.stop(task)
         assert len(world.bound) >= 5
+
+    run(play())
+
+
+def test_nothing_is_bound_after_a_pause_while_the_cluster_may_not_be_read() -> None:
+    class Refuses(FakeClient):
+        refuses = False
+
+        async def watch(self, kind: Kind[Any], *arguments: Any, **more: Any) -> AsyncGenerator[list[WatchEvent[Any]]]:
+            if self.refuses and kind.plural in ("pods", "nodes"):
+                raise ApiError(403, "Forbidden", "not now")
+            async for batch in super().watch(kind, *arguments, **more):
+                yield batch
+
+    async def play() -> None:
+        world = schedules.World(4)
+        client = Refuses(world.server)
+        _, task = schedules.start(world, client)
+        await asyncio.sleep(3.0)
+        client.refuses = True
+        pod = world.add_pod()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.pass_over(60.0)
+        await asyncio.sleep(100.0)  # `World.check_writing` checks each request
+        assert not world.bound
+        client.refuses = False
+        await asyncio.sleep(100.0)
+        await schedules.stop(task)
+        assert pod.metadata.uid in world.bound
 
     run(play())
 

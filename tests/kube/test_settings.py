@@ -158,6 +158,32 @@ def test_keys_are_there_once() -> None:
     assert len(set(keys)) == len(keys)
 
 
+def test_a_configmap_that_turns_its_refresh_on_again_is_taken() -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        runner, task = schedules.start(world)
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        assert isinstance(known, ConfigMap)
+
+        async def put(**more: str) -> bool:
+            world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
+            await asyncio.sleep(1.0)
+            assert runner.manager is not None
+            return runner.manager.yunikorn_events.wanted
+
+        await asyncio.sleep(1.0)
+        off = {"service.enableConfigHotRefresh": "false"}
+        wanted = [
+            await put(**off),
+            await put(**off, **{"licorne.yunikorn-events": "true"}),
+            await put(**{"service.enableConfigHotRefresh": "true", "licorne.yunikorn-events": "true"}),
+        ]
+        assert wanted == [False, False, True]
+        await schedules.stop(task)
+
+    run(play())
+
+
 def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said() -> None:
     async def play() -> None:
         world = schedules.World(1)

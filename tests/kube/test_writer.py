@@ -1,4 +1,7 @@
-"""Events: one that says the same as one before raises its count, which costs few writes and survives what goes wrong."""
+"""Events: one that says the same as one before raises its count, which costs few writes and survives what goes wrong.
+
+Evictions that are refused are tried again, and keep nothing else waiting.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ import pytest
 
 from kube.virtual import run
 from licorne.kube.api import ApiError, UnansweredError
-from licorne.kube.manager.commands import PostEvent
+from licorne.kube.manager.commands import Evict, PostEvent
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.writing import Writer
+from licorne.kube.writing.writer import AT_ONCE, REFUSED_S
 
 FAILURE = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "no bindings today", warning=True)
 OTHER = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "the pod is gone", warning=True)
@@ -104,3 +108,39 @@ def test_an_event_that_the_server_has_forgotten_is_posted_anew_with_its_count() 
 def test_an_event_that_could_not_be_posted_is_posted_the_next_time() -> None:
     found = played(Events([ApiError(403, "Forbidden", "no")]), (0, FAILURE), (1, FAILURE))
     assert found.calls == ["create", "create"]
+
+
+def test_an_eviction_that_is_refused_is_tried_again_and_keeps_nothing_waiting() -> None:
+    """As many are refused, three times each, as there are workers; one that is not comes last."""
+    refused = [f"u{number}" for number in range(AT_ONCE)]
+    left = dict.fromkeys(refused, 3)
+    deleted: dict[str, float] = {}
+    complaints: list[str] = []
+
+    class Pods(Events):
+        async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+            if left.get(uid):
+                left[uid] -= 1
+                raise ApiError(403, "Forbidden", "a webhook says no")
+            deleted[uid] = asyncio.get_running_loop().time()
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
+        writer = Writer(Pods(), lambda *_: None, complain=complaints.append, guard=guard, clock=loop.time)
+        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(writer.run())]
+        began = loop.time()
+        for uid in (*refused, "last"):
+            writer.write(Evict("ns", uid, uid, "reason", "message", disruption=True))
+        await asyncio.sleep(1.0)
+        assert list(deleted) == ["last"]
+        assert len(writer) == AT_ONCE
+        await asyncio.sleep(4 * REFUSED_S)
+        assert len(writer) == 0
+        assert [deleted[uid] - began for uid in refused] == pytest.approx([3 * REFUSED_S] * AT_ONCE, abs=1.0)
+        assert len(complaints) == AT_ONCE, "each is said once"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(play())

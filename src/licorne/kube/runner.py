@@ -446,10 +446,12 @@ class Runner:
         else:
             self._maps[name] = found
         known = self._configuration
-        if not known.settings.hot_refresh:
-            return
         try:
             configuration = read_configuration(self._maps, known.settings.policy_group)
+            if not (known.settings.hot_refresh or configuration.settings.hot_refresh):
+                text = "takes effect when licorne is started again: service.enableConfigHotRefresh is false"
+                self.log.info(text, config_map=name)
+                return
             self._reload(configuration)
         except (ConfigurationError, QueuesError, SettingsError) as error:
             self._maps = before

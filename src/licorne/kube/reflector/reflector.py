@@ -83,7 +83,7 @@ class Reflector(Generic[T]):
         self.version = 0
         self.synced = asyncio.Event()
         self.absent = False
-        """Whether the kind is missing, or may not be read: then the store stays empty."""
+        """Whether the kind is missing, or may not be read, and never was: then the store stays empty."""
         self.relists = 0
         """How often the list was read anew after the first time."""
         self._moved = asyncio.Event()
@@ -93,6 +93,7 @@ class Reflector(Generic[T]):
         self._lists_read = 0
         self._streams = True
         self._listed = False
+        self._was_listed = False
         self._failures = 0
 
     # -- for whoever uses the store -----------------------------------------------------------------------------
@@ -142,14 +143,14 @@ class Reflector(Generic[T]):
         if error.status in INVALID and self._streams and not self._listed:
             self._streams = False
             return
-        if error.status in (FORBIDDEN, NOT_FOUND):
+        if error.status in (FORBIDDEN, NOT_FOUND) and not self._was_listed:
             if not self.absent:
                 self.absent = True
                 self._complain(f"{self._kind.plural} cannot be read, so it is done without them: {error}")
-            if not self._listed:
-                self._list_is_read()
+            self._list_is_read()
             await self._sleep(ABSENT_WAIT_S * self._dice.uniform(0.8, 1.2))
             return
+        # What could be read once is missed: the store has a past state, which must not pass for the present one.
         await self._wait(str(error), error.retry_after_s)
 
     async def _wait(self, why: str, asked_s: float | None = None) -> None:
@@ -228,6 +229,7 @@ class Reflector(Generic[T]):
             self._put(new)
         self._advance(version)
         self._listed = self._lists_begun == self._lists_wanted
+        self._was_listed = True
         self._list_is_read()
 
     def _list_is_read(self) -> None:

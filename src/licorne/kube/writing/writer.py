@@ -1,7 +1,8 @@
 """Carries out commands other than bindings: what must be done is repeated until it is, what informs people may be lost.
 
-Evictions, failures and placeholders are never dropped. Conditions and events share what is left of a bounded queue:
-above the bound, and when the API server is too busy, they are left out and counted.
+Evictions, failures and placeholders are never dropped. An eviction or a failure that the API server refuses, as an admission
+webhook may, is tried again every `REFUSED_S` until the pod is gone: the scheduler waits for its room. Conditions and events
+share what is left of a bounded queue: above the bound, and when the API server is too busy, they are left out and counted.
 
 After a pause of the process nothing is sent until the cluster has been read again.
 """
@@ -29,6 +30,8 @@ REPEAT_S: Final = 600.0
 LATELY_MAX: Final = 10_000
 """The most events that are remembered, to count those that repeat; the ones posted first are forgotten first."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+REFUSED_S: Final = 30.0
+"""Seconds after which what was refused is tried again; meanwhile it keeps nothing else waiting."""
 TRIES_TO_TELL: Final = 3
 NOTE_MAX: Final = 1024
 """Characters of an event's note, as the API server allows."""
@@ -108,8 +111,11 @@ class Writer:
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
         self._sleep = sleep
         self._done_first: deque[Evict | Fail | CreatePod] = deque()
+        self._refused: deque[Evict | Fail] = deque()  # to be tried again
+        self._complained: set[str] = set()  # UIDs of pods of which something was refused and is not done
         self._told: deque[SetCondition | PostEvent] = deque()
         self._more = asyncio.Event()
+        self._some_refused = asyncio.Event()
         self.written = 0
         """Requests that the API server has confirmed."""
         self.left_out = 0
@@ -132,13 +138,14 @@ class Writer:
 
     def __len__(self) -> int:
         """Return how many commands wait."""
-        return len(self._done_first) + len(self._told)
+        return len(self._done_first) + len(self._refused) + len(self._told)
 
     async def run(self) -> None:
         """Carry out commands until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
                 group.create_task(self._work())
+            group.create_task(self._try_again())
 
     async def _work(self) -> None:
         while True:
@@ -149,6 +156,15 @@ class Writer:
                 await self._do(self._done_first.popleft())
             elif self._told:
                 await self._tell(self._told.popleft())
+
+    async def _try_again(self) -> None:
+        while True:
+            await self._some_refused.wait()
+            self._some_refused.clear()
+            await self._sleep(REFUSED_S)
+            self._done_first += self._refused
+            self._refused.clear()
+            self._more.set()
 
     def _is_due(self, event: PostEvent) -> bool:
         """Count an event, and return whether something of it is to be written now.
@@ -178,13 +194,15 @@ class Writer:
                 await self._carry_out(command)
             except ApiError as error:
                 if not self._may_pass(command, error):
-                    self._refused(command, error)
+                    self._take_refusal(command, error)
                     return
                 wait_s = error.retry_after_s
             except UnansweredError:
                 wait_s = None
             else:
                 self.written += 1
+                if not isinstance(command, CreatePod):
+                    self._complained.discard(command.uid)
                 return
             longest = min(FIRST_WAIT_S * 2**attempt, LONGEST_WAIT_S)
             attempt = min(attempt + 1, 10)
@@ -216,14 +234,20 @@ class Writer:
             return not self._is_gone(command.uid)
         return error.status == TOO_MANY or error.status >= SERVER_ERROR
 
-    def _refused(self, command: Evict | Fail | CreatePod, error: ApiError) -> None:
+    def _take_refusal(self, command: Evict | Fail | CreatePod, error: ApiError) -> None:
         if isinstance(command, CreatePod):
             if error.status == CONFLICT:  # it is there already: an answer was lost
                 self._created(command.application_id)
             else:
                 self._not_created(command.application_id, str(error))
-        elif error.status not in (NOT_FOUND, CONFLICT):  # the pod is gone: that is what was wanted
-            self._complain(f"pod {command.namespace}/{command.name}: {error}")
+        elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
+            self._complained.discard(command.uid)
+        else:
+            self._refused.append(command)
+            self._some_refused.set()
+            if command.uid not in self._complained:
+                self._complained.add(command.uid)
+                self._complain(f"pod {command.namespace}/{command.name}: {error}; tried again every {REFUSED_S:.0f} s")
 
     # -- what people are told -----------------------------------------------------------------------------------
 
