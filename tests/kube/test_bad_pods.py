@@ -169,8 +169,12 @@ def test_constraints_too_long_to_be_read_are_refused_with_an_event() -> None:
     places.pod("long", affinity=required(expressions({"key": "a", "operator": "NotIn", "values": names})))
     places.pod("good")
     assert places.run() == {"good": "n"}
+    places.manager.now_s = lambda: 10.0
+    places.manager.waiting.review()
+    places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
-    assert event.name == "long" and "is longer than" in event.note
+    assert (event.name, event.reason) == ("long", "TaskRejected")
+    assert "is longer than" in event.note
 
 
 def test_a_foreign_pod_that_cannot_be_read_counts_as_a_pod() -> None:

@@ -96,6 +96,10 @@ def unreadable(cluster: Cluster) -> None:
     cluster.pod("twelve")
 
 
+def refused(cluster: Cluster) -> None:
+    cluster.pod(containers=[{"name": "c", "resources": {"requests": {"memory": "8E"}}}])
+
+
 def gated(cluster: Cluster) -> None:
     cluster.pod(schedulingGates=[{"name": "later"}])
 
@@ -132,6 +136,7 @@ CASES = [
     (no_such_label, {"Unschedulable": 1}),
     (not_decided_here, {"SchedulingSkipped": 1}),
     (unreadable, {"SchedulerError": 1}),
+    (refused, {"SchedulerError": 1}),
     (before_its_namespace, {"SchedulingSkipped": 1}),
     (gated, {"nothing": 1}),
     (gang_without_room, {"Unschedulable": 2, "SchedulingSkipped": 1}),

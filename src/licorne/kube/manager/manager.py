@@ -596,7 +596,7 @@ class Decisions(ResourceManagerCallback):
                 manager.fail(record, FAILED, refused.reason)
             elif record is not None:
                 record.stage = Stage.REFUSED
-                manager.tell(record.pod, Note("TaskRejected", "TaskRejected", refused.reason))
+                record.failure = refused.reason
                 if record.work.ask.placeholder:
                     manager.remove_placeholder(record, refused.reason)
 

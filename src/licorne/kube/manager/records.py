@@ -65,7 +65,7 @@ class PodRecord:
         self.failures = 0
         """How often it could not be bound."""
         self.failure = ""
-        """Why it could not be bound last."""
+        """Why it could not be bound last, or was refused."""
         self.told = ""
         """Which rules keep it, as its condition was last told (`Verdict.key`)."""
         self.told_s = -math.inf

@@ -2,7 +2,7 @@
 
 Autoscalers add nodes for pods whose condition has the reason `Unschedulable`. So only a pod that would run on another
 node has it: one that was tried, and fits its quotas together with the pods before it. What waits for anything else has
-`SchedulingSkipped`, or `SchedulerError`.
+`SchedulingSkipped`, or `SchedulerError`; so does a pod that the scheduler refuses.
 
 Writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
 when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
@@ -47,7 +47,7 @@ TOLD_MAX: Final = 100
 """The most pods whose condition one review has written."""
 NODES_MAX: Final = 50_000
 """The most comparisons of a pod with a node that one review makes, to find out why nodes do not take it."""
-WAITS: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
+WAITS: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND, Stage.REFUSED)
 QUOTAS: Final = (
     explain.QueueQuota,
     explain.UserLimit,
@@ -152,8 +152,11 @@ class Waiting:
             if len(record.posted) > 20:
                 record.posted.clear()
             record.posted[verdict.key] = now
-            kind = "FailedScheduling" if record.work.fault or verdict.reason == ERROR else "PodUnschedulable"
-            note = Note(kind, kind, verdict.message, warning=kind == "FailedScheduling")
+            if record.stage is Stage.REFUSED:
+                kind = "TaskRejected"
+            else:
+                kind = "FailedScheduling" if record.work.fault or verdict.reason == ERROR else "PodUnschedulable"
+            note = Note(kind, kind, verdict.message, warning=kind != "PodUnschedulable")
             self._manager.tell(record.pod, note)
         return True
 
@@ -189,6 +192,8 @@ class Waiting:
             return None  # the API server has set the condition
         if record.stage is Stage.UNBOUND:
             return Verdict(ERROR, f"The pod could not be bound, and is tried again: {record.failure}", "bind")
+        if record.stage is Stage.REFUSED:  # one whose application was refused has failed, and waits for nothing
+            return Verdict(ERROR, f"The pod is refused: {record.failure}") if record.failure else None
         if work.fault:
             return Verdict(ERROR, work.fault)
         if work.later:
