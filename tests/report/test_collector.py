@@ -18,12 +18,11 @@ from common.examples import examples
 from licorne import Scenario, simulate
 from licorne.report import Collector, Figures
 from licorne.report.collector import use_class
-from licorne.report.fragments import Fragments
+from licorne.report.fragments import MODEL_LABELS, Fragments
 from licorne.sim.devices import Demand
 from licorne.sim.lines import Node
 from licorne.sim.observer import Observer
 from licorne.sim.reading import load_workload
-from licorne.sim.traces.openb import GPU_MODEL
 from report.workloads import app, ask, head, small
 
 if TYPE_CHECKING:
@@ -212,15 +211,14 @@ def models(line: dict[str, Any]) -> str:
         ),
         min_size=1,
         max_size=25,
-    )
+    ),
+    st.sampled_from(MODEL_LABELS),
 )
 @examples(40)
 def test_fragmentation_at_each_moment_is_its_definition_computed_naively(
-    pods: list[tuple[int, int, bool, int, int]],
+    pods: list[tuple[int, int, bool, int, int]], label: str
 ) -> None:
-    tag = {
-        "licorne/node-constraints": f'{{"nodeAffinity":[[{{"key":"{GPU_MODEL}","operator":"In","values":["T4"]}}]]}}'
-    }
+    tag = {"licorne/node-constraints": f'{{"nodeAffinity":[[{{"key":"{label}","operator":"In","values":["T4"]}}]]}}'}
     asks = [
         {
             **ask(f"k{index}", "x", at, vcore, duration_s=length),
@@ -230,7 +228,7 @@ def test_fragmentation_at_each_moment_is_its_definition_computed_naively(
         for index, (vcore, gpu, only, length, at) in enumerate(sorted(pods, key=lambda pod: pod[4]))
     ]
     nodes = [
-        {"t": "node", "id": f"n{index}", "res": {"vcore": 4000, "gpu": 2000}, "attrs": {f"label/{GPU_MODEL}": model}}
+        {"t": "node", "id": f"n{index}", "res": {"vcore": 4000, "gpu": 2000}, "attrs": {f"label/{label}": model}}
         for index, model in enumerate(("T4", "P100", "T4"))
     ]
     naive = _Naive(asks)

@@ -122,6 +122,16 @@ def test_a_folder_or_a_pod_list_is_meant_as_the_trace(folder: Path) -> None:
         ),
         (DEFAULT_PODS, POD_HEAD + "p0,1000\n", f"{DEFAULT_PODS}:2: memory_mib: is missing: the row is too short"),
         (DEFAULT_PODS, POD_TABLE.replace("p0,", ","), f"{DEFAULT_PODS}:2: name: is empty"),
+        (
+            DEFAULT_PODS,
+            POD_TABLE.replace("10,110,20", "10,110,20,7"),
+            f"{DEFAULT_PODS}:2: the row has more fields than",
+        ),
+        (
+            DEFAULT_PODS,
+            POD_TABLE.replace("10,110,20", "10,5,0"),
+            f"{DEFAULT_PODS}:2: deletion_time: is before the pod's cr",
+        ),
     ],
 )
 def test_a_refusal_names_file_line_and_column(folder: Path, name: str, text: str | None, complaint: str) -> None:
@@ -132,6 +142,14 @@ def test_a_refusal_names_file_line_and_column(folder: Path, name: str, text: str
     with pytest.raises(WorkloadError) as refusal:
         read_openb(folder)
     assert complaint in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", [DEFAULT_PODS, NODES])
+def test_a_file_that_may_be_cut_off_is_noted(folder: Path, name: str) -> None:
+    text = (folder / name).read_text()
+    assert not any("line end" in note for note in read_openb(folder).notes)
+    (folder / name).write_text(text.rstrip("\n"))
+    assert f"the last line of {folder / name} has no line end; it was taken as whole" in read_openb(folder).notes
 
 
 @pytest.mark.parametrize("load", [0, -1, 101, float("nan")])

@@ -361,7 +361,12 @@ def stubborn(*_: object) -> float:
             pass
 
 
-@pytest.mark.parametrize("endless", [forever, asleep, stubborn])
+def compiled(*_: object) -> float:
+    """Run no Python for about a second."""
+    return float(sum(range(60_000_000)))
+
+
+@pytest.mark.parametrize("endless", [forever, asleep, stubborn, compiled])
 def test_a_call_that_takes_too_long_is_ended(endless: Callable[..., float]) -> None:
     handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
     before_s = time.monotonic()

@@ -60,7 +60,8 @@ def reproduce(
         raise UsageError(f"{name}: no such reproduction; there is: {', '.join(REPRODUCTIONS)}")
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "no such folder"
-        raise CommandError(f"{folder}: {what}; give the one with the paper's data", Status.FILE)
+        source = import_module(module).DATA_SOURCE
+        raise CommandError(f"{folder}: {what}; give the one with the paper's data, published at {source}", Status.FILE)
     run = cast("Reproduction", import_module(module).reproduce)
     try:
         with progress_bar(name) as progress:

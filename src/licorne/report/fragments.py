@@ -1,7 +1,8 @@
 """Fragmentation of the devices of a cluster: how much of what is idle the usual pods of the workload could not use.
 
 Source: docs/spec/experiments.md, B.5; `licorne.sim.papers.fragmentation` computes it for a node. Here the typical shapes are
-those of all asks of the workload, and a node's model is its label for the model of its GPUs.
+those of all asks of the workload, and a node's model is its label for the model of its GPUs: the first of `MODEL_LABELS` that
+it has.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
 
+MODEL_LABELS = (GPU_MODEL, "nvidia.com/gpu.product", "model")
+"""Labels that name the model of a node's devices: of the openb trace, of NVIDIA's feature discovery, and the plain word."""
+
+
 class DeviceState(NamedTuple):
     """The devices of all nodes of a model: their number, and how many are untouched, partly and completely used.
 
@@ -37,11 +42,11 @@ class DeviceState(NamedTuple):
 def models_in(tags: Mapping[str, str] | None) -> str:
     """Return the GPU models that an ask accepts, joined by `|`, or "" if it accepts any or says it in another way."""
     text = (tags or {}).get(TAG_NODE_CONSTRAINTS)
-    if not text or GPU_MODEL not in text:
+    if not text or not any(label in text for label in MODEL_LABELS):
         return ""
     try:
         terms: Any = msgspec.json.decode(text).get("nodeAffinity") or []
-        found = [each for term in terms for each in term if each["key"] == GPU_MODEL and each["operator"] == "In"]
+        found = [each for term in terms for each in term if each["key"] in MODEL_LABELS and each["operator"] == "In"]
         return "|".join(found[0]["values"]) if len(found) == 1 else ""
     except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
         return ""
@@ -98,4 +103,5 @@ class Fragments:
 
 def model_of(attributes: Mapping[str, str]) -> str:
     """Return the model of a node's devices, "" if no label names one."""
-    return attributes.get(f"label/{GPU_MODEL}", "")
+    names = (attributes.get(f"label/{label}", "") for label in MODEL_LABELS)
+    return next(filter(None, names), "")

@@ -198,7 +198,7 @@ def read_nodes(path: Path) -> list[GpuNode]:
     Raises:
         WorkloadError: the file is missing or not what it should be; the text has file, line and column.
     """
-    advice = "give the folder of the openb trace"
+    advice = f"give the folder of the openb trace; it is published by {DATA_SOURCE}"
     return [
         GpuNode(row.values["model"], row.count("gpu"), row.count("cpu_milli"), row.count("memory_mib"))
         for row in rows(path, ("cpu_milli", "memory_mib", "gpu", "model"), advice)

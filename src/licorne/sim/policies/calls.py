@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isnan
 from numbers import Real
+from time import monotonic
 from typing import Any
 
 from licorne.sim.policies.interface import Key, PolicyError
@@ -37,6 +38,7 @@ class Caller:
         self._policy.now_s = now_s
         try:
             watch.number += 1
+            watch.since_s = monotonic()
             watch.running = True
             return self._function(*given)
         except TookTooLongError:

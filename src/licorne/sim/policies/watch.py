@@ -5,7 +5,8 @@ each time, it raises in the middle of it: after the limit, and before a quarter 
 but to be numbered, and that a process was stopped for a moment does not count.
 
 An interruption is handled between two instructions of Python, and when a system call such as a sleep is interrupted. Compiled
-code that neither returns nor runs Python cannot be interrupted in this way. For that there is a second limit, `HARD_S` later:
+code that does not run Python is interrupted only when it returns: several interruptions are then one, so the processor time since
+the last one tells. Where it does not return there is a second limit, `HARD_S` later:
 `faulthandler`, which needs neither the interpreter nor its lock, writes where each thread is and ends the process with status 1.
 A policy that catches what ends it is ended by the same limit, and so is a process that was stopped for longer than that.
 
@@ -59,15 +60,17 @@ def watch_calls(limit_s: float | None) -> Watch:
 
 
 class Watch:
-    """Watches calls while it is entered; `limit_s` None: nothing is watched. The caller sets `number` and `running`.
+    """Watches calls while it is entered; `limit_s` None: nothing is watched. The caller sets `number`, `running` and `since_s`.
 
-    `number` is different for each call; `running` says that one runs.
+    `number` is different for each call; `running` says that one runs, and `since_s` since when (`time.monotonic`).
     """
 
     def __init__(self, limit_s: float | None) -> None:
         self.limit_s = limit_s
         self.number = 0
         self.running = False
+        self.since_s = 0.0
+        self._used_s = 0.0
         self._seen = 0
         self._ticks = 0
         self._hard_ns = 0
@@ -82,6 +85,7 @@ class Watch:
             tick_s = self.limit_s / TICKS
             left_s, interval_s = signal.setitimer(signal.ITIMER_REAL, tick_s, tick_s)
             self._before = handler, left_s, interval_s, time.monotonic()
+            self._used_s = time.thread_time()
             self._arm(self.limit_s)
         return self
 
@@ -104,6 +108,9 @@ class Watch:
         """Look whether the call of the last time still runs."""
         del signum, frame
         assert self.limit_s is not None
+        used_s, self._used_s = time.thread_time() - self._used_s, time.thread_time()
+        if self.running and used_s >= self.limit_s <= time.monotonic() - self.since_s:
+            raise TookTooLongError  # compiled code that has returned just now
         if not self.running or self.number != self._seen:
             self._seen = self.number
             self._ticks = 0

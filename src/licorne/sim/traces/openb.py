@@ -21,6 +21,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from math import ceil
+from os import SEEK_END
 from pathlib import Path
 
 import msgspec
@@ -81,6 +82,7 @@ def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload
     pods = sorted(_read_pods(pods_file), key=lambda pod: pod.created_s)
     nodes = _read_nodes(pods_file.parent / NODES)
     notes = ["each pod is an application of its own, in the queue of its QoS class, as in root.ls"]
+    notes += [note for file in (pods_file, pods_file.parent / NODES) for note in _cut_off(file)]
     arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
     if how == "load":
         capacity = _total(node.res for node in nodes)
@@ -242,12 +244,20 @@ def _read_pods(path: Path) -> list[Pod]:
         created_s = row.count("creation_time")
         started_s = row.count("scheduled_time") if row.values["scheduled_time"] else created_s
         duration_s = row.count("deletion_time") - started_s
-        if duration_s < 0:
-            raise row.fault("deletion_time", "is before the pod's start")
+        if duration_s < 0 or row.count("deletion_time") < created_s:
+            raise row.fault("deletion_time", f"is before the pod's {'start' if duration_s < 0 else 'creation'}")
         # Alternatives are separated by a bar, and some are listed twice.
         models = tuple(dict.fromkeys(model for model in row.values["gpu_spec"].split("|") if model))
         pods.append(Pod(row.text("name"), row.text("qos"), created_s, duration_s, resource, models))
     return pods
+
+
+def _cut_off(path: Path) -> Iterator[str]:
+    """Note that the last line of a file has no line end: it may be cut off within a field, which nothing else shows."""
+    with path.open("rb") as stream:
+        stream.seek(-1, SEEK_END)
+        if stream.read(1) not in b"\r\n":
+            yield f"the last line of {path} has no line end; it was taken as whole"
 
 
 class Row:
@@ -305,6 +315,10 @@ def rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[Row]:
                 short = next((name for name in columns if values[name] is None), None)
                 if short is not None:
                     raise row.fault(short, "is missing: the row is too short")
+                if None in values:
+                    raise WorkloadError(
+                        f"{path}:{table.line_num}: the row has more fields than the {len(table.fieldnames or ())} columns"
+                    )
                 yield row
         except (UnicodeDecodeError, csv.Error) as error:
             raise WorkloadError(f"{path}: not a CSV text: {error}") from None
