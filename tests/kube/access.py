@@ -1,4 +1,4 @@
-"""What licorne's account may do, by the rules of the manifests, and what it has done, by the API server's audit log."""
+"""What licorne's account may do, by the rules of the manifests, and what accounts have done, by the API server's audit log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from itertools import product
 from typing import Final, NamedTuple
 
-from kube.cluster import HOME, ControlPlane
+from kube.cluster import ACCOUNT, HOME, ControlPlane
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -30,11 +30,13 @@ def may_do(plane: ControlPlane) -> set[Act]:
     }
 
 
-def asked_for(plane: ControlPlane) -> tuple[set[Act], set[Act]]:
-    """Return what the account has asked for and was allowed, and what was refused."""
+def asked_for(plane: ControlPlane, account: str = ACCOUNT) -> tuple[set[Act], set[Act]]:
+    """Return what an account has asked for and was allowed, and what was refused."""
     allowed, refused = set[Act](), set[Act]()
     for line in plane.audit.read_text().splitlines():
         event = json.loads(line)
+        if event["user"]["username"] != account:
+            continue
         on = event.get("objectRef", {})
         name = on.get("resource", event["requestURI"])
         act = Act(event["verb"], on.get("apiGroup", ""), "/".join(filter(None, (name, on.get("subresource")))))

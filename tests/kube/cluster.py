@@ -27,6 +27,8 @@ MANIFESTS = ROOT / "deploy" / "kubernetes"
 HOME: Final = "licorne"
 """The namespace of the manifests."""
 ACCOUNT: Final = f"system:serviceaccount:{HOME}:licorne"
+WATCHING: Final = f"system:serviceaccount:{HOME}:watching"
+"""The account of a licorne that writes nothing."""
 WAIT_S: Final = 120.0
 PORTS: Final = 6
 """Consecutive ports that the programs of a control plane take."""
@@ -40,7 +42,7 @@ AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
+    "rules": [{"level": "Metadata", "users": [ACCOUNT, WATCHING]}, {"level": "None"}],
 }
 
 
@@ -120,6 +122,10 @@ class ControlPlane:
             self.api.close()
         self._script("down.sh", WIPE="1")
 
+    def start_kube_scheduler(self) -> None:
+        """Start Kubernetes' own scheduler, which runs until the control plane is stopped."""
+        self._script("kube-scheduler.sh")
+
     def _script(self, name: str, **more: str) -> None:
         command = [str(ROOT / "controlplane" / name)]
         done = subprocess.run(command, env={**self.environment, **more}, capture_output=True, text=True, check=False)
@@ -174,10 +180,10 @@ class ControlPlane:
 
     # -- what licorne needs -------------------------------------------------------------------------------------
 
-    def account_kubeconfig(self, name: str, port: int) -> Path:
-        """Write a kubeconfig with a token of licorne's ServiceAccount alone, for an API server at this port."""
+    def account_kubeconfig(self, name: str, port: int, account: str = ACCOUNT) -> Path:
+        """Write a kubeconfig with a token of licorne's, or another, ServiceAccount alone, for an API server at this port."""
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        path = f"/api/v1/namespaces/{HOME}/serviceaccounts/licorne/token"
+        path = f"/api/v1/namespaces/{HOME}/serviceaccounts/{account.rpartition(':')[2]}/token"
         token = self.create(path, request)["status"]["token"]
         where = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(self.run / "pki" / "ca.crt")}
         content = {
@@ -223,8 +229,11 @@ class ControlPlane:
 class Licorne:
     """A process of `licorne kube`, and what its REST says."""
 
-    def __init__(self, plane: ControlPlane, name: str, *options: str, namespace: str = HOME) -> None:
+    def __init__(
+        self, plane: ControlPlane, name: str, *options: str, namespace: str = HOME, account: str = ACCOUNT
+    ) -> None:
         self.plane = plane
+        self.account = account
         self.options = options
         self.namespace = namespace
         self.name = name
@@ -240,7 +249,7 @@ class Licorne:
         command = [sys.executable, "-m", "licorne.cli", "kube", *(usual if options is None else options)]
         environment = {
             **os.environ,
-            "KUBECONFIG": str(self.plane.account_kubeconfig(self.name, self.port)),
+            "KUBECONFIG": str(self.plane.account_kubeconfig(self.name, self.port, self.account)),
             "NAMESPACE": self.namespace,
         }
         with self.log_file.open("a") as log:

@@ -16,14 +16,14 @@ import textwrap
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from kube.access import asked_for, may_do
 from kube.cases import Case, Place, amounts, applications, gangs, placing, running, strange, workloads
 from kube.cases.place import QUEUES, SETTINGS
-from kube.cluster import HOME, MANIFESTS, PROGRAMS, ROOT, ControlPlane, Licorne, comes
+from kube.cluster import HOME, MANIFESTS, PROGRAMS, ROOT, WATCHING, ControlPlane, Licorne, comes
 
 CASES: Final = [
     *applications.CASES,
@@ -159,6 +159,62 @@ def test_the_commands_of_changing_over_work(
         plane.kubectl("delete", "namespace", "yunikorn", "--wait=false")
         plane.kubectl("apply", "-k", str(MANIFESTS))
         plane.configure({"queues.yaml": QUEUES, **SETTINGS})
+
+
+READS: Final = [
+    {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list", "watch"]},
+]
+"""The rights that docs/use/kubernetes.md states for a licorne that writes nothing, and the ConfigMaps of its namespace."""
+
+
+def test_a_dry_run_beside_kube_scheduler_writes_nothing(plane: ControlPlane, results: dict[str, Future[float]]) -> None:
+    """It has the rights to read alone, and none of its requests is refused: it does not even try to write."""
+    wait(results.values())
+    rbac, meta = "/apis/rbac.authorization.k8s.io/v1", {"name": "watching"}
+    account = [{"kind": "ServiceAccount", "name": "watching", "namespace": HOME}]
+    plane.create(f"/api/v1/namespaces/{HOME}/serviceaccounts", {"metadata": meta})
+    maps = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]
+    for path, kind, rules in (
+        (rbac, "ClusterRole", READS),
+        (f"{rbac}/namespaces/{HOME}", "Role", maps),
+    ):
+        plane.create(f"{path}/{kind.lower()}s", {"metadata": meta, "rules": rules})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "watching"}
+        plane.create(f"{path}/{kind.lower()}bindings", {"metadata": meta, "roleRef": role, "subjects": account})
+    watching = Licorne(plane, "watching", "--dry-run", "--scheduler-name", "default-scheduler", account=WATCHING)
+    plane.create("/api/v1/namespaces", {"metadata": {"name": "beside"}})
+    comes(lambda: plane.find("/api/v1/namespaces/beside/serviceaccounts/default"))
+    try:
+        watching.started()
+        for number in range(10):
+            labels = {"applicationId": "beside", "queue": "root.open"}
+            requests = {"cpu": "100m" if number else "1000", "memory": "1Mi"}  # the first fits nowhere
+            container = {"name": "c", "image": "none", "resources": {"requests": requests}}
+            plane.create(
+                "/api/v1/namespaces/beside/pods",
+                {"metadata": {"name": f"p{number}", "labels": labels}, "spec": {"containers": [container]}},
+            )
+        # So that licorne has decided before: kube-scheduler starts now.
+        comes(lambda: _shadow(watching)["onlyLicorne"] >= 9, told=watching.log)
+        plane.start_kube_scheduler()
+        comes(lambda: sum(_shadow(watching)["pods"].values()) >= 9, told=watching.log)
+        assert {name for name, number in _shadow(watching)["pods"].items() if number} <= {"same", "elsewhere"}
+        assert watching.end() == 0
+    finally:
+        watching.close()
+        plane.kubectl("delete", "namespace", "beside", "--wait=false")
+    used, refused = asked_for(plane, WATCHING)
+    assert used
+    assert {act.verb for act in used} <= {"list", "watch"}
+    assert refused == set()
+
+
+def _shadow(licorne: Licorne) -> dict[str, Any]:
+    """Return what a licorne that writes nothing says of the other scheduler."""
+    found: dict[str, Any] = licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["shadow"]
+    return found
 
 
 def shell_blocks(title: str) -> list[str]:
