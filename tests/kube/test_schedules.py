@@ -161,6 +161,33 @@ def test_nothing_is_bound_after_a_pause_while_the_cluster_may_not_be_read() -> N
     run(play())
 
 
+def test_bindings_go_on_while_no_other_write_is_answered() -> None:
+    class Hangs(FakeClient):
+        async def patch_pod_status(self, *_: Any) -> None:
+            await asyncio.Event().wait()
+
+        async def create(self, *_: Any) -> None:
+            await asyncio.Event().wait()
+
+    async def play() -> None:
+        world = schedules.World(1)
+        runner, task = schedules.start(world, Hangs(world.server))
+        await asyncio.sleep(1.0)
+        for _ in range(80):
+            world.add_pod()
+        await asyncio.sleep(60.0)
+        first = len(world.bound)
+        assert first
+        assert len(runner.writer), "conditions of the pods without room wait to be written"
+        for number in range(3):
+            world.add_node(f"more-{number}")
+        await asyncio.sleep(10.0)
+        await schedules.stop(task)
+        assert len(world.bound) > first
+
+    run(play())
+
+
 def test_a_placeholder_that_nobody_saw_is_made_again() -> None:
     """It is deleted while no watch is open, so no watch tells of it, neither that it came nor that it went."""
 
