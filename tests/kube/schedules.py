@@ -20,6 +20,7 @@ import msgspec
 
 from kube.apiserver import FakeClient, Server, Trouble, calm
 from kube.virtual import VirtualLoop, run
+from licorne.core.amounts.vectors import Vec
 from licorne.daemon.log import Levels, no_log
 from licorne.kube.manager.records import GangStage, Stage
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
@@ -282,23 +283,28 @@ async def stop(task: asyncio.Task[None]) -> None:
 
 
 def state(runner: Runner) -> dict[str, Any]:
-    """Return what licorne knows: the stage and node of each pod, and what the scheduler counts on each node.
+    """Return what licorne knows: the stage and node of each pod, and what the scheduler counts on each node and for each application.
 
+    The queue of an application is that of the first of its pods that was seen: where they name several, as here, it may be another
+    one after a restart.
     Pods of gangs that wait are left out: whether a gang has given up reserving room is remembered by the process alone.
     """
     manager = runner.manager
     assert manager is not None
     partition = runner.api.cluster.partition(manager.rm_id)
-    nodes = {}
-    for node in partition.nodes.values():
-        nodes[node.id] = {name: amount for name, amount in node.allocated.named(partition.types).items() if amount}
+
+    def used(amounts: Vec) -> dict[str, int]:
+        return {name: amount for name, amount in amounts.named(partition.types).items() if amount}
+
+    applications = {app.id: amounts for app in partition.applications.values() if (amounts := used(app.allocated))}
     return {
         "pods": {
             record.pod.metadata.name: (record.stage, record.node)
             for record in manager.pods.values()
             if record.node or record.application.gang is None
         },
-        "nodes": nodes,
+        "nodes": {node.id: used(node.allocated) for node in partition.nodes.values()},
+        "applications": applications,
         "unconfirmed": [name for name, r in manager.pods.items() if r.stage is Stage.ASSUMED],
     }
 
@@ -396,7 +402,7 @@ def _difference(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
             for key in {*one[part], *other[part]}
             if one[part].get(key) != other[part].get(key)
         }
-        for part in ("pods", "nodes")
+        for part in ("pods", "nodes", "applications")
     }
 
 

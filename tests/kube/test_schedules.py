@@ -28,7 +28,7 @@ def say(seed: int) -> None:
     sys.stdout.write(f"to run this again, first: LICORNE_KUBE_SEED={seed}\n")
 
 
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(200))
 def test_a_cluster_comes_to_rest(number: int) -> None:
     seed = first() + number
     say(seed)
