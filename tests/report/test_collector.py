@@ -147,6 +147,25 @@ def test_times_that_are_dates_begin_with_the_first_arrival() -> None:
     assert mean(figures.cluster[0].used) == pytest.approx((4000 * 100 + 3000 * 50) / 150, rel=0.01)
 
 
+def test_a_queue_that_has_nothing_uses_nothing() -> None:
+    """Before its first pod, between two, and after the last: else the mean would be that of the times with pods alone."""
+    memory = {"res": {"vcore": 100, "memory": 1000}, "duration_s": 100}
+    given = [
+        *head(0),
+        {"t": "node", "id": "n", "res": {"vcore": 4000, "memory": 4000}},
+        app("x", "a", at=0),
+        app("y", "b", at=0),
+        ask("long", "y", 0, 100, duration_s=1000),
+        ask("k1", "x", 200) | memory,
+        app("z", "a", at=600),
+        ask("k2", "z", 600) | memory,
+    ]
+    figures, _ = collected(given)
+    (queue,) = (row for row in figures.queues if (row.queue, row.resource) == ("root.a", "memory"))
+    assert None not in queue.used
+    assert mean(queue.used) == pytest.approx(200, rel=0.05)
+
+
 class _Naive(Observer):
     """Compares the fragmentation of each state with its definition (docs/spec/experiments.md, B.5), computed naively."""
 

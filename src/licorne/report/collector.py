@@ -103,6 +103,7 @@ class Collector(Observer):
         self._values: dict[tuple[str, ...], Binned] = {}
         self._lacks: dict[tuple[str, str], _Lack] = {}
         self._leaves: dict[str, bool] = {}
+        self._named: dict[str, set[str]] = {}  # by path of a queue, the types of which it has had anything
         self._left_out: set[str] = set()
         self._fragments: Fragments | None = None
         self._spreads: Spreads
@@ -199,7 +200,14 @@ class Collector(Observer):
         self, queue: Queue, used: dict[str, int], pending: dict[str, int], guaranteed: dict[str, int]
     ) -> Iterator[tuple[Binned, float]]:
         path, limit = queue.path, queue.max_resource() or {}
-        for name in sorted(used.keys() | pending.keys() | guaranteed.keys() | limit.keys()):
+        there = self._series("there", path)
+        names = self._named.setdefault(path, set())
+        for name in (used.keys() | pending.keys() | guaranteed.keys() | limit.keys()) - names:
+            names.add(name)
+            for what in ("used", "pending"):  # nothing of it, as long as the queue was there
+                self._series(what, path, name).zeros_of(there)
+        yield there, 0
+        for name in sorted(names):
             yield self._series("used", path, name), used.get(name, 0)
             yield self._series("pending", path, name), pending.get(name, 0)
             if name in guaranteed:

@@ -35,6 +35,11 @@ class Binned:
         self.sums[at] += value
         self.counts[at] += 1
 
+    def zeros_of(self, other: Binned) -> None:
+        """Take a sample of 0 for each sample of another value, in place of what it has."""
+        self.counts = array("q", other.counts)
+        self.sums = array("d", bytes(self.counts.itemsize * len(self.counts)))
+
     def join(self, number: int) -> None:
         """Join each `number` neighbouring bins."""
         self.sums = array("d", (sum(self.sums[at : at + number]) for at in range(0, len(self.sums), number)))
