@@ -21,7 +21,7 @@ from typing import Any, Final
 import pytest
 
 from kube.access import asked_for, may_do
-from kube.cases import Case, Place, amounts, applications, gangs, placing, running, strange, workloads
+from kube.cases import Case, Place, amounts, applications, gangs, placing, running, strange, told, workloads
 from kube.cases.place import QUEUES, SETTINGS
 from kube.cluster import HOME, MANIFESTS, PROGRAMS, ROOT, WATCHING, ControlPlane, Licorne, comes
 
@@ -32,6 +32,7 @@ CASES: Final = [
     *placing.CASES,
     *running.CASES,
     *strange.CASES,
+    *told.CASES,
     *workloads.CASES,
 ]
 AT_ONCE: Final = 12
