@@ -72,7 +72,7 @@ class Gangs:
         self._keeping: list[Gang] = []  # those that may keep asks back
 
     def submitted(self, line: App, now_ns: int) -> None:
-        """Note a submitted application, which may be a gang; one of its name has ended."""
+        """Note a submitted application, which may be a gang. An earlier gang of its name has ended, and is kept for the report."""
         if line.id in self.known:
             self._past.append(self.known.pop(line.id))
         if line.gang or line.ph_ask:

@@ -35,7 +35,10 @@ CONFIRMED = frozenset((Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, 
 
 
 AllocationName = str | tuple[str, str]
-"""The UUID of an allocation, or its application and key: of an ask that repeats all allocations but the last have a UUID."""
+"""What names an allocation in the scheduler: its UUID, or where it has none its application and key.
+
+All allocations of an ask that repeats have a UUID, except for the last.
+"""
 
 
 class Pod(msgspec.Struct, gc=False):
@@ -73,7 +76,7 @@ class Running(msgspec.Struct, gc=False):
 
     @property
     def name(self) -> AllocationName:
-        """What the scheduler calls it."""
+        """The name of the allocation in the scheduler."""
         return self.uuid or (self.pod.ask.app, self.pod.ask.key)
 
 
@@ -303,14 +306,14 @@ class ResourceManager:
             self._note_ask(ask, now_ns)
         return list(map(self.message, placeholders))
 
-    def pending_of(self, app: str) -> list[Pod]:
-        """Return the pods that wait for an application that has failed, of which none is kept back any more."""
+    def give_up_pending(self, app: str) -> list[Pod]:
+        """Keep no ask of a failed application back any more, and return all its pods that wait; the caller drops them."""
         self.gangs.given_up(app)
         pods = (self.find(app, key) for key in self.keys_of.get(app, ()))
         return [pod for pod in pods if pod is not None and pod.pending]
 
-    def kept_back(self, app: str) -> list[Pod]:
-        """Return the pods that were kept back for the gang of an application that has ended, and are not any more."""
+    def give_up_kept(self, app: str) -> list[Pod]:
+        """Keep no ask of an ended application back any more, and return the pods that were; the caller drops them."""
         pods = (self.find(app, ask.key) for ask in self.gangs.given_up(app))
         return [pod for pod in pods if pod is not None]
 

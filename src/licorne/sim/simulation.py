@@ -285,9 +285,8 @@ class SimulatedCluster:
         app, key, uuid = released.application_id, released.key, released.uuid
         if released.ask:
             pod = self.model.find(app, key)
-            if (
-                pod is not None and pod.pending and pod.ask.ph
-            ):  # real ones are told of by the failure of their application
+            # Asks that are no placeholders are dropped when the failure of their application is told.
+            if pod is not None and pod.pending and pod.ask.ph:
                 self.model.refused(pod)
             return []
         run = self.model.running.get(uuid or (app, key))
@@ -318,7 +317,7 @@ class SimulatedCluster:
         return queue.path if queue is not None else ""
 
     def _give_up(self, pods: Iterable[Pod], reason: str) -> None:
-        """Count asks as rejected that wait for an application which has ended."""
+        """Drop pods that wait, and count their asks as rejected for this reason, because their application has ended."""
         for pod in pods:
             self.records.never(pod, self.now_ns, "refused")
             if pod.counted:
@@ -344,14 +343,14 @@ class SimulatedCluster:
             asked_for = self.records.queue_of(output.application_id)
             reason = self.refusals.application(output, there=there, queue=asked_for)
             if not there:  # asks that were not kept back are refused one by one
-                self._give_up(self.model.kept_back(output.application_id), reason)
+                self._give_up(self.model.give_up_kept(output.application_id), reason)
         elif isinstance(output, messages.UpdatedApplication):
             answers = self.model.entered(output.application_id, output.state, output.message)
             if output.state in ("Failing", "Failed"):
                 what = "gang" if output.message == PLACEHOLDERS_OVER else "application"
-                self._give_up(self.model.pending_of(output.application_id), f"its {what} failed: {output.message}")
+                self._give_up(self.model.give_up_pending(output.application_id), f"its {what} failed: {output.message}")
             elif output.state == "Completed":
-                self._give_up(self.model.kept_back(output.application_id), "its application has completed")
+                self._give_up(self.model.give_up_kept(output.application_id), "its application has completed")
         elif isinstance(output, messages.AcceptedNode):
             self.refusals.accepted("node", output.node_id)
         elif isinstance(output, messages.RejectedNode):

@@ -18,7 +18,7 @@ TAKEN_BACK = "taken back before it was placed"
 
 
 REPLACING = "takes the place of a placeholder, whose end is not confirmed yet"
-"""The reason of a member of a gang, which in a script lasts until a line confirms that the placeholder has ended."""
+"""Why a member of a gang is not placed that replaces a placeholder; a line of a script has to confirm the placeholder's end."""
 
 
 class Unplaced(NamedTuple):

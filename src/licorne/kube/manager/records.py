@@ -65,7 +65,7 @@ class PodRecord:
         self.failures = 0
         """How often it could not be bound."""
         self.failure = ""
-        """Why it could not be bound last, or was refused."""
+        """Why the pod could not be bound the last time, or why the scheduler refused it."""
         self.told = ""
         """Which rules keep it, as its condition was last told (`Verdict.key`)."""
         self.told_s = -math.inf
