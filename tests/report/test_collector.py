@@ -18,10 +18,12 @@ from common.examples import examples
 from licorne import Scenario, simulate
 from licorne.report import Collector, Figures
 from licorne.report.collector import use_class
-from licorne.report.fragments import MODEL_LABELS, Fragments
-from licorne.sim.devices import Demand
-from licorne.sim.lines import Node
+from licorne.report.fragments import Fragments
+from licorne.sim.device_models import MODEL_LABELS
+from licorne.sim.devices import Demand, Devices
+from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
+from licorne.sim.papers.fragmentation import Shape, Typical
 from licorne.sim.reading import load_workload
 from report.workloads import app, ask, head, small
 
@@ -254,6 +256,11 @@ def test_fragmentation_at_each_moment_is_its_definition_computed_naively(
     first: dict[str, Any] = {"t": "meta", "name": "devices", "version": 2, "devices": "gpu"}
     simulate([first, *nodes, app("x", "default", tags={"namespace": "default"}), *asks], observers=[naive])
     assert naive.compared > 1
+
+
+def test_each_pod_of_an_ask_that_repeats_counts_for_what_is_usual() -> None:
+    lines = [Ask(key="a", app="x", res={"vcore": 1, "gpu": 500}, max=19), Ask(key="b", app="x", res={"vcore": 2})]
+    assert Fragments(lines, Devices("gpu")).typical == [Typical(Shape(1, Demand(1, 500), ""), 1.0)]
 
 
 def test_a_scenario_whose_lines_are_made_while_they_are_read_has_the_figures_of_its_lines() -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.sim.device_models import OPENB_LABEL
 from licorne.sim.lines import App, Ask, Node, to_ns
 from licorne.sim.traces.openb import (
     CONSTRAINTS_TAG,
     DEFAULT_PODS,
     GPU,
-    GPU_MODEL,
     NODES,
     Pod,
     is_openb,
@@ -54,7 +54,7 @@ def test_the_tables_become_nodes_applications_and_asks(folder: Path) -> None:
         Node(
             id="n1",
             res={"vcore": 8000, "memory": 2 << 30, GPU: 2000},
-            attrs={"si/hostname": "n1", f"label/{GPU_MODEL}": "T4"},
+            attrs={"si/hostname": "n1", f"label/{OPENB_LABEL}": "T4"},
         ),
     ]
     # In order of arrival; p0 from scheduling to deletion, p1 from creation, as it never was scheduled.
@@ -80,7 +80,7 @@ def test_gpu_models_are_node_constraints(folder: Path) -> None:
     tags = asks_of(read_openb(folder, how="recorded"))["p1"].tags
     assert tags is not None
     assert msgspec.json.decode(tags[CONSTRAINTS_TAG]) == {
-        "nodeAffinity": [[{"key": GPU_MODEL, "operator": "In", "values": ["T4", "P100"]}]]
+        "nodeAffinity": [[{"key": OPENB_LABEL, "operator": "In", "values": ["T4", "P100"]}]]
     }
 
 

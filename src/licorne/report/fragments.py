@@ -1,29 +1,22 @@
 """Fragmentation of the devices of a cluster: how much of what is idle the usual pods of the workload could not use.
 
 Source: docs/spec/experiments.md, B.5; `licorne.sim.papers.fragmentation` computes it for a node. Here the typical shapes are
-those of all asks of the workload, and a node's model is its label for the model of its GPUs: the first of `MODEL_LABELS` that
-it has.
+those of all pods of the workload, and models are those that `licorne.sim.device_models` finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from licorne.si.constants import TAG_NODE_CONSTRAINTS
+from licorne.sim.device_models import accepted_models, model_of
 from licorne.sim.devices import WHOLE, Demand, Devices
 from licorne.sim.lines import Ask, Line
 from licorne.sim.papers.fragmentation import Fragmentation, Shape, typical_shapes
-from licorne.sim.traces.openb import GPU_MODEL
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
-
-
-MODEL_LABELS = (GPU_MODEL, "nvidia.com/gpu.product", "model")
-"""Labels that name the model of a node's devices: of the openb trace, of NVIDIA's feature discovery, and the plain word."""
 
 
 class DeviceState(NamedTuple):
@@ -39,28 +32,14 @@ class DeviceState(NamedTuple):
     used: int
 
 
-def models_in(tags: Mapping[str, str] | None) -> str:
-    """Return the GPU models that an ask accepts, joined by `|`, or "" if it accepts any or says it in another way."""
-    text = (tags or {}).get(TAG_NODE_CONSTRAINTS)
-    if not text or not any(label in text for label in MODEL_LABELS):
-        return ""
-    try:
-        terms: Any = msgspec.json.decode(text).get("nodeAffinity") or []
-        found = [each for term in terms for each in term if each["key"] in MODEL_LABELS and each["operator"] == "In"]
-        return "|".join(found[0]["values"]) if len(found) == 1 else ""
-    except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
-        return ""
-
-
-def shapes(lines: Iterable[Line], resource: str) -> Iterator[Shape]:
-    """Yield the shape of each ask of a workload, of which `resource` counts the devices."""
-    known: dict[str | None, str] = {}
+def shapes(lines: Iterable[Line], resource: str) -> Counter[Shape]:
+    """Return the shapes of the pods of a workload, of which `resource` counts the devices; an ask that repeats is many pods."""
+    found: Counter[Shape] = Counter()
     for line in lines:
         if type(line) is Ask:
-            text = (line.tags or {}).get(TAG_NODE_CONSTRAINTS)
-            if text not in known:
-                known[text] = models_in(line.tags)
-            yield Shape(line.res.get("vcore", 0), Demand.of(line.res.get(resource, 0)), known[text])
+            demand = Demand.of(line.res.get(resource, 0))
+            found[Shape(line.res.get("vcore", 0), demand, "|".join(accepted_models(line.tags)))] += line.max
+    return found
 
 
 class Fragments:
@@ -99,9 +78,3 @@ class Fragments:
                 sums[3] += sum(left == 0 for left in free)
                 sums[4] += WHOLE * len(free) - sum(free)
         return {model: DeviceState(*sums) for model, sums in sorted(found.items())}
-
-
-def model_of(attributes: Mapping[str, str]) -> str:
-    """Return the model of a node's devices, "" if no label names one."""
-    names = (attributes.get(f"label/{label}", "") for label in MODEL_LABELS)
-    return next(filter(None, names), "")

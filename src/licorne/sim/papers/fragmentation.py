@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from licorne.sim.devices import Demand
 
 TYPICAL = 0.95
 """The share of the pods that the typical shapes hold at least."""
+
+KNOWN_MAX = 1 << 18
+"""How many different nodes are remembered with what was computed of them."""
 
 
 class Shape(NamedTuple):
@@ -38,8 +41,11 @@ class Typical(NamedTuple):
     weight: float
 
 
-def typical_shapes(pods: Iterable[Shape]) -> list[Typical]:
-    """Return the most frequent shapes that hold at least 95 % of the pods together, the most frequent first."""
+def typical_shapes(pods: Iterable[Shape] | Mapping[Shape, int]) -> list[Typical]:
+    """Return the most frequent shapes that hold at least 95 % of the pods together, the most frequent first.
+
+    `pods`: the shape of each pod, or how many pods there are of each shape.
+    """
     counts = Counter(pods)
     total = counts.total()
     ordered = sorted(
@@ -78,6 +84,8 @@ class Fragmentation:
         key = model, level, free
         found = self._known.get(key)
         if found is None:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
             found = self._known[key] = self._compute(model, level, free)
         return found
 

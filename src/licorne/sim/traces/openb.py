@@ -26,6 +26,7 @@ from pathlib import Path
 
 import msgspec
 
+from licorne.sim.device_models import OPENB_LABEL
 from licorne.sim.devices import WHOLE
 from licorne.sim.lines import App, Ask, Line, Node
 from licorne.sim.measure import NANOSECONDS
@@ -37,8 +38,6 @@ GPU = "alibabacloud.com/gpu-milli"
 """The resource type of GPUs, in thousandths of a device."""
 LOAD = 0.9
 """The load that is aimed at if none is given."""
-GPU_MODEL = "alibabacloud.com/gpu-card-model"
-"""The node label with the model of its GPUs."""
 CONSTRAINTS_TAG = "licorne/node-constraints"
 _MIB = 1 << 20
 _GRID = 30
@@ -201,7 +200,7 @@ def _lines_of(pod: Pod, at_ns: int, *, stays: bool) -> list[Line]:
     at = at_ns // NANOSECONDS if at_ns % NANOSECONDS == 0 else at_ns / NANOSECONDS
     tags = None
     if pod.models:
-        expression = {"key": GPU_MODEL, "operator": "In", "values": list(pod.models)}
+        expression = {"key": OPENB_LABEL, "operator": "In", "values": list(pod.models)}
         tags = {CONSTRAINTS_TAG: msgspec.json.encode({"nodeAffinity": [[expression]]}).decode()}
     application = App(at=at, id=pod.name, queue=f"root.{pod.qos.lower()}", user=pod.qos, tags={"namespace": pod.qos})
     ask = Ask(
@@ -225,7 +224,7 @@ def _read_nodes(path: Path) -> list[Node]:
         name = row.text("sn")
         attributes = {"si/hostname": name}
         if row.values["model"]:
-            attributes[f"label/{GPU_MODEL}"] = row.values["model"]
+            attributes[f"label/{OPENB_LABEL}"] = row.values["model"]
         nodes.append(Node(id=name, res=resource, attrs=attributes))
     return nodes
 
