@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from licorne import Policy
+from licorne.sim.policies import Node, Pod
 
 WHOLE = 1000
 
@@ -12,7 +11,8 @@ WHOLE = 1000
 class SpreadDevices(Policy):
     """All in thousandths of a device."""
 
-    def choose_device(self, free: Sequence[int], share: int) -> int:
+    def choose_device(self, pod: Pod, node: Node, share: int) -> int:
         """Return the index of the used device with the most left, or else of the first untouched one."""
+        free = node.devices
         used = [index for index, left in enumerate(free) if share <= left < WHOLE]
-        return max(used, key=lambda index: free[index]) if used else list(free).index(WHOLE)
+        return max(used, key=lambda index: free[index]) if used else free.index(WHOLE)

@@ -22,13 +22,29 @@ from hypothesis import strategies as st
 
 import licorne
 from common.examples import examples
+from licorne.si.messages import NewAllocation, Output
+from licorne.sim.devices import Demand
 from licorne.sim.lines import App, Ask, Line, ReleaseApp, TaskGroup
 from licorne.sim.lines import Node as NodeLine
-from licorne.sim.policies import Application, Node, Pod, Policy, PolicyError, Queue, loading, watch
+from licorne.sim.observer import Observer
+from licorne.sim.policies import (
+    Application,
+    Node,
+    PlannedPod,
+    Pod,
+    Policy,
+    PolicyError,
+    Queue,
+    loading,
+    views,
+    watch,
+)
 from licorne.sim.policies.calls import Caller
+from licorne.sim.policies.loading import Given
 from licorne.sim.policies.orders import Policies
 from licorne.sim.report import Result
-from licorne.sim.runner import simulate
+from licorne.sim.runner import Simulation, simulate
+from licorne.sim.simulation import SimulatedCluster
 from licorne.sim.workload import Mode, Workload
 from sim.random_workloads import Writer
 
@@ -124,10 +140,131 @@ def test_an_application_order_says_which_application_is_next() -> None:
     assert sorted(placed(simulate(given, policies=[YoungestFirst]))) == ["x-0", "y-0", "y-1", "y-2"]
 
 
+class Held(Observer):
+    """Hears which devices each pod gets."""
+
+    def __init__(self) -> None:
+        self.devices: dict[str, tuple[int, ...]] = {}
+
+    def on_begin(self, simulation: SimulatedCluster) -> None:
+        self._book = simulation.model.devices
+
+    def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
+        assert self._book is not None
+        for output in outputs:
+            if isinstance(output, NewAllocation):
+                self.devices[output.key] = self._book.held(output.application_id, output.uuid or output.key)
+
+
+def devices_of_shares(shares: Sequence[int], *policies: Given) -> dict[str, tuple[int, ...]]:
+    """The devices that pods with these shares get, one after the other, on a node with three."""
+    held = Held()
+    asks = [Ask(key=f"p{i}", app="x", res={GPU: share}, at=i) for i, share in enumerate(shares)]
+    lines: list[Line] = [NodeLine(id="n1", res={GPU: 3000}, at=0), App(id="x", queue="root.a", user="ann", at=0), *asks]
+    simulate(workload(lines, devices=GPU), policies=policies, observers=[held])
+    return held.devices
+
+
+def test_a_choice_of_device_sees_the_pod_and_the_node_without_it() -> None:
+    """So it may depend on either: here pods of one kind share a device, and others have another one."""
+    seen: list[object] = []
+
+    class ByKind(Policy):
+        def choose_device(self, pod: Pod, node: Node, share: int) -> int:
+            seen.append((pod.key, share, node.free, [each.key for each in node.pods], node.devices, node.model))
+            assert (share, pod.devices.number) == (pod.devices.each, 1)
+            return pod.priority
+
+    held = Held()
+    asks = [
+        Ask(key=f"p{i}", app="x", res={"vcore": 1000, GPU: share}, prio=kind, at=i)
+        for i, (share, kind) in enumerate([(300, 1), (2000, 0), (200, 1)])
+    ]
+    gpus = NodeLine(id="n1", res={"vcore": 9000, GPU: 4000}, attrs={"label/model": "T4"}, at=0)
+    given = workload(gpus, [App(id="x", queue="root.a", user="ann", at=0), *asks], devices=GPU)
+    simulate(given, policies=[ByKind], observers=[held])
+    assert held.devices == {"p0": (1,), "p1": (0, 2), "p2": (1,)}
+    assert seen == [
+        ("p0", 300, {GPU: 4000, "vcore": 9000}, [], (1000, 1000, 1000, 1000), "T4"),
+        ("p2", 200, {GPU: 1700, "vcore": 7000}, ["p0", "p1"], (0, 700, 0, 1000), "T4"),
+    ]
+
+
+def test_a_member_of_a_gang_gets_the_device_that_a_policy_chooses_for_it() -> None:
+    class ByName(Policy):
+        def choose_device(self, pod: Pod, node: Node, share: int) -> int:
+            assert node.free[GPU] == sum(node.devices)
+            return int(pod.key[-1])
+
+    held = Held()
+    gang = App(id="g", queue="root.a", user="ann", gang=(TaskGroup(name="w", min=2, res={GPU: 300}),), atomic=True)
+    asks: list[Line] = [Ask(key=f"g-{i}", app="g", group="w", res={GPU: 300}, duration_s=5) for i in (1, 0)]
+    given = workload(NodeLine(id="n1", res={GPU: 2000}), [gang, *asks], devices=GPU)
+    simulate(given, policies=[ByName], observers=[held])
+    assert held.devices == {"g-1": (1,), "g-0": (0,)}
+
+
+def test_a_pod_says_which_models_and_devices_it_wants() -> None:
+    told: list[tuple[str, Demand, tuple[str, ...], str]] = []
+
+    class Tells(Policy):
+        def node_key(self, pod: Pod, node: Node) -> float:
+            told.append((pod.key, pod.devices, pod.models, node.model))
+            return 0
+
+    terms = {"nodeAffinity": [[{"key": "model", "operator": "In", "values": ["T4", "A10"]}]]}
+    tags = {"licorne/node-constraints": msgspec.json.encode(terms).decode()}
+    asks = [
+        Ask(key="p0", app="x", res={"vcore": 1, GPU: 300}, tags=tags),
+        Ask(key="p1", app="x", res={"vcore": 1, GPU: 2000}),
+        Ask(key="p2", app="x", res={"vcore": 1}),
+    ]
+    nodes = NodeLine(id="n1", res={"vcore": 9000, GPU: 3000}, attrs={"label/model": "A10"})
+    simulate(workload(nodes, [App(id="x", queue="root.a", user="ann"), *asks], devices=GPU), policies=[Tells])
+    assert told == [
+        ("p0", Demand(1, 300), ("T4", "A10"), "A10"),
+        ("p1", Demand(2, 1000), (), "A10"),
+        ("p2", Demand(0, 0), (), "A10"),
+    ]
+
+
+def test_a_policy_is_told_the_pods_of_the_workload_once_before_it_decides() -> None:
+    told: list[object] = []
+
+    class Plans(Policy):
+        def begin(self, pods: Iterable[PlannedPod]) -> None:
+            for each in (*pods, *pods):  # more than once
+                told.append((each.key, each.application, each.number, dict(each.resources), each.devices, each.models))
+                told.append((each.arrives_s, each.requested_s))
+
+        def node_key(self, pod: Pod, node: Node) -> float:
+            told.append(pod.key)
+            return 0
+
+    terms = {"nodeAffinity": [[{"key": "model", "operator": "In", "values": ["T4"]}]]}
+    tags = {"licorne/node-constraints": msgspec.json.encode(terms).decode()}
+    asks = [
+        Ask(key="p0", app="x", res={"vcore": 1, GPU: 300}, tags=tags, at=3, duration_s=5),
+        Ask(key="p1", app="x", res={"vcore": 1}, max=2, duration_s=5, requested_s=7),
+    ]
+    nodes = NodeLine(id="n1", res={"vcore": 9, GPU: 3000}, attrs={"label/model": "T4"}, at=0)
+    given = workload(nodes, [App(id="x", queue="root.a", user="ann", at=1), *asks], devices=GPU)
+    simulation = Simulation(given, policies=[Plans])
+    simulation.advance(2)
+    simulation.run()
+    planned = [
+        ("p0", "x", 1, {"vcore": 1, GPU: 300}, Demand(1, 300), ("T4",)),
+        (3, 5),
+        ("p1", "x", 2, {"vcore": 1}, Demand(0, 0), ()),
+        (3, 7),
+    ]
+    assert told == [*planned, *planned, "p0", "p1", "p1"]
+
+
 def test_a_choice_of_device_fills_devices() -> None:
     class Last(Policy):
-        def choose_device(self, free: Sequence[int], share: int) -> int:
-            return max(index for index, left in enumerate(free) if left >= share)
+        def choose_device(self, pod: Pod, node: Node, share: int) -> int:
+            return max(index for index, left in enumerate(node.devices) if left >= share)
 
     seen: list[tuple[int, ...]] = []
 
@@ -317,11 +454,13 @@ KEY_EXPECTED = "expected was a number that is not NaN, a text, or a tuple of the
         ("choose_node", lambda _self, _pod, nodes: [*nodes, *nodes], "answered [node 'n1', node 'n2']; " + NODES_EXPECTED),
         ("queue_key", lambda *_: 1j, f"queue_key(queue root.a) answered 1j; {KEY_EXPECTED}"),
         ("application_key", lambda *_: {}, f"application_key(application 'x') answered {{}}; {KEY_EXPECTED}"),
+        ("begin", lambda *_: 3, "begin(pods) answered 3; expected was None"),
+        ("begin", raising(KeyError("gpu")), "begin(pods) raised KeyError: 'gpu' (test_policies.py:"),
     ],
 )  # fmt: skip
 def test_nonsense_is_an_error_that_names_the_call(method: str, answer: Callable[..., object], message: str) -> None:
     with pytest.raises(PolicyError) as caught:
-        simulate(TWO, policies=[made(**{method: answer})])
+        simulate(TWO, policies=[made(**{"queue_key": lambda *_: 0, method: answer})])
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"policy {__name__}:Own: ")
 
@@ -337,7 +476,9 @@ def test_a_device_that_does_not_suffice_cannot_be_chosen(answer: object) -> None
     asks = [Ask(key=f"p{i}", app="x", res={GPU: 600}, duration_s=9) for i in range(2)]
     given = workload(NodeLine(id="n1", res={GPU: 2000}), [App(id="x", queue="root.a", user="ann"), *asks], devices=GPU)
     answers = iter([1, answer])
-    with pytest.raises(PolicyError, match=r"choose_device\(\(1000, 400\), 600\) answered"):
+    with pytest.raises(
+        PolicyError, match=r"choose_device\(pod 'p1', node 'n1', 600\) answered .*; left on each is 1000, 400"
+    ):
         simulate(given, policies=[made(choose_device=lambda *_: next(answers))])
 
 
@@ -384,6 +525,21 @@ def test_many_calls_may_together_take_longer() -> None:
 
     given = workload(node("n1"), node("n2"), pods("x", "root.a", 4))
     assert simulate(given, policies=[made(node_key=slow)], policy_timeout_s=0.4).placed == 4
+
+
+def test_the_time_of_a_call_begins_anew_with_each_pod_of_the_workload() -> None:
+    def slow(_: object, pods: Iterable[PlannedPod]) -> None:
+        for _each in pods:
+            time.sleep(0.06)
+
+    def stuck(_: object, pods: Iterable[PlannedPod]) -> None:
+        for _each in pods:
+            time.sleep(100)
+
+    given = workload(node("n1"), node("n2"), pods("x", "root.a", 10))
+    assert simulate(given, policies=[made(node_key=lambda *_: 0, begin=slow)], policy_timeout_s=0.4).placed == 8
+    with pytest.raises(PolicyError, match=r"begin\(pods\) took longer than 0.2 s"):
+        simulate(given, policies=[made(node_key=lambda *_: 0, begin=stuck)], policy_timeout_s=0.2)
 
 
 def test_compiled_code_that_never_returns_ends_the_process() -> None:
@@ -495,9 +651,9 @@ def unchecked_node(self: Any, ask: Any, nodes: Iterator[Any]) -> object:
     return self._nodes[answer] if isinstance(answer, str) else answer
 
 
-def unchecked_device(self: Any, free: Sequence[int], share: int) -> object:
+def unchecked_device(self: Any, ask: Any, node: Any, free: Sequence[int], share: int) -> object:
     """A device that cannot be had does not become one that can: what is wrong is found out by nobody, or later."""
-    answer = self._callers["choose_device"](0.0, free, share)
+    answer = self._callers["choose_device"](0.0, ask, node, share)
     return answer if isinstance(answer, int) and 0 <= answer < len(free) and free[answer] >= share else 0
 
 
@@ -536,6 +692,19 @@ FAULTS: dict[str, tuple[type, str, object, Callable[[], None]]] = {
     ),
     "what is no key is one": (Caller, "key", Caller.__call__, an_answer_that_is_none),
     "what a policy raises is passed over": (Caller, "__call__", passed_over, an_error_of_a_policy),
+    "policies are not told of the workload": (
+        Policies, "begin", lambda *_: None, test_a_policy_is_told_the_pods_of_the_workload_once_before_it_decides,
+    ),
+    "the pod is counted on the node that gets it": (
+        views.NodeBefore, "free", Node.free, test_a_choice_of_device_sees_the_pod_and_the_node_without_it,
+    ),
+    "the pod is among those of the node that gets it": (
+        views.NodeBefore, "pods", Node.pods, test_a_choice_of_device_sees_the_pod_and_the_node_without_it,
+    ),
+    "the times of pods of a workload add up": (
+        watch.Watch, "number", property(lambda _: 0, lambda *_: None),
+        test_the_time_of_a_call_begins_anew_with_each_pod_of_the_workload,
+    ),
     "a node that does not fit is taken": (
         Policies, "_chosen_node", unchecked_node, test_a_node_that_does_not_fit_cannot_be_chosen,
     ),
@@ -719,6 +888,5 @@ def test_the_example_of_an_application_order_starts_the_shortest_first() -> None
 
 
 def test_the_example_of_a_choice_of_device_keeps_untouched_ones() -> None:
-    choose = loading.load_policy(example("spread_devices.py:SpreadDevices")).policy.choose_device
-    assert choose((1000, 400, 600), 300) == 2
-    assert choose((400, 1000, 1000), 500) == 1
+    result = devices_of_shares([600, 400, 500, 300], example("spread_devices.py:SpreadDevices"))
+    assert result == {"p0": (0,), "p1": (0,), "p2": (1,), "p3": (1,)}

@@ -19,9 +19,11 @@ from msgspec.structs import replace
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG, DEVICE_POLICY_ATTRIBUTE, DEVICES_ATTRIBUTE
 from licorne.core.nodes.devices import (
     CHOICES,
+    NO_DEMAND,
     WHOLE,
     Demand,
     DeviceChoice,
+    HostChoice,
     first,
     least_left,
     most_left,
@@ -35,10 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHOICES",
+    "NO_DEMAND",
     "WHOLE",
     "Demand",
     "DeviceChoice",
     "Devices",
+    "HostChoice",
     "devices_of",
     "first",
     "least_left",
@@ -53,7 +57,7 @@ class Devices:
     `policy` names the choice of the device for a share; `own` is a choice in its place.
     """
 
-    def __init__(self, resource: str, policy: DevicePolicy = "least-left", own: DeviceChoice | None = None) -> None:
+    def __init__(self, resource: str, policy: DevicePolicy = "least-left", own: HostChoice | None = None) -> None:
         self.resource = resource
         self.policy = policy
         self._own = own
@@ -109,7 +113,7 @@ def _with_demand(text: str | None, amount: int) -> str:
     return msgspec.json.encode({**constraints, "devices": amount}).decode()
 
 
-def devices_of(workload: Workload, own: DeviceChoice | None = None) -> Devices | None:
+def devices_of(workload: Workload, own: HostChoice | None = None) -> Devices | None:
     """Return the devices of a workload, before any node is known; None if it has none.
 
     `own` is a choice of device in place of the one that the workload names.

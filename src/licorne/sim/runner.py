@@ -214,6 +214,7 @@ class Simulation:
         """Go on up to a time; None: to the end."""
         started = time.perf_counter()
         with quiet_collector(), self._watch:
+            self._cluster.begin()
             if self._clock is not None:
                 self._clock.run(progress, until_ns)
             elif self._script is not None:

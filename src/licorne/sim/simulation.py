@@ -73,7 +73,7 @@ class SimulatedCluster:
         self.api = SchedulerAPI(settings=own, on_output=self._on_output)
         self.api.input_log = input_log
         self.policies = policies
-        orders = Policies(policies, lambda: self.now_ns / NANOSECONDS, watch or Watch(None))
+        self._orders = orders = Policies(policies, lambda: self.now_ns / NANOSECONDS, watch or Watch(None))
         self.api.cluster.orders = orders.orders()
         self.model = ResourceManager(
             grace_ns=lines.to_ns(workload.grace_s),
@@ -98,7 +98,7 @@ class SimulatedCluster:
         self.jobs = self._job_queues() if strict else None
         self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
-        orders.attach(self.partition, self.model.find, self.model.devices)
+        orders.attach(self.partition, self.model.find)
         if self.model.devices is not None:
             self.model.devices.attach(self.partition)
         self.use = Use(next(iter(self.partition.tree.queues())), *window_ns)
@@ -114,6 +114,14 @@ class SimulatedCluster:
             decide=self._schedule,
             place=self.workload.place_of,
         )
+
+    def begin(self) -> None:
+        """Let policies get ready, before anything has happened; later calls do nothing.
+
+        Raises:
+            PolicyError: a policy raised, returned something, or took too long.
+        """
+        self._orders.begin(self.workload.lines, self.workload.devices)
 
     def watch(self, observers: Sequence[Observer]) -> None:
         """Let observers hear what follows; one call for all of them."""

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
+    from .node import Node
+
 WHOLE: Final = 1000
 """Thousandths of a device."""
 DEVICES_MAX: Final = 10_000
@@ -28,6 +30,8 @@ DEVICES_MAX: Final = 10_000
 DeviceChoice = Callable[[Sequence[int], int], int]
 """A function that takes what is left on each device of a node, and a share that at least one of them has left; both in
 thousandths. It returns the index of a device with that much left, on which the share is placed."""
+HostChoice = Callable[["Ask", "Node", Sequence[int], int], int]
+"""The same as the host program gives it: it is also told of the ask, and the node, on which the amounts of the ask are counted."""
 
 
 def least_left(free: Sequence[int], share: int) -> int:
@@ -75,6 +79,9 @@ class Demand(NamedTuple):
     def fits(self, free: Sequence[int]) -> bool:
         """Return whether devices with this much left suffice."""
         return sum(left >= self.each for left in free) >= self.number
+
+
+NO_DEMAND: Final = Demand(0, 0)
 
 
 class DevicesLeft(NamedTuple):

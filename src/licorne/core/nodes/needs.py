@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from licorne.core.amounts.vectors import Vec
@@ -29,7 +30,7 @@ from .constraints import (
     NodeLabels,
     parse_constraints,
 )
-from .devices import DEFAULT_CHOICE, DeviceChoice, NodeDevices
+from .devices import DEFAULT_CHOICE, DeviceChoice, HostChoice, NodeDevices
 from .index import NodeIndex
 from .node import SHARED, WORD, Need, Node, first_need
 
@@ -65,7 +66,7 @@ class Needs:
         self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
         self._by_key: dict[str, dict[Need, None]] = {}  # needs by each label that they are about
         self._of_devices: dict[Need, None] = {}  # needs that depend on the devices of nodes
-        self.choose_device: DeviceChoice | None = None
+        self.choose_device: HostChoice | None = None
         self._free_numbers: list[int] = []
         self._next_number = 1
         self._many = SHARED  # at this number of needs the unused ones are forgotten
@@ -187,7 +188,7 @@ class Needs:
         if need.ports:
             self.take_ports(node, need.ports)
         if need.demand is not None and node.devices is not None:
-            node.devices.take(alloc, need.demand, self.choose_device)
+            node.devices.take(alloc, need.demand, self._choice(node, alloc))
             self._devices_changed(node)
 
     def give_back(self, node: Node, alloc: Ask) -> None:
@@ -204,8 +205,12 @@ class Needs:
         if need.ports:
             self.take_ports(node, need.ports)
         if need.demand is not None and node.devices is not None:
-            node.devices.try_take(ask, need.demand, self.choose_device)
+            node.devices.try_take(ask, need.demand, self._choice(node, ask))
             self._devices_changed(node)
+
+    def _choice(self, node: Node, ask: Ask) -> DeviceChoice | None:
+        """Return the host's choice of the device for a share of this ask on this node; None: the policy of the node decides."""
+        return None if self.choose_device is None else partial(self.choose_device, ask, node)
 
     def undo_try(self, node: Node, ask: Ask) -> None:
         """Undo the last `try_take` of this ask on the node."""

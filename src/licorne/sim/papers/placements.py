@@ -143,7 +143,7 @@ class Experiment:
         self._api.register_resource_manager(
             v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=CONFIG), None, now_ns=0
         )
-        given.attach(self._api.cluster.partition(RM_ID), lambda _app, _key: None, None)
+        given.attach(self._api.cluster.partition(RM_ID), lambda _app, _key: None)
         self._submit(
             *(_node_line(at, node) for at, node in enumerate(nodes)),
             lines.App(id=APPLICATION, queue="root.pods", user="experiment"),

@@ -14,6 +14,6 @@ docs/understand/own-policies.md says why they are hooks of the core and not pred
 from __future__ import annotations
 
 from licorne.sim.policies.interface import Key, Policy, PolicyError
-from licorne.sim.policies.views import Application, Node, Pod, Queue
+from licorne.sim.policies.views import Application, Node, PlannedPod, Pod, Queue
 
-__all__ = ["Application", "Key", "Node", "Pod", "Policy", "PolicyError", "Queue"]
+__all__ = ["Application", "Key", "Node", "PlannedPod", "Pod", "Policy", "PolicyError", "Queue"]

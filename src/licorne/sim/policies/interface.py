@@ -11,11 +11,11 @@ A key works like that of `sorted`: what has the smallest comes first, and equal 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from licorne.sim.policies.views import Application, Node, Pod, Queue
+    from licorne.sim.policies.views import Application, Node, PlannedPod, Pod, Queue
 
 Key = float | str | tuple[float | str, ...]
 """What a key may be: a number that is not NaN, a text, or a tuple of these; the same kind of key from each call of a method."""
@@ -32,7 +32,7 @@ class PolicyError(ValueError):
 
 
 class Policy:
-    """Base of policies: override at least one method. What is not overridden stays as the scheduler does it.
+    """Base of policies: override at least one method besides `begin`. What is not overridden stays as the scheduler does it.
 
     Each simulation makes an object of its own, without arguments, if it is given the class or its name. `now_s` is the virtual
     time in seconds, set before each call. What the methods are given is there to be read, during the call.
@@ -41,6 +41,13 @@ class Policy:
     """
 
     now_s: float = 0.0
+
+    def begin(self, pods: Iterable[PlannedPod]) -> None:
+        """Get ready for a simulation; called once, before anything happens in it, and before any other method.
+
+        `pods` are those of the workload, in order of its lines, and can be iterated over more than once; where the workload
+        changes an ask, it is there once more. The time of a call begins anew with each pod that is handed out.
+        """
 
     def node_key(self, pod: Pod, node: Node) -> Key:
         """Return the key of a node for a pod, called for each node on which the pod fits; the pod takes the smallest."""
@@ -63,8 +70,12 @@ class Policy:
         """Return the key of an application, compared with those of the same queue that have something to try."""
         raise NotImplementedError
 
-    def choose_device(self, free: Sequence[int], share: int) -> int:
-        """Return the index of the device that a share is placed on; it must have that much left. All in thousandths."""
+    def choose_device(self, pod: Pod, node: Node, share: int) -> int:
+        """Return the index of the device of a node that a pod's share of one is placed on, in `node.devices`.
+
+        The device must have `share` thousandths left, which is `pod.devices.each`. The node is shown as it is without the pod.
+        Whole devices are not asked about: those of lowest index are taken, as nothing tells untouched ones apart.
+        """
         raise NotImplementedError
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from licorne.core.scheduling.host_orders import HostOrders
+from licorne.sim.lines import Ask, Line
 from licorne.sim.policies.calls import KEY, Caller
-from licorne.sim.policies.interface import Key
+from licorne.sim.policies.interface import Key, Policy
 from licorne.sim.policies.loading import Loaded
-from licorne.sim.policies.views import Application, Known, Node, Pod, Queue
+from licorne.sim.policies.views import Application, Known, Node, NodeBefore, PlannedPod, Pod, Queue
 from licorne.sim.policies.watch import Watch
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from licorne.core.queues.application import Application as CoreApplication
     from licorne.core.queues.ask import Ask as CoreAsk
     from licorne.core.queues.queue import Queue as CoreQueue
-    from licorne.sim.devices import DeviceChoice, Devices
+    from licorne.sim.devices import HostChoice
     from licorne.sim.model import Pod as ModelPod
 
 _EXPECTED = {
@@ -27,6 +29,7 @@ _EXPECTED = {
     "queue_key": KEY,
     "application_key": KEY,
     "choose_device": "the index of a device with that much left",
+    "begin": "None",
 }
 
 
@@ -35,16 +38,35 @@ class Policies:
 
     def __init__(self, loaded: Sequence[Loaded], now_s: Callable[[], float], watch: Watch) -> None:
         self._now_s = now_s
+        self._watch = watch
         self._callers = {
             method: Caller(each, method, _EXPECTED[method], watch) for each in loaded for method in each.decides
         }
+        self._beginning = [
+            Caller(each, "begin", _EXPECTED["begin"], watch)
+            for each in loaded
+            if type(each.policy).begin is not Policy.begin
+        ]
         self._known: Known | None = None
         self._nodes: Mapping[str, CoreNode] = {}
 
-    def attach(self, partition: Partition, pod: Callable[[str, str], ModelPod | None], devices: Devices | None) -> None:
+    def attach(self, partition: Partition, pod: Callable[[str, str], ModelPod | None]) -> None:
         """Take the partition whose orders these are, before its first decision, and what the simulator knows besides."""
-        self._known = Known(partition.types, pod, devices)
+        self._known = Known(partition.types, pod)
         self._nodes = partition.nodes
+
+    def begin(self, lines: Iterable[Line], devices: str) -> None:
+        """Tell policies of the pods of the workload, of which the resource type `devices` counts devices; done once.
+
+        Raises:
+            PolicyError: a policy raised, took too long, or returned something.
+        """
+        callers, self._beginning = self._beginning, []
+        for caller in callers:
+            given = (_PlannedPods(lines, devices, self._watch),)
+            answer = caller(self._now_s(), *given)
+            if answer is not None:
+                raise caller.wrong(answer, given)
 
     @property
     def known(self) -> Known:
@@ -63,7 +85,7 @@ class Policies:
             application_key=self._application_key if "application_key" in has else None,
         )
 
-    def device_choice(self) -> DeviceChoice | None:
+    def device_choice(self) -> HostChoice | None:
         """Return what the book of devices is to ask; None if no policy chooses devices."""
         return self._device if "choose_device" in self._callers else None
 
@@ -93,12 +115,12 @@ class Policies:
     def _application_key(self, application: CoreApplication) -> Key:
         return self._callers["application_key"].key(self._now_s(), Application(application, self.known))
 
-    def _device(self, free: Sequence[int], share: int) -> int:
-        caller = self._callers["choose_device"]
-        given = (tuple(free), share)
+    def _device(self, ask: CoreAsk, node: CoreNode, free: Sequence[int], share: int) -> int:
+        caller, known = self._callers["choose_device"], self.known
+        given = (Pod(ask, known), NodeBefore(node, known, ask), share)
         index = caller(self._now_s(), *given)
         if type(index) is not int or not 0 <= index < len(free) or free[index] < share:
-            raise caller.wrong(index, given)
+            raise caller.wrong(index, given, f"; left on each is {', '.join(map(str, free))}")
         return index
 
 
@@ -119,3 +141,25 @@ class _Nodes:
 
     def __repr__(self) -> str:
         return "nodes"
+
+
+class _PlannedPods:
+    """The pods of a workload, made from its lines as they are iterated over. The time of a call begins anew with each of them."""
+
+    def __init__(self, lines: Iterable[Line], devices: str, watch: Watch) -> None:
+        self._lines = lines
+        self._devices = devices
+        self._watch = watch
+
+    def __iter__(self) -> Iterator[PlannedPod]:
+        at_s: float = 0
+        for line in self._lines:
+            if line.at is not None:
+                at_s = line.at
+            if type(line) is Ask:
+                self._watch.number += 1
+                self._watch.since_s = monotonic()
+                yield PlannedPod(line, self._devices, at_s)
+
+    def __repr__(self) -> str:
+        return "pods"

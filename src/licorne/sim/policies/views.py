@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from licorne.sim.device_models import accepted_models, model_of
+from licorne.sim.devices import NO_DEMAND, Demand
 from licorne.sim.measure import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -19,19 +21,18 @@ if TYPE_CHECKING:
     from licorne.core.queues.application import Application as CoreApplication
     from licorne.core.queues.ask import Ask as CoreAsk
     from licorne.core.queues.queue import Queue as CoreQueue
-    from licorne.sim.devices import Devices
+    from licorne.sim.lines import Ask as AskLine
     from licorne.sim.model import Pod as ModelPod
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Known:
-    """What the simulator knows besides the scheduler: the line of a pod, by application and key, and the devices of nodes."""
+    """What the simulator knows besides the scheduler: the line of a pod, by application and key."""
 
-    def __init__(self, types: Types, pod: Callable[[str, str], ModelPod | None], devices: Devices | None) -> None:
+    def __init__(self, types: Types, pod: Callable[[str, str], ModelPod | None]) -> None:
         self.types = types
         self.pod = pod
-        self.devices = devices
 
 
 class _View:
@@ -50,7 +51,7 @@ class _View:
         self._known = known
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._viewed is self._viewed
+        return isinstance(other, _View) and other._viewed is self._viewed
 
     def __hash__(self) -> int:
         return hash(repr(self))
@@ -79,6 +80,19 @@ class Pod(_View):
     def resources(self) -> Mapping[str, int]:
         """What it wants."""
         return MappingProxyType(self._viewed.shape.resource)
+
+    @property
+    def devices(self) -> Demand:
+        """What it wants of devices: `number` of them, and of each `each` thousandths; 0 and 0 if it wants none.
+
+        So a share is 1 and 1 to 999, and whole devices are their number and 1000.
+        """
+        return self._viewed.shape.need.demand or NO_DEMAND
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of devices that its node constraints list (`licorne.sim.device_models`); empty if any will do."""
+        return accepted_models(self._viewed.tags)
 
     @property
     def priority(self) -> int:
@@ -155,9 +169,36 @@ class Node(_View):
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """What is left on each of its devices, in thousandths; empty where the workload has none."""
-        devices = self._known.devices
-        return devices.free(self._viewed.id) if devices is not None else ()
+        """What is left on each of its devices, in thousandths; empty if it has none."""
+        devices = self._viewed.devices
+        return tuple(devices.free) if devices is not None else ()
+
+    @property
+    def model(self) -> str:
+        """The model of its devices, which a label says (`licorne.sim.device_models`); empty if none does."""
+        return model_of(self._viewed.attributes)
+
+
+class NodeBefore(Node):
+    """A node as it is without a pod whose amounts the scheduler counts there already: one that is about to get a device."""
+
+    __slots__ = ("_pod",)
+
+    def __init__(self, viewed: CoreNode, known: Known, pod: CoreAsk) -> None:
+        super().__init__(viewed, known)
+        self._pod = pod
+
+    @property
+    def free(self) -> Mapping[str, int]:
+        """What is left of its capacity for pods, before this one."""
+        left = self._viewed.free.clone()
+        left.plus(self._pod.shape.amounts)
+        return left.named(self._known.types)
+
+    @property
+    def pods(self) -> Iterator[Pod]:
+        """The pods that run on it, without this one, in order of their placement."""
+        return (Pod(ask, self._known) for ask in self._viewed.allocations if ask is not self._pod)
 
 
 class Queue(_View):
@@ -258,3 +299,53 @@ class Application(_View):
     def waiting(self) -> Iterator[Pod]:
         """Its pods that wait, in order of arrival."""
         return (Pod(ask, self._known) for ask in self._viewed.asks.values())
+
+
+class PlannedPod:
+    """A pod of the workload, as its line says it: what `Policy.begin` is given, before anything has happened."""
+
+    __slots__ = ("_ask", "_devices", "arrives_s")
+
+    def __init__(self, ask: AskLine, devices: str, arrives_s: float) -> None:
+        """Take an ask, the resource type that counts devices (empty if none does), and the time of its line."""
+        self._ask = ask
+        self._devices = devices
+        self.arrives_s = arrives_s
+
+    def __repr__(self) -> str:
+        return f"planned pod {self.key!r}"
+
+    @property
+    def key(self) -> str:
+        """Its name."""
+        return self._ask.key
+
+    @property
+    def application(self) -> str:
+        """The name of its application."""
+        return self._ask.app
+
+    @property
+    def number(self) -> int:
+        """For how many pods it stands: 1, or more for an ask that repeats."""
+        return self._ask.max
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        """What each of them wants."""
+        return MappingProxyType(self._ask.res)
+
+    @property
+    def devices(self) -> Demand:
+        """What each of them wants of devices, like `Pod.devices`."""
+        return Demand.of(self._ask.res.get(self._devices, 0))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of devices that its node constraints list, like `Pod.models`."""
+        return accepted_models(self._ask.tags)
+
+    @property
+    def requested_s(self) -> float | None:
+        """How long its user expects it to run: `requested_s` of its line, or else `duration_s`; None if neither is known."""
+        return self._ask.requested_s if self._ask.requested_s is not None else self._ask.duration_s
