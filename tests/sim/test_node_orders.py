@@ -35,9 +35,7 @@ SCORES: dict[str, Score] = {
 
 
 def machine(model: str, cpu: int, free: list[int], classes: int = 0) -> Machine:
-    made = Machine(model, cpu, 1 << 20, len(free))
-    made.free, made.ordered, made.total, made.classes = free, tuple(sorted(free)), sum(free), classes
-    return made
+    return Machine(model, cpu, 1 << 20, free, classes=classes)
 
 
 NODES = {
@@ -159,7 +157,7 @@ def test_a_choice_is_the_earliest_best_of_all_nodes_that_fit(
     given_nodes: list[tuple[str, int, int, int]], given_pods: list[tuple[Shape, int]], policy: str, seed: int
 ) -> None:
     """Numbers kept from earlier pods are those that a loop over all nodes computes now."""
-    nodes = [Machine(*each) for each in given_nodes]
+    nodes = [Machine(model, cpu, memory, [1000] * devices) for model, cpu, memory, devices in given_nodes]
     typical = Fragmentation(typical_shapes(shape for shape, _ in given_pods))
     for node in nodes:
         node.level = typical.level(node.cpu)
@@ -195,6 +193,6 @@ def test_random_takes_every_node_and_device_that_fits() -> None:
     shape = Shape(1, Demand(1, 300), "")
     found = set()
     for seed in range(200):
-        nodes = [Machine("T4", 9, 9, 2) for _ in range(3)]
+        nodes = [Machine("T4", 9, 9, [1000, 1000]) for _ in range(3)]
         found.add(node_order("Random", nodes, Fragmentation([]), Random(seed)).choose(shape, 0))
     assert found == {Chosen(node, (device,)) for node in range(3) for device in range(2)}

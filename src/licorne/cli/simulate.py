@@ -133,8 +133,9 @@ def simulate(
         Which device of a node a share is placed on, where the workload has devices: the one with the least left that
         suffices, the one with the most left, or the first that suffices; without it, what the workload says.
     policy
-        A policy of your own, which decides in place of the scheduler: FILE.py:Class, module:Class, or the name of an entry
-        point of the group licorne.policies; may be given several times. It runs with your rights: it is a program.
+        A policy that decides in place of the scheduler: one of your own as FILE.py:Class or module:Class, or the name of an
+        entry point of the group licorne.policies, of which licorne has fgd, bestfit, dotprod, gpu-packing, gpu-clustering and
+        random; may be given several times. It runs with your rights: it is a program.
     policy_timeout
         Time after which a single call of a policy is ended, in seconds or like 1m30s.
     columns

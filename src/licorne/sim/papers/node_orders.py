@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from licorne.sim.devices import WHOLE, Demand, least_left, untouched
-from licorne.sim.papers.fragmentation import Fragmentation, Shape
+from licorne.sim.papers.fragmentation import KNOWN_MAX, Fragmentation, Shape
 
 CPU_SCALE = 128_000
 """Thousandths of CPU by which policies scale amounts, whatever a node has."""
@@ -29,22 +29,27 @@ class Machine:
 
     __slots__ = ("classes", "cpu", "free", "level", "memory", "model", "ordered", "total")
 
-    def __init__(self, model: str, cpu: int, memory: int, devices: int) -> None:
+    def __init__(
+        self, model: str, cpu: int, memory: int, free: Sequence[int], *, classes: int = 0, level: int = 0
+    ) -> None:
+        """Take what is left, `free` on each device, the `classes` of its pods, and the `level` of its CPU (`Fragmentation`)."""
         self.model = model
         self.cpu = cpu
         self.memory = memory
-        self.free = [WHOLE] * devices
-        self.ordered = tuple(self.free)
-        self.total = WHOLE * devices
-        self.classes = 0
-        self.level = 0
+        self.free = tuple(free)
+        self.ordered = tuple(sorted(self.free))
+        self.total = sum(self.free)
+        self.classes = classes
+        self.level = level
 
     def take(self, shape: Shape, memory: int, devices: Sequence[int]) -> None:
         """Count a pod that has taken these devices."""
         self.cpu -= shape.cpu
         self.memory -= memory
+        free = list(self.free)
         for index in devices:
-            self.free[index] -= shape.devices.each
+            free[index] -= shape.devices.each
+        self.free = tuple(free)
         self.total -= shape.devices.each * len(devices)
         self.ordered = tuple(sorted(self.free))
         self.classes |= class_of(shape.devices)
@@ -55,6 +60,11 @@ def class_of(demand: Demand) -> int:
     if not demand.number:
         return 0
     return 1 if demand.each < WHOLE else 1 << demand.number
+
+
+def sufficing(free: Sequence[int], share: int) -> list[int]:
+    """Return the devices that have a share left."""
+    return [index for index, left in enumerate(free) if left >= share]
 
 
 Score = Callable[[Machine, Shape], int]
@@ -125,6 +135,8 @@ class LeastFragmentation:
         key = node.model, node.level, level_after, node.ordered, shape.devices
         found = self._known.get(key)
         if found is None:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
             found = self._known[key] = self._compute(node, shape.devices, level_after)
         return found
 
@@ -232,7 +244,7 @@ class RandomOrder(NodeOrder):
         return Chosen(at, self.devices(nodes[at], shape))
 
     def _any_device(self, node: Machine, shape: Shape) -> int:
-        return self._random.choice([index for index, left in enumerate(node.free) if left >= shape.devices.each])
+        return self._random.choice(sufficing(node.free, shape.devices.each))
 
 
 POLICIES = ("Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD")

@@ -5,6 +5,10 @@ The scheduler decides, by its ordinary interface. It has one queue, and one ask 
 scheduler takes it only if the pod fits there by its own account. An ask without a node has failed, and is withdrawn. Which devices
 the pod takes is the order's choice, too.
 
+The same orders are policies for any simulation (`licorne.sim.papers.gpu_policies`), which place every pod on the same node and
+devices, and take some fifteen times as long, because they look at all nodes that fit. Nothing but the pods of the run changes a
+node here, so `_Best` is told of the next pod, and asks an order that keeps the numbers of nodes which have not changed.
+
 Source: docs/spec/experiments.md, B.3, B.4 and B.8.
 """
 
@@ -131,9 +135,11 @@ class Experiment:
             KeyError: there is no such policy.
         """
         self._fragmentation = Fragmentation(typical)
-        self._nodes = [Machine(node.model, node.cpu, node.memory_mib, node.devices) for node in nodes]
-        for node in self._nodes:
-            node.level = self._fragmentation.level(node.cpu)
+        level = self._fragmentation.level
+        self._nodes = [
+            Machine(node.model, node.cpu, node.memory_mib, [WHOLE] * node.devices, level=level(node.cpu))
+            for node in nodes
+        ]
         self._order = node_order(policy, self._nodes, self._fragmentation, random)
         self._policy = _Best(self._order)
         given = Policies([Loaded(policy, "", self._policy)], lambda: 0.0, Watch(None))
