@@ -106,6 +106,9 @@ def test_what_it_refuses(licorne: Command, tmp_path: Path) -> None:
     outcome = licorne("reproduce", "nothing", tmp_path)
     assert (outcome.status, outcome.out) == (2, "")
     assert "nothing: no such reproduction; there is: rlscheduler, fgd" in outcome.err
+    outcome = licorne("reproduce", "fgd")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "fgd: give the folder with the paper's data, published at github.com/hkust-adsl/" in outcome.err
     outcome = licorne("reproduce", "rlscheduler", tmp_path / "missing")
     assert outcome.status == 4
     assert "no such folder; give the one with the paper's data" in outcome.err

@@ -138,6 +138,11 @@ def test_ties_broken_by_the_order_of_the_file_give_other_values(openb: Path) -> 
             None,
             "openb_node_list_all_node.csv: no such file; give the folder of the openb",
         ),
+        (
+            "openb_node_list_all_node.csv",
+            "model,cpu_milli,memory_mib,gpu\n,1000,10,0\n",
+            "gpu: no node has GPUs; github",
+        ),
         ("expected.csv", None, "expected.csv: no such file; " + DATA_SOURCE[:40]),
         ("runs.csv", "trace,seed\n", "runs.csv:1: policy, metric, 50"),
         ("openb_pod_list_default.csv", None, "openb_pod_list_default.csv: no such file"),

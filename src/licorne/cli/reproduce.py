@@ -31,7 +31,7 @@ SHOWN = 120
 
 def reproduce(
     name: str,
-    folder: Path,
+    folder: Path | None = None,
     /,
     *,
     small: Flag = False,
@@ -46,7 +46,7 @@ def reproduce(
         rlscheduler: average bounded slowdown of five orders of jobs (SC '20). fgd: GPUs allocated and fragmented by six
         orders of nodes on the openb trace (ATC '23).
     folder
-        The folder with the paper's data, which are not part of licorne; without them the command says who publishes them.
+        The folder with the paper's data, which are not part of licorne; without it the command says who publishes them.
     small
         Only a small part of the runs, for a quick check: rlscheduler compares the first of its ten stretches,
         fgd one list of pods with one seed.
@@ -58,9 +58,11 @@ def reproduce(
     module = REPRODUCTIONS.get(name)
     if module is None:
         raise UsageError(f"{name}: no such reproduction; there is: {', '.join(REPRODUCTIONS)}")
+    source = import_module(module).DATA_SOURCE
+    if folder is None:
+        raise UsageError(f"{name}: give the folder with the paper's data, published at {source}")
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "no such folder"
-        source = import_module(module).DATA_SOURCE
         raise CommandError(f"{folder}: {what}; give the one with the paper's data, published at {source}", Status.FILE)
     run = cast("Reproduction", import_module(module).reproduce)
     try:

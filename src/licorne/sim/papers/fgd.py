@@ -86,6 +86,8 @@ def reproduce(folder: Path, small: bool, progress: Progress | None) -> Reproduce
         OSError: a file cannot be read.
     """
     nodes = read_nodes(folder / NODES)
+    if not any(node.devices for node in nodes):
+        raise WorkloadError(f"{folder / NODES}: gpu: no node has GPUs; {DATA_SOURCE}")
     published = _published(folder)
     means = _means(folder / MEANS_FILE)
     known = {name for name, _, _ in means}
