@@ -27,7 +27,7 @@ from licorne.recording.folder import MANIFEST, segments_in
 from licorne.service.intake import portions
 from licorne.si import adapt_v19, v19, wire
 from licorne.si.adapt import Part
-from licorne.si.messages import Allocation
+from licorne.si.messages import Allocation, RejectedAllocation
 from recording.recorded import assert_replays, record_history
 
 SECOND_NS = 10**9
@@ -331,6 +331,17 @@ def test_messages_that_no_json_holds_are_recorded_too(tmp_path: Path) -> None:
         api.submit("rm", [odd, Allocation(key="k", application_id="a", resource={"vcore": 1})], now_ns=2 * SECOND_NS)
         api.schedule(now_ns=2 * SECOND_NS)
     assert_replays(tmp_path, api)
+
+
+def test_a_message_that_cannot_be_written_ends_the_run_and_not_the_scheduler(tmp_path: Path) -> None:
+    troubles: list[str] = []
+    with Recorder(tmp_path, trouble=troubles.append) as recorder:
+        api = registered(recorder)
+        recorder.delivered("rm", [RejectedAllocation("k", "a", reason=object())])  # type: ignore[arg-type]
+        api.update_allocation(asks(3), now_ns=2 * SECOND_NS)
+        assert api.schedule(now_ns=2 * SECOND_NS) == 3 - 1, "one of the asks is of an application that is not there"
+    assert len(troubles) == 1
+    assert troubles[0].startswith("cannot be written: TypeError")
 
 
 @pytest.mark.parametrize(
