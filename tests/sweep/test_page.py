@@ -94,6 +94,20 @@ def test_the_command(tmp_path: Path) -> None:
     )
 
 
+def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
+    (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
+    (tmp_path / "mine.py").write_text(
+        "import time\nfrom licorne import Policy\n\n\nclass Slow(Policy):\n"
+        "    def node_key(self, pod, node):\n        time.sleep(9)\n        return 0\n"
+    )
+    out = tmp_path / "out"
+    given = ("--workload", tmp_path / "w.jsonl", "--policy", "own", "--policy", f"{tmp_path / 'mine.py'}:Slow")
+    said = command(out, *given, "--policy-timeout", "200ms", "--jobs", "1", "--no-report")
+    assert said.startswith("2 points, 1 failed\n")
+    assert "took longer than 0.2 s, which is the limit (--policy-timeout)" in said
+    assert "policy_digest" in (out / "table.csv").read_text().splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [

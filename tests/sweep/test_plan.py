@@ -24,6 +24,7 @@ device_policies: [first]
 settings: {reservation.delay: 5s}
 from_s: 10
 to_s: 1e3
+policy_timeout_s: 2.5
 """
 
 
@@ -47,6 +48,7 @@ def test_a_sweep_file_says_what_is_combined(folder: Path) -> None:
         settings={"reservation.delay": "5s"},
         from_s=10,
         to_s=1000,
+        policy_timeout_s=2.5,
     )
     assert sweep.points()[5].name == "w.jsonl, limited.yaml, load 0.5, seed 2, first"
 
@@ -72,6 +74,8 @@ def test_a_sweep_file_says_what_is_combined(folder: Path) -> None:
         ("workloads: [w.jsonl]\ndevice_policies: [best]", "2:19", "known are least-left"),
         ("workloads: [w.jsonl]\nsettings: [a]", "2:11", "must be keys"),
         ("workloads: [w.jsonl]\nfrom_s: 5\nto_s: 5", "3:7", "is not after"),
+        ("workloads: [w.jsonl]\npolicy_timeout_s: 0", "2:19", "must be a number above 0, and at most 86,400"),
+        ("workloads: [w.jsonl]\npolicy_timeout_s: 1e6", "2:19", "must be a number above 0, and at most 86,400"),
         ("workloads: [w.jsonl", "1:20", "not YAML"),
     ],
 )

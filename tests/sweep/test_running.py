@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ import msgspec
 import pytest
 
 from common.plain_python import printed_by
+from licorne.sim.policies import PolicyError
 from licorne.sweep import Outcome, Point, Sweep, run_point, run_sweep
 from licorne.sweep.running import jobs_of
 from licorne.sweep.table import rows, write_table
@@ -159,6 +162,61 @@ def test_a_policy_of_ones_own_decides(workload: Path, tmp_path: Path) -> None:
     assert own.error == last.error == ""
     assert own.decisions != last.decisions
     assert "Missing" in missing.error
+    digests = [row.policy_digest for row in rows(found, [own, last, missing])]
+    assert digests == [None, hashlib.sha256(policy.read_bytes()).hexdigest(), None]
+
+
+SLOW = """
+import time
+from licorne import Policy
+
+
+class Slow(Policy):
+    def node_key(self, pod, node):
+        time.sleep(0.3)
+        return node.id
+"""
+
+
+@pytest.fixture
+def slow(workload: Path) -> Point:
+    """A point whose policy takes 0.3 s for each call."""
+    policy = workload.with_name("slow.py")
+    policy.write_text(SLOW)
+    return Point(workload=str(workload), policy=f"{policy}:Slow")
+
+
+def test_the_time_of_a_call_of_a_policy_is_limited(slow: Point, tmp_path: Path) -> None:
+    """The limit alone makes no other point: with a higher one, what failed is run again if that is wanted."""
+    hasty = msgspec.structs.replace(slow, policy_timeout_s=0.1)
+    for processes in (1, 2):
+        folder = tmp_path / str(processes)
+        (ended,) = run_sweep(jobs_of([hasty], folder), processes=processes)
+        assert "took longer than 0.1 s, which is the limit (--policy-timeout)" in ended.error
+        assert run_sweep(jobs_of([slow], folder), processes=processes) == [ended]
+    (done,) = run_sweep(jobs_of([slow], folder), again=True)
+    assert done.error == ""
+    assert run_sweep(jobs_of([hasty], folder)) == [done]
+
+
+def test_a_point_with_a_policy_runs_in_another_thread_only_without_a_limit(slow: Point) -> None:
+    found: list[object] = []
+
+    def run(point: Point) -> None:
+        try:
+            found.append(run_point(point))
+        except PolicyError as error:
+            found.append(str(error))
+
+    points = [slow, msgspec.structs.replace(slow, policy_timeout_s=None), msgspec.structs.replace(slow, policy="own")]
+    for point in points:
+        thread = threading.Thread(target=run, args=(point,))
+        thread.start()
+        thread.join()
+    assert "in the main thread only" in str(found[0])
+    assert "policy_timeout_s=None" in str(found[0])
+    assert found[1:] == [run_point(point) for point in points[1:]]
+    assert not any(each.error for each in found[1:] if isinstance(each, Outcome))
 
 
 PROGRAM = """
@@ -176,9 +234,9 @@ if __name__ == "__main__":
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text() if Path("/proc").is_dir() else True
+    except (ProcessLookupError, FileNotFoundError):  # the second: it ended between the two looks
         return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text() if Path("/proc").is_dir() else True
 
 
 def until(what: Callable[[], bool], limit_s: float = 60) -> None:

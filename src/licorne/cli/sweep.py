@@ -15,6 +15,7 @@ from licorne.cli.common import KeyValue, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
+from licorne.cli.simulate import PolicyTime
 from licorne.cli.statuses import Status
 from licorne.sim.lines import DevicePolicy
 from licorne.sweep.document import read_sweep
@@ -40,6 +41,7 @@ def sweep(
         tuple[int, ...], Parameter(negative="", show_default=False, validator=validators.Number(gte=0))
     ] = (),
     policy: Annotated[tuple[str, ...], Several] = (),
+    policy_timeout: PolicyTime | None = None,
     device_policy: Annotated[tuple[DevicePolicy, ...], Several] = (),
     setting: Annotated[tuple[KeyValue, ...], Several] = (),
     jobs: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
@@ -70,6 +72,8 @@ def sweep(
         A seed of a workload that is drawn.
     policy
         A policy of your own, as for `licorne simulate`; own: what licorne does.
+    policy_timeout
+        Time after which a single call of a policy is ended, and its point fails, in seconds or like 1m30s; without it, 5.
     device_policy
         Which device of a node a share is placed on, where the workload has devices.
     setting
@@ -85,7 +89,17 @@ def sweep(
     json
         Print the rows of the table as JSON.
     """
-    plan = _plan(file, workload, config, load, seed, policy, device_policy, pairs("--setting", setting))
+    given: dict[str, Any] = {
+        "workloads": [str(path) for path in workload],
+        "configurations": [str(path) for path in config],
+        "loads": list(load),
+        "seeds": list(seed),
+        "policies": list(policy),
+        "policy_timeout_s": policy_timeout,
+        "device_policies": list(device_policy),
+        "settings": pairs("--setting", setting),
+    }
+    plan = _plan(file, given)
     if report and not dry_run:
         require("report")
     for name in plan.configurations:
@@ -114,28 +128,10 @@ def sweep(
     return Status.NO if len(failed) == len(points) else Status.DONE
 
 
-def _plan(
-    file: Path | None,
-    workload: tuple[Path, ...],
-    config: tuple[Path, ...],
-    load: tuple[float, ...],
-    seed: tuple[int, ...],
-    policy: tuple[str, ...],
-    device_policy: tuple[DevicePolicy, ...],
-    settings: dict[str, str],
-) -> Sweep:
-    """Return what a file and options say together. Raises CommandError."""
+def _plan(file: Path | None, given: dict[str, Any]) -> Sweep:
+    """Return what a file and options say together; `given` are the options by the names of `Sweep`. Raises CommandError."""
     with refusals():
         plan = read_sweep(file) if file is not None else Sweep()
-    given: dict[str, Any] = {
-        "workloads": [str(path) for path in workload],
-        "configurations": [str(path) for path in config],
-        "loads": list(load),
-        "seeds": list(seed),
-        "policies": list(policy),
-        "device_policies": list(device_policy),
-        "settings": settings,
-    }
     plan = msgspec.structs.replace(plan, **{name: value for name, value in given.items() if value})
     if not plan.workloads:
         raise UsageError("nothing to simulate: give --workload, or a sweep file with --file")

@@ -16,13 +16,15 @@ from typing import Any, TypeVar, get_args
 
 from licorne.config.nodes import YamlNode, behind
 from licorne.sim.lines import DevicePolicy
+from licorne.sim.policies.watch import LIMIT_MAX_S
 from licorne.sim.workload import WorkloadError
 from licorne.sim.yaml_files import composed, entries, place
 from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
 
 LISTS = ("workloads", "configurations", "loads", "seeds", "policies", "device_policies")
-KEYS = ("name", *LISTS, "settings", "from_s", "to_s", "max_asks")
+KEYS = ("name", *LISTS, "settings", "from_s", "to_s", "max_asks", "policy_timeout_s")
 SEEDS_MAX = 10_000
+NUMBER_MAX = 1e12
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?")
 _Value = TypeVar("_Value")
 
@@ -92,6 +94,8 @@ def parse_sweep(text: str, name: str, folder: Path) -> Sweep:
             values[key] = _settings(node, name)
         elif key == "max_asks":
             values[key] = _whole(node, name, key, 10**9, least=1)
+        elif key == "policy_timeout_s":
+            values[key] = _number(node, name, key, above=0, most=LIMIT_MAX_S)
         else:
             values[key] = _number(node, name, key)
     sweep = Sweep(**values)
@@ -111,11 +115,12 @@ def _text(given: YamlNode, name: str, what: str) -> str:
     return node.text.strip()
 
 
-def _number(given: YamlNode, name: str, what: str, *, above: float = -1) -> float:
+def _number(given: YamlNode, name: str, what: str, *, above: float = -1, most: float = NUMBER_MAX) -> float:
     node = behind(given)
-    if node.kind != "scalar" or not _NUMBER.fullmatch(node.text) or not above < float(node.text) < 1e12:
-        least = "above 0" if above >= 0 else "of at least 0"
-        raise WorkloadError(f"{place(name, given)}: {what}: must be a number {least}")
+    if node.kind != "scalar" or not _NUMBER.fullmatch(node.text) or not above < float(node.text) <= most:
+        bounds = "above 0" if above >= 0 else "of at least 0"
+        bounds += f", and at most {most:,.0f}" if most < NUMBER_MAX else ""
+        raise WorkloadError(f"{place(name, given)}: {what}: must be a number {bounds}")
     return float(node.text)
 
 

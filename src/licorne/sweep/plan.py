@@ -1,7 +1,8 @@
 """Which points a sweep has: each combination of what it varies, in a fixed order, and the key under which each is kept.
 
 The key of a point is a digest of all that its result depends on: its parameters, the contents of the files that it names, and
-licorne's version. So a result is taken again only for the very same input, and a file that was changed makes new points.
+licorne's version. So a result is taken again only for the very same input, and a file that was changed makes new points. The
+limit of a policy's calls is not part of it: whatever ends within one limit is the same under another.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 from licorne._version import __version__
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import load_policies
+from licorne.sim.policies.watch import POLICY_TIMEOUT_S
 from licorne.sim.workload import ASKS_MAX, WorkloadError
 from licorne.sim.yaml_files import composed
 
@@ -31,7 +33,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
     `workload` is a path, `configuration` a path or `own`. `load`: for openb and scenarios what they mean by it; times of arrival
     of other workloads are divided by it; None: as they are. `seed` is for scenarios. `policy` is as for `licorne simulate
-    --policy`, or `own`; `device_policy` "" is that of the workload. `to_s` None: to the end.
+    --policy`, or `own`; `device_policy` "" is that of the workload. `to_s` None: to the end. `policy_timeout_s` is the limit of a
+    call of the policy; None: there is none.
     """
 
     workload: str
@@ -44,6 +47,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     from_s: float = 0.0
     to_s: float | None = None
     max_asks: int = ASKS_MAX
+    policy_timeout_s: float | None = POLICY_TIMEOUT_S
 
     @property
     def name(self) -> str:
@@ -73,6 +77,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     from_s: float = 0.0
     to_s: float | None = None
     max_asks: int = ASKS_MAX
+    policy_timeout_s: float | None = POLICY_TIMEOUT_S
 
     def __len__(self) -> int:
         number = 1
@@ -96,6 +101,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
                 from_s=self.from_s,
                 to_s=self.to_s,
                 max_asks=self.max_asks,
+                policy_timeout_s=self.policy_timeout_s,
             )
             for workload, configuration, load, policy, device_policy, seed in product(
                 self.workloads, self.configurations, self.loads, self.policies, self.device_policies, self.seeds
@@ -112,7 +118,8 @@ class Keys:
 
     def of(self, point: Point) -> str:
         """Return the key of a point. Raises OSError if a file cannot be read."""
-        sha = hashlib.sha256(msgspec.json.encode((__version__, point)))
+        given = msgspec.structs.replace(point, policy_timeout_s=None)
+        sha = hashlib.sha256(msgspec.json.encode((__version__, given)))
         for name in (point.workload, point.configuration if point.configuration != OWN else ""):
             if name:
                 sha.update(self._digest(name).encode())

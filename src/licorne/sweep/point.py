@@ -16,6 +16,7 @@ from licorne.report.collector import Collector
 from licorne.report.figures import Figures
 from licorne.sim.lines import Line
 from licorne.sim.policies.interface import PolicyError
+from licorne.sim.policies.watch import watch_calls
 from licorne.sim.reading import is_scenario, load_workload
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
@@ -30,10 +31,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Times are in seconds, shares fractions of 1. `wait_…` are of the pods that were placed, `completion_…` and `slowdown_…` (the
     bounded slowdown) of those that ended. `use` is the mean use of `scarcest`, the resource that is used most. `guarantee_missing`
     is the part of their guarantees that queues lacked on average while they had demand; `evenness` the mean of Jain's index;
-    `fragmented` the mean share of devices that are fragmented. `decisions` is the digest of all decisions.
+    `fragmented` the mean share of devices that are fragmented. `policy_digest` is SHA-256 of the file of the policy, None without
+    one; `decisions` is the digest of all decisions.
     """
 
     error: str = ""
+    policy_digest: str | None = None
     asks: int | None = None
     placed: int | None = None
     never_placed: int | None = None
@@ -59,8 +62,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def run_point(point: Point) -> Outcome:
     """Simulate a point; return its figures, or why it cannot be simulated.
 
-    The same point and the same files give the same outcome, in any process.
+    The same point and the same files give the same outcome, in any process and in any thread. A point with a policy has to be run
+    in the main thread of a process, since calls can be ended only there; with None for its `policy_timeout_s` it runs in any.
+
+    Raises:
+        PolicyError: the calls of the point's policy have a limit, and cannot be ended here.
     """
+    if point.policy != OWN:
+        watch_calls(point.policy_timeout_s)
     try:
         return _simulated(point)
     except (ConfigError, PolicyError, WorkloadError, RegistrationError, SettingsError, OSError, ValueError) as error:
@@ -82,6 +91,7 @@ def _simulated(point: Point) -> Outcome:
         config=config,
         settings=point.settings,
         policies=[] if point.policy == OWN else [point.policy],
+        policy_timeout_s=point.policy_timeout_s,
         observers=[collector],
         from_s=point.from_s,
         to_s=point.to_s,
@@ -118,6 +128,7 @@ def outcome(result: Result, figures: Figures) -> Outcome:
     if figures.fragmentation is not None:
         fragmented = [value for value in figures.fragmentation.of_capacity if value is not None]
     return Outcome(
+        policy_digest=result.policies[0].digest if result.policies else None,
         asks=result.asks,
         placed=result.placed,
         never_placed=result.never_placed,

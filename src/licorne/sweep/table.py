@@ -22,6 +22,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     load: float | None
     seed: int | None
     policy: str
+    policy_digest: str | None
     device_policy: str
     error: str
     asks: int | None
