@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -540,6 +541,76 @@ def test_the_time_of_a_call_begins_anew_with_each_pod_of_the_workload() -> None:
     assert simulate(given, policies=[made(node_key=lambda *_: 0, begin=slow)], policy_timeout_s=0.4).placed == 8
     with pytest.raises(PolicyError, match=r"begin\(pods\) took longer than 0.2 s"):
         simulate(given, policies=[made(node_key=lambda *_: 0, begin=stuck)], policy_timeout_s=0.2)
+
+
+LOADED_ONCE = """
+from licorne import Policy
+
+with open({noted!r}, "a") as file:
+    file.write("loaded\\n")
+
+
+class Noted(Policy):
+    def __init__(self):
+        with open({noted!r}, "a") as file:
+            file.write("made\\n")
+
+    def node_key(self, pod, node):
+        return 0
+"""
+
+
+def test_the_command_loads_and_makes_a_policy_once(tmp_path: Path) -> None:
+    noted = tmp_path / "noted"
+    (tmp_path / "own.py").write_text(LOADED_ONCE.format(noted=str(noted)))
+    file = str(EXAMPLES.parent / "gpu-holiday" / "workload.jsonl")
+    command = [sys.executable, "-m", "licorne.cli", "simulate", file, "--policy", f"{tmp_path / 'own.py'}:Noted"]
+    for verify, times in ((), 1), (("--verify",), 2):
+        noted.unlink(missing_ok=True)
+        subprocess.run([*command, *verify], capture_output=True, check=True, timeout=100)
+        assert noted.read_text() == "loaded\nmade\n" * times
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("import time\ntime.sleep(100)\n", "loading its code"),
+        ("while True:\n    pass\n", "loading its code"),
+        (
+            "from licorne import Policy\n\n\nclass Own(Policy):\n    node_key = lambda *_: 0\n"
+            "    def __init__(self):\n        while True:\n            pass\n",
+            "Own()",
+        ),
+    ],
+)
+def test_loading_and_making_a_policy_take_no_longer_than_the_limit(tmp_path: Path, text: str, call: str) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(text)
+    expected = rf"own.py:Own: {re.escape(call)} took longer than 0.2 s, which is the limit"
+    before_s = time.monotonic()
+    with pytest.raises(PolicyError, match=expected):
+        simulate(TWO, policies=[f"{path}:Own"], policy_timeout_s=0.2)
+    ended = subprocess.run(
+        [sys.executable, "-m", "licorne.cli", "simulate", "no-file.jsonl", "--policy", f"{path}:Own", "--policy-timeout", "0.2"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert re.search(expected, ended.stderr)
+    assert ended.returncode == 1
+    assert time.monotonic() - before_s < 30
+
+
+def test_a_policy_that_leaves_while_it_is_loaded_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    for text, message in (
+        ("raise SystemExit(0)", "cannot be loaded: SystemExit: 0"),
+        (
+            "import licorne\n\nclass Own(licorne.Policy):\n    node_key = 1\n    def __init__(self): exit(0)",
+            "raised SystemExit: 0",
+        ),
+    ):
+        path.write_text(text)
+        with pytest.raises(PolicyError, match=message):
+            simulate(TWO, policies=[f"{path}:Own"])
 
 
 def test_compiled_code_that_never_returns_ends_the_process() -> None:

@@ -199,6 +199,15 @@ def test_the_time_of_a_call_of_a_policy_is_limited(slow: Point, tmp_path: Path) 
     assert run_sweep(jobs_of([hasty], folder)) == [done]
 
 
+def test_a_policy_that_is_never_loaded_fails_its_points_alone(workload: Path, tmp_path: Path) -> None:
+    endless = tmp_path / "endless.py"
+    endless.write_text("while True:\n    pass\n")
+    sweep = Sweep(workloads=(str(workload),), policies=("own", f"{endless}:Own"), policy_timeout_s=0.2)
+    own, ended = run_sweep(jobs_of(sweep.points(), tmp_path / "out"))
+    assert own.error == ""
+    assert "endless.py:Own: loading its code took longer than 0.2 s" in ended.error
+
+
 def test_a_point_with_a_policy_runs_in_another_thread_only_without_a_limit(slow: Point) -> None:
     found: list[object] = []
 

@@ -26,7 +26,7 @@ from licorne.sim.lines import DevicePolicy, to_ns
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
 from licorne.sim.policies.interface import PolicyError
-from licorne.sim.policies.loading import load_policies
+from licorne.sim.policies.loading import Loaded, load_policies
 from licorne.sim.policies.watch import LIMIT_MAX_S, POLICY_TIMEOUT_S
 from licorne.sim.reading import BatchAs, ReadAs, is_scenario, load_workload
 from licorne.sim.report import Result
@@ -137,7 +137,8 @@ def simulate(
         entry point of the group licorne.policies, of which licorne has fgd, bestfit, dotprod, gpu-packing, gpu-clustering and
         random; may be given several times. It runs with your rights: it is a program.
     policy_timeout
-        Time after which a single call of a policy is ended, in seconds or like 1m30s.
+        Time after which a single call of a policy is ended, in seconds or like 1m30s; also loading its code and making its
+        object.
     columns
         The input is a table of GPU jobs in CSV, and this says which of its columns means what: philly, helios, or a YAML
         file with such a mapping.
@@ -169,7 +170,7 @@ def simulate(
     """
     _check_window(from_, to)
     _check_files(pods, series, swf, report, every)
-    _check_policies(policy, record)
+    loaded = _load_policies(policy, policy_timeout, record)
     settings = pairs("--setting", setting)
     text = _configuration(config, order)
     workload = _read(input, as_, load, _batch(input, columns, jobs, order, backfill=backfill), max_asks, seed=seed)
@@ -195,7 +196,7 @@ def simulate(
             pods=False,
             decisions=first,
             input_log=recorder,
-            policies=policy,
+            policies=loaded,
             policy_timeout_s=policy_timeout,
             progress=progress,
         )
@@ -246,16 +247,17 @@ def _verified(result: Result, again: Run, first: Path | None, second: Path | Non
     )
 
 
-def _check_policies(names: Sequence[str], record: Path | None) -> None:
-    """Check that all policies can be loaded, before anything is read. Raises CommandError."""
+def _load_policies(names: Sequence[str], limit_s: float, record: Path | None) -> list[Loaded]:
+    """Load all policies, before anything is read, each within the limit. Raises CommandError."""
     try:
-        loaded = load_policies(names)
+        loaded = load_policies(names, limit_s)
     except PolicyError as error:
         raise CommandError(str(error)) from None
     if record is not None and any(each.gives_orders for each in loaded):
         raise UsageError(
             "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
         )
+    return loaded
 
 
 def _configuration(config: Path | None, order: JobOrder | None) -> str | None:

@@ -123,7 +123,7 @@ class Simulation:
 
         Raises: as `licorne.simulate` before anything is written.
         """
-        loaded = load_policies(policies)
+        loaded = load_policies(policies, policy_timeout_s)
         workload = load_workload(workload)
         if not 0 <= from_s < (inf if to_s is None else to_s):
             raise ValueError(
@@ -283,7 +283,8 @@ def simulate(
     orders: these are no inputs, so what was recorded could not be replayed.
 
     `policies` (`licorne.Policy`: classes, their names as for `licorne simulate --policy`, or objects) decide in place of the
-    scheduler what they have methods for. A single call of one that takes longer than `policy_timeout_s` is ended; None: none is.
+    scheduler what they have methods for. A single call of one, loading its code and making its object that takes longer than
+    `policy_timeout_s` is ended; None: none is.
 
     `progress` is called from time to time with the steps done and their total.
 

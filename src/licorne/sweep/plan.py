@@ -16,8 +16,8 @@ import msgspec
 
 from licorne._version import __version__
 from licorne.sim.policies.interface import PolicyError
-from licorne.sim.policies.loading import load_policies
-from licorne.sim.policies.watch import POLICY_TIMEOUT_S
+from licorne.sim.policies.loading import digest_of, find_policy
+from licorne.sim.policies.watch import POLICY_TIMEOUT_S, Watch, watch_calls
 from licorne.sim.workload import ASKS_MAX, WorkloadError
 from licorne.sim.yaml_files import composed
 
@@ -117,22 +117,28 @@ class Keys:
         self._policies: dict[str, str] = {}
 
     def of(self, point: Point) -> str:
-        """Return the key of a point. Raises OSError if a file cannot be read."""
+        """Return the key of a point.
+
+        Raises:
+            OSError: a file cannot be read.
+            PolicyError: the time for loading its policy is limited, and that cannot be watched here.
+        """
         given = msgspec.structs.replace(point, policy_timeout_s=None)
         sha = hashlib.sha256(msgspec.json.encode((__version__, given)))
         for name in (point.workload, point.configuration if point.configuration != OWN else ""):
             if name:
                 sha.update(self._digest(name).encode())
         if point.policy != OWN:
-            sha.update(self._policy(point.policy).encode())
+            sha.update(self._policy(point.policy, watch_calls(point.policy_timeout_s)).encode())
         return sha.hexdigest()[:32]
 
-    def _policy(self, name: str) -> str:
+    def _policy(self, name: str, watch: Watch) -> str:
         """Return the digest of the file that defines a policy; of one that cannot be loaded "", since its points fail."""
         found = self._policies.get(name)
         if found is None:
             try:
-                found = load_policies([name])[0].digest
+                with watch:
+                    found = digest_of(watch.run(f"policy {name}: loading its code", find_policy, name))
             except PolicyError:
                 found = ""
             self._policies[name] = found

@@ -42,9 +42,7 @@ class Caller:
             watch.running = True
             return self._function(*given)
         except TookTooLongError:
-            raise PolicyError(
-                f"{self._call(given)} took longer than {watch.limit_s:g} s, which is the limit (--policy-timeout)"
-            ) from None
+            raise watch.too_long(self._call(given)) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(
                 f"{self._call(given)} raised {described(error)}; expected was {self._expected}"

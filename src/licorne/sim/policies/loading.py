@@ -1,4 +1,4 @@
-"""Find a policy by its name, and tell which text it was made from.
+"""Find a policy by its name, make an object of it within its time, and tell which text it was made from.
 
 A name is one of these:
 
@@ -22,11 +22,10 @@ from types import ModuleType
 from typing import NamedTuple
 
 from licorne.sim.policies.interface import METHODS, Policy, PolicyError, decided_by
+from licorne.sim.policies.watch import Watch, watch_calls
 
 GROUP = "licorne.policies"
 FORMS = f"module:Class, file.py:Class, or the name of an entry point of the group {GROUP}"
-Given = Policy | type[Policy] | str
-"""A policy as programs may give it: an object, a class, or a name."""
 
 
 class Loaded(NamedTuple):
@@ -47,13 +46,22 @@ class Loaded(NamedTuple):
         return bool(self.decides)
 
 
-def load_policies(given: Iterable[Given]) -> list[Loaded]:
-    """Return policies, each with a new object unless an object was given.
+Given = Policy | type[Policy] | str | Loaded
+"""A policy as programs may give it: an object, a class, a name, or what `load_policies` has returned."""
+
+
+def load_policies(given: Iterable[Given], limit_s: float | None = None) -> list[Loaded]:
+    """Return policies, each with a new object unless an object, or a loaded policy, was given.
+
+    Running the file of a policy, or importing its module, and making its object may each take `limit_s` seconds; None: any time.
 
     Raises:
-        PolicyError: one cannot be found, loaded or made, is no policy, or decides what another one decides.
+        PolicyError: one cannot be found, loaded or made, takes too long for that, is no policy, or decides what another one
+            decides; or calls cannot be watched here.
     """
-    loaded = [load_policy(each) for each in given]
+    given = list(given)
+    with watch_calls(limit_s if given else None) as watch:
+        loaded = [load_policy(each, watch) for each in given]
     for method in METHODS:
         names = [each.name for each in loaded if method in each.decides]
         if len(names) > 1:
@@ -68,19 +76,22 @@ def load_policies(given: Iterable[Given]) -> list[Loaded]:
     return loaded
 
 
-def load_policy(given: Given) -> Loaded:
-    """Return a policy that is given as an object, as a class, or by its name.
+def load_policy(given: Given, watch: Watch | None = None) -> Loaded:
+    """Return a policy that is given as an object, as a class, or by its name; `watch`, entered, limits the time for that.
 
     Raises:
-        PolicyError: it cannot be found, loaded or made, or it is no policy.
+        PolicyError: it cannot be found, loaded or made, takes too long for that, or is no policy.
     """
+    watch = watch or Watch(None)
+    if isinstance(given, Loaded):
+        return given
     if isinstance(given, str):
-        found = find_policy(given)
-        return Loaded(given, digest_of(found), _made(given, found))
+        found = watch.run(f"policy {given}: loading its code", find_policy, given)
+        return Loaded(given, digest_of(found), _made(given, found, watch))
     kind = given if isinstance(given, type) else type(given)
     name = f"{kind.__module__}:{kind.__qualname__}"
     _check(name, kind)
-    return Loaded(name, digest_of(kind), _made(name, kind) if given is kind else given)  # type: ignore[arg-type]  # a class is no object of it
+    return Loaded(name, digest_of(kind), _made(name, kind, watch) if given is kind else given)  # type: ignore[arg-type]  # a class is no object of it
 
 
 def find_policy(name: str) -> type[Policy]:
@@ -128,7 +139,7 @@ def _module_of_file(name: str, path: Path) -> ModuleType:
     sys.modules[module_name] = module  # where classes look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"policy {name}: {path} cannot be loaded: {described(error)}") from error
     return module
 
@@ -142,7 +153,7 @@ def _imported(name: str, where: str) -> ModuleType:
                 f"policy {name}: there is no module {where}; a file is given with its ending: FILE.py:Class"
             ) from None
         raise PolicyError(f"policy {name}: {where} cannot be loaded: {described(error)}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"policy {name}: {where} cannot be loaded: {described(error)}") from error
 
 
@@ -154,7 +165,7 @@ def _entry_point(name: str) -> type[Policy]:
         raise PolicyError(f"policy {name}: not found; a policy is given as {FORMS} (installed: {known})")
     try:
         found = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"policy {name}: {point.value} cannot be loaded: {described(error)}") from error
     return _check(name, found)
 
@@ -174,10 +185,12 @@ def _check(name: str, found: object) -> type[Policy]:
     return found
 
 
-def _made(name: str, kind: type[Policy]) -> Policy:
+def _made(name: str, kind: type[Policy], watch: Watch) -> Policy:
     try:
-        return kind()
-    except Exception as error:
+        return watch.run(f"policy {name}: {kind.__name__}()", kind)
+    except PolicyError:
+        raise
+    except (Exception, SystemExit) as error:
         raise PolicyError(
             f"policy {name}: {kind.__name__}() raised {described(error)}; a policy is made without arguments"
         ) from error

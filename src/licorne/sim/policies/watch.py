@@ -21,8 +21,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 from licorne.sim.policies.interface import PolicyError
 
@@ -34,6 +35,7 @@ HARD_S = 30.0
 """How much later than the limit the process is ended, if the call cannot be."""
 LIMIT_MAX_S = 86_400
 _AHEAD_S = 1.0
+_Returned = TypeVar("_Returned")
 
 
 class TookTooLongError(BaseException):
@@ -76,6 +78,26 @@ class Watch:
         self._hard_ns = 0
         self._before: tuple[Any, float, float, float] | None = None
         self._stream: IO[str] | None = None
+
+    def run(self, call: str, function: Callable[..., _Returned], *given: object) -> _Returned:
+        """Call a function within the limit; `call` names it in the error.
+
+        Raises:
+            PolicyError: it took too long.
+        """
+        try:
+            self.number += 1
+            self.since_s = time.monotonic()
+            self.running = True
+            return function(*given)
+        except TookTooLongError:
+            raise self.too_long(call) from None
+        finally:
+            self.running = False
+
+    def too_long(self, call: str) -> PolicyError:
+        """Return the error of a call that took too long."""
+        return PolicyError(f"{call} took longer than {self.limit_s:g} s, which is the limit (--policy-timeout)")
 
     def __enter__(self) -> Self:
         """Start the timer; one that was running is continued afterwards."""
