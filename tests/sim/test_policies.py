@@ -571,16 +571,26 @@ def test_the_command_loads_and_makes_a_policy_once(tmp_path: Path) -> None:
         assert noted.read_text() == "loaded\nmade\n" * times
 
 
+ENDLESS_OBJECT = """
+from licorne import Policy
+
+
+class Own(Policy):
+    def __init__(self):
+        while True:
+            pass
+
+    def node_key(self, pod, node):
+        return 0
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "call"),
     [
         ("import time\ntime.sleep(100)\n", "loading its code"),
         ("while True:\n    pass\n", "loading its code"),
-        (
-            "from licorne import Policy\n\n\nclass Own(Policy):\n    node_key = lambda *_: 0\n"
-            "    def __init__(self):\n        while True:\n            pass\n",
-            "Own()",
-        ),
+        (ENDLESS_OBJECT, "Own()"),
     ],
 )
 def test_loading_and_making_a_policy_take_no_longer_than_the_limit(tmp_path: Path, text: str, call: str) -> None:
@@ -613,8 +623,15 @@ def test_a_policy_that_leaves_while_it_is_loaded_is_an_error(tmp_path: Path) -> 
             simulate(TWO, policies=[f"{path}:Own"])
 
 
-def test_compiled_code_that_never_returns_ends_the_process() -> None:
-    """`sum` neither gives the interpreter's lock away nor handles signals."""
+@pytest.mark.parametrize(
+    ("method", "call"),
+    [
+        ("node_key(self, pod, node)", "policy __main__:Stuck: node_key"),
+        ("__init__(self)", "policy __main__:Stuck: Stuck()"),
+    ],
+)
+def test_compiled_code_that_never_returns_ends_the_process(method: str, call: str) -> None:
+    """`sum` neither gives the interpreter's lock away nor handles signals. The policy and the call are among the frames."""
     program = f"""
         import licorne
         from licorne.sim.policies import watch
@@ -623,6 +640,9 @@ def test_compiled_code_that_never_returns_ends_the_process() -> None:
 
         class Stuck(licorne.Policy):
             def node_key(self, pod, node):
+                return 0
+
+            def {method}:
                 return sum(range(10**15))
 
         file = {str(EXAMPLES.parent / "gpu-holiday" / "workload.jsonl")!r}
@@ -633,7 +653,9 @@ def test_compiled_code_that_never_returns_ends_the_process() -> None:
     )
     assert ended.returncode == 1
     assert "Timeout" in ended.stderr
-    assert "in node_key" in ended.stderr
+    assert re.search(
+        rf"line \d+ in {re.escape(method.partition('(')[0])}\n.*line \d+ in {re.escape(call)}\n", ended.stderr
+    )
 
 
 def test_calls_in_another_thread_are_not_watched_unless_they_need_not_be() -> None:

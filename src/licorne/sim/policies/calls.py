@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isnan
 from numbers import Real
 from time import monotonic
@@ -10,7 +9,7 @@ from typing import Any
 
 from licorne.sim.policies.interface import Key, PolicyError
 from licorne.sim.policies.loading import Loaded, described
-from licorne.sim.policies.watch import TookTooLongError, Watch
+from licorne.sim.policies.watch import TookTooLongError, Watch, named
 
 KEY = "a number that is not NaN, a text, or a tuple of these"
 _Form = type | tuple[type, ...]
@@ -24,7 +23,7 @@ class Caller:
         self._name = loaded.name
         self._method = method
         self._expected = expected
-        self._function: Callable[..., object] = getattr(loaded.policy, method)
+        self._function = named(f"policy {loaded.name}: {method}", getattr(loaded.policy, method))
         self._watch = watch
         self._form: _Form | None = None
 

@@ -8,6 +8,7 @@ An interruption is handled between two instructions of Python, and when a system
 code that does not run Python is interrupted only when it returns: several interruptions are then one, so the processor time since
 the last one tells. Where it does not return there is a second limit, `HARD_S` later:
 `faulthandler`, which needs neither the interpreter nor its lock, writes where each thread is and ends the process with status 1.
+It writes nothing else, but the names of functions: so each call is made by a function that is named after policy and call.
 A policy that catches what ends it is ended by the same limit, and so is a process that was stopped for longer than that.
 
 This works in the main thread alone, which handles signals, and where the system has such timers: not on Windows. What threads
@@ -89,7 +90,7 @@ class Watch:
             self.number += 1
             self.since_s = time.monotonic()
             self.running = True
-            return function(*given)
+            return named(call, function)(*given)
         except TookTooLongError:
             raise self.too_long(call) from None
         finally:
@@ -148,6 +149,16 @@ class Watch:
         if self._stream is not None and now_ns - self._hard_ns > _AHEAD_S * 1e9:
             faulthandler.dump_traceback_later(limit_s + HARD_S, exit=True, file=self._stream)
             self._hard_ns = now_ns
+
+
+def named(name: str, function: Callable[..., _Returned]) -> Callable[..., _Returned]:
+    """Return a function that calls another one, and has any text as its name wherever a stack is written."""
+
+    def call(*given: object) -> _Returned:
+        return function(*given)
+
+    call.__code__ = call.__code__.replace(co_name=name)
+    return call
 
 
 def _real_stream() -> IO[str] | None:
