@@ -38,6 +38,15 @@ def test_mistakes_are_printed_and_are_the_status(capsys: pytest.CaptureFixture[s
     out(capsys, "scenario", "check", NOISY, "--max-asks", "10", status=1)
 
 
+def test_warnings_are_printed_and_are_no_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
+    unused = str(EXAMPLES / "mistakes/unused.yaml")
+    text = out(capsys, "scenario", "check", unused)
+    assert [line.split(": ")[0].rpartition("/")[2] for line in text.splitlines() if "(warning)" in line] == [
+        "unused.yaml:11:12", "unused.yaml:15:23",
+    ]  # fmt: skip
+    assert len(json.loads(out(capsys, "scenario", "check", unused, "--json"))["warnings"]) == 2
+
+
 def test_a_workload_is_written_and_simulated_alike(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     written = tmp_path / "w.jsonl.gz"
     choices = ("--seed", "3", "--load", "0.3")

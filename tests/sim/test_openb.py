@@ -57,6 +57,7 @@ def test_the_tables_become_nodes_applications_and_asks(folder: Path) -> None:
             attrs={"si/hostname": "n1", f"label/{OPENB_LABEL}": "T4"},
         ),
     ]
+    assert workload.notes[1:] == [f"{DEFAULT_PODS}: no node has these models of gpu_spec: P100 (1 pod); nodes have T4"]
     # In order of arrival; p0 from scheduling to deletion, p1 from creation, as it never was scheduled.
     asks = asks_of(workload)
     assert [(ask.key, ask.at, ask.duration_s) for ask in asks.values()] == [
@@ -263,3 +264,14 @@ def test_a_load_below_that_of_the_recorded_times_is_refused(folder: Path) -> Non
 def test_a_folder_that_is_not_the_trace_is_no_trace(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"a folder, but not that of the openb trace.* or a workload in JSON lines"):
         read_openb(tmp_path)
+
+
+def test_a_model_that_no_node_has_is_noted_with_the_pods_that_accept_it(folder: Path) -> None:
+    (folder / DEFAULT_PODS).write_text(POD_TABLE.replace("T4|P100|T4", "V100|P100") + "p3,1,1,1,9,V100|T4,LS,,1,9,\n")
+    notes = read_openb(folder, how="recorded").notes
+    assert notes[1] == (
+        f"{DEFAULT_PODS}: no node has these models of gpu_spec: P100 (1 pod), V100 (2 pods); "
+        "1 pod accepts no other, and cannot be placed; nodes have T4"
+    )
+    (folder / DEFAULT_PODS).write_text(POD_TABLE.replace("T4|P100|T4", "T4|T4"))
+    assert len(read_openb(folder, how="recorded").notes) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections import Counter
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -540,6 +540,162 @@ def test_a_mistake_in_each_part_is_told_at_once() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario(text)
     assert [problem.line for problem in caught.value.problems] == [4, 10, 13]
+
+
+def told(text: str) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario(text, file="s.yaml")
+    return [str(problem) for problem in caught.value.problems]
+
+
+def path_of(said: str) -> str:
+    return said.split(": ")[1]
+
+
+def test_two_mistakes_are_told_at_once_whatever_they_are() -> None:
+    """What may be due to the other one is left out: where a part is faulty, complaints about the whole, and about the end."""
+    unreadable = ("this is no scenario", "no anchor")
+    rows = [row for row in WRONG if not any(words in row[2] for words in unreadable)]
+    pairs = 0
+    for (old, new, said), (other_old, other_new, other_said) in combinations(rows, 2):
+        one, other = (words.split(": ")[1] if words.count(": ") > 1 else "" for words in (said, other_said))
+        text = GOOD.replace(old, new, 1)
+        if {one, other} & {"length", "lenght"} and "the end" in said + other_said:
+            continue
+        if one.startswith(other) or other.startswith(one) or other_old not in text:
+            continue
+        text = text.replace(other_old, other_new, 1)
+        if new not in text:
+            continue
+        found = told(text)
+        pairs += 1
+        for wanted in (said, other_said):
+            words = wanted.partition(": ")[2]
+            assert any(words in each for each in found), (words, found)
+    assert pairs > 500
+
+
+def test_mistakes_of_all_kinds_in_one_text_are_told_at_once_and_nothing_else() -> None:
+    """Unreadable values, keys that are unknown, missing or of a wrong type, and texts that mean nothing, in each part."""
+    text = """\
+scenario: all of it
+length: long
+cluster:
+  a: {nodes: 010, size: {vcore: 0.5, memory: 1GB}, devices: some}
+  b: {size: {vcore: 4}, labels: {zone: 1}}
+arrivals:
+  job:
+    rate: {mean: often, day: [1, x], week: [0, 0, 0, 0, 0, 0, 0]}
+    bursts: {apps: 0, at: [1h, soon]}
+    from: 2d
+    size: {vcore: {uniform: [x, y], min: z}, memory: 4Gb}
+    devices: 1.5
+    duration: {lognormal: {sigma: wide}}
+    gang: atom
+    style: Hard
+    priority: [1]
+  other:
+    pods: 2
+    pods: 3
+events:
+  - {fail: a, nodes: 0}
+  - {at: 1h, drain: c, every: 0.1s, apps: 1}
+  - {at: later, configure: [{name: q, resources: {max: {vcore: x}}}]}
+"""
+    assert [each.partition(": ")[0] + ": " + path_of(each) for each in told(text)] == [
+        "s.yaml:2:9: length",
+        "s.yaml:4:14: cluster.a.nodes",
+        "s.yaml:4:33: cluster.a.size.vcore",
+        "s.yaml:4:46: cluster.a.size.memory",
+        "s.yaml:4:61: cluster.a.devices",
+        "s.yaml:5:6: cluster.b",
+        "s.yaml:5:40: cluster.b.labels.zone",
+        "s.yaml:8:18: arrivals.job.rate.mean",
+        "s.yaml:8:34: arrivals.job.rate.day[1]",
+        "s.yaml:8:44: arrivals.job.rate.week",
+        "s.yaml:9:20: arrivals.job.bursts.apps",
+        "s.yaml:9:32: arrivals.job.bursts.at[1]",
+        "s.yaml:11:30: arrivals.job.size.vcore.uniform[0]",
+        "s.yaml:11:33: arrivals.job.size.vcore.uniform[1]",
+        "s.yaml:11:42: arrivals.job.size.vcore.min",
+        "s.yaml:11:54: arrivals.job.size.memory",
+        "s.yaml:12:14: arrivals.job.devices",
+        "s.yaml:13:35: arrivals.job.duration.lognormal.sigma",
+        "s.yaml:14:11: arrivals.job.gang",
+        "s.yaml:16:15: arrivals.job.priority",
+        "s.yaml:18:5: arrivals.other",
+        "s.yaml:18:5: arrivals.other",
+        "s.yaml:19:5: arrivals.other.pods",
+        "s.yaml:21:5: events[0]",
+        "s.yaml:21:22: events[0].nodes",
+        "s.yaml:22:21: events[1].drain",
+        "s.yaml:22:31: events[1].every",
+        "s.yaml:22:43: events[1].apps",
+        "s.yaml:23:10: events[2].at",
+        "s.yaml:23:28: events[2].configure",
+    ]
+
+
+# -- what is warned of ---------------------------------------------------------------------------------------
+
+LABELLED = """\
+scenario: labelled
+length: 1d
+cluster:
+  a: {nodes: 2, size: {vcore: 4}, labels: {gpu: h100, zone: east}}
+  b: {nodes: 2, size: {vcore: 4}, labels: {gpu: l4}, absent: true}
+queues:
+  - name: q
+  - name: people
+    queues: [{name: ann}]
+arrivals:
+  job:
+    rate: 5/h
+    queue: root.q
+    size: {vcore: 1}
+    nodes: {gpu: [h100, l4]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("", "", ""),
+        ("[h100, l4]", "h1000", "15:18: arrivals.job.nodes.gpu: no node has the label gpu with the value 'h1000'; known are h100, l4"),
+        ("[h100, l4]", "[l4, t4]", "15:23: arrivals.job.nodes.gpu[1]: no node has the label gpu with the value 't4'; known are h100, l4"),
+        ("gpu: [h100, l4]", "gpus: l4", "15:19: arrivals.job.nodes.gpus: no node has the label gpus; known are gpu, zone"),
+        ("gpu: [h100, l4]", "gpu: l4, zone: east", "15:12: arrivals.job.nodes: no pool of the cluster has all of these labels"),
+        ("gpu: [h100, l4]", "si/hostname: a-0001", ""),
+        ("root.q", "root.p", "13:12: arrivals.job.queue: no queue takes an application by job that asks for root.p, and no placement rule makes one; queues are root.q, root.people.ann"),
+        ("root.q", "root.people", "13:12: arrivals.job.queue: no queue takes an application by job that asks for root.people,"),
+        ("root.q", "root.Q", ""),
+        ("    queue: root.q\n", "", "12:5: arrivals.job: no queue takes an application by job that asks without a queue,"),
+        ("root.q", "root.people.{user}\n    users: [ann]", ""),
+        ("root.q", "root.people.{user}\n    users: [ann, bob, eve]", "by bob, nor by 1 other user that asks for root.people.bob,"),
+    ],
+)  # fmt: skip
+def test_what_nothing_matches_is_warned_of(old: str, new: str, said: str) -> None:
+    assert old in LABELLED
+    scenario = Scenario(LABELLED.replace(old, new, 1), file="s.yaml")
+    warnings = [str(one) for one in scenario.warnings]
+    assert len(warnings) == bool(said)
+    assert said in "".join(warnings)
+    assert scenario.outline().warnings == warnings
+
+
+def test_queues_that_a_rule_makes_or_refuses_are_those_of_the_configuration() -> None:
+    rules = {"partitions": [{"name": "default", "placementrules": [{"name": "user", "create": True}], "queues": [{"name": "root", "submitacl": "*"}]}]}  # fmt: skip
+    assert Scenario({**BASE, "queues": rules}).warnings == ()
+    rules["partitions"][0]["queues"] = [{"name": "root", "submitacl": "ann"}]
+    (warning,) = Scenario({**BASE, "queues": rules}).warnings
+    assert warning.path == "arrivals.job.queue"
+    later = Scenario({**BASE, "queues": rules, "events": [{"at": "2h", "configure": [{"name": "q"}]}]})
+    assert later.warnings == ()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.yaml")))
+def test_the_examples_have_no_warning(name: str) -> None:
+    assert Scenario.read(EXAMPLES / name).warnings == ()
 
 
 def test_mappings_of_a_program_are_refused_with_their_path() -> None:

@@ -38,7 +38,8 @@ def check(
 ) -> int:
     """Check a scenario, and say what it comes to: how many applications and pods, and what they want of the cluster.
 
-    Prints a line for each mistake: file:line:column: place: what is wrong. Nothing is simulated.
+    Prints a line for each mistake: file:line:column: place: what is wrong; and for what is probably one: a label that no node
+    has, a queue that is not there. Nothing is simulated.
 
     Parameters
     ----------
@@ -66,6 +67,8 @@ def check(
     if json:
         print_json(outline)
     else:
+        for warning in outline.warnings:
+            print(f"{warning} (warning)")
         _show(outline)
     return Status.DONE
 

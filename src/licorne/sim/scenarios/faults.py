@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from licorne.sim.workload import WorkloadError
 
@@ -41,6 +42,34 @@ class DocumentError(Exception):
     def __init__(self, path: Path, message: str, *, at_key: bool = False, place: tuple[int, int] | None = None) -> None:
         super().__init__(message)
         self.path, self.message, self.at_key, self.place = path, message, at_key, place
+
+
+class DocumentErrors(Exception):  # noqa: N818  # not an error of its own, but several
+    """Several things that are wrong with a document, which were found together."""
+
+    def __init__(self, faults: tuple[DocumentError, ...]) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+
+def together(*makes: Callable[[], Any]) -> list[Any]:
+    """Call all of these, and return what they return, so that a fault of one does not hide those of the others.
+
+    Raises:
+        DocumentErrors: what was wrong with any of them.
+    """
+    made: list[Any] = []
+    faults: list[DocumentError] = []
+    for make in makes:
+        try:
+            made.append(make())
+        except DocumentError as fault:
+            faults.append(fault)
+        except DocumentErrors as several:
+            faults += several.faults
+    if faults:
+        raise DocumentErrors(tuple(faults))
+    return made
 
 
 def spoken(path: Path) -> str:

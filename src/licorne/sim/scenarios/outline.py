@@ -29,7 +29,8 @@ class ClassOutline(msgspec.Struct, kw_only=True):
 class Outline(msgspec.Struct, frozen=True, kw_only=True):
     """What a scenario comes to. `capacity`: the mean amounts of the cluster, by type; `events`: changes of nodes and queues.
 
-    `load`: the demand of all pods as a share of the capacity, by type, as if each pod started on its arrival.
+    `load`: the demand of all pods as a share of the capacity, by type, as if each pod started on its arrival. `warnings`: what is
+    probably a mistake, with its place.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     classes: list[ClassOutline]
     capacity: dict[str, float]
     load: dict[str, float]
+    warnings: list[str] = []
 
 
 def outlined(workload: Workload, names: Iterable[str], *, seed: int, length_s: float) -> Outline:

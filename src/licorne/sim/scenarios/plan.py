@@ -5,13 +5,13 @@ Everything that can be wrong with a scenario is found here or before, so that ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from licorne.config import ConfigError, examine
+from licorne.config import ConfigError, Configuration, examine
 from licorne.config.manifest import queue_source
 from licorne.core.base.setting_table import SettingsError, check_settings
 from licorne.core.base.settings import read_settings
@@ -30,15 +30,17 @@ from licorne.sim.scenarios.document import (
 )
 from licorne.sim.scenarios.draws import Source, picker
 from licorne.sim.scenarios.excerpts import Excerpts
-from licorne.sim.scenarios.faults import DocumentError, Path
+from licorne.sim.scenarios.faults import DocumentError, DocumentErrors, Path, Problem
 from licorne.sim.scenarios.rates import Rates, rates_of
 from licorne.sim.scenarios.reading import Problems
+from licorne.sim.scenarios.unused import warn_of_labels, warn_of_queues
 from licorne.sim.scenarios.values import (
     COUNT,
     DEVICES,
     MICROSECONDS,
     PRIORITY,
     TIME,
+    Unit,
     Variable,
     milliseconds,
     quantity,
@@ -84,6 +86,10 @@ class Person(NamedTuple):
     groups: tuple[str, ...]
 
 
+NOTHING: Final = Variable(0, lambda _: 0)
+"""What stands for a variable that is faulty."""
+
+
 class Class(msgspec.Struct, kw_only=True):
     """A class of applications, understood: what each of its applications and pods is made of."""
 
@@ -120,6 +126,7 @@ class Plan(msgspec.Struct, kw_only=True):
     config: str | None
     classes: list[Class]
     happenings: list[Happening]
+    warnings: tuple[Problem, ...] = ()
 
     @property
     def has_devices(self) -> bool:
@@ -135,6 +142,7 @@ class Planner:
         self.problems = problems
         self.excerpts = excerpts
         self.length_us = LENGTH_MAX_S * MICROSECONDS
+        self.configurations: list[Configuration] = []
 
     def tried(self, make: Callable[[], _T]) -> _T | None:
         """Return what is made, or None if it is faulty, which is noted."""
@@ -142,7 +150,10 @@ class Planner:
             return make()
         except DocumentError as fault:
             self.problems.add(fault)
-            return None
+        except DocumentErrors as several:
+            for one in several.faults:
+                self.problems.add(one)
+        return None
 
     def plan(self) -> Plan:
         """Return the plan.
@@ -153,20 +164,21 @@ class Planner:
         document = self.document
         self.length_us = self.tried(lambda: _positive(document.length, ("length",))) or self.length_us
         grace_us = self.tried(lambda: time_us(document.grace, ("grace",)))
-        sizes = {name: self.tried(partial(self._node, name)) or {} for name in document.cluster}
+        sizes = {name: self._node(name) for name in document.cluster}
         config = None if document.queues is None else self._config(document.queues, ("queues",))
         self.tried(self._settings)
-        classes = [self.tried(partial(self._class, name)) for name in document.arrivals]
-        known = {one.name: one for one in classes if one is not None}
+        known = {name: self._class(name) for name in document.arrivals}
         happenings = [self.tried(partial(self._event, index, known)) for index in range(len(document.events))]
         for one in known.values():
-            if one.rates is None and not one.bursts:
+            if one.given.rate is None and one.given.bursts is None and not one.bursts:
                 self.problems.add(
                     DocumentError(
                         ("arrivals", one.name), "needs a rate or bursts, unless a burst of the events names it"
                     )
                 )
         self.problems.refuse()
+        warn_of_labels(document, self.problems)
+        warn_of_queues(known, self.configurations, self.problems)
         return Plan(
             document=document,
             length_us=self.length_us,
@@ -175,19 +187,22 @@ class Planner:
             config=config,
             classes=list(known.values()),
             happenings=[one for one in happenings if one is not None],
+            warnings=tuple(sorted(self.problems.warnings, key=lambda one: (one.line, one.column))),
         )
 
     # -- cluster and queues --------------------------------------------------------------------------------------
 
     def _node(self, name: str) -> dict[str, int]:
         """Return the amounts of a node of a pool, with its devices in thousandths."""
-        pool, path = self.document.cluster[name], ("cluster", name)
+        pool, path = self.document.cluster[name], ("cluster", name, "size")
         if not pool.size:
-            raise DocumentError((*path, "size"), "is empty; write like {vcore: 32, memory: 128Gi}")
-        res = {kind: quantity(kind, value, (*path, "size", kind)) for kind, value in pool.size.items()}
+            self.problems.add(DocumentError(path, "is empty; write like {vcore: 32, memory: 128Gi}"))
+        res = {
+            kind: self.tried(partial(quantity, kind, value, (*path, kind))) or 0 for kind, value in pool.size.items()
+        }
         if self.document.devices in res:
-            raise DocumentError(
-                (*path, "size", self.document.devices), "counts devices: give their number with `devices`"
+            self.problems.add(
+                DocumentError((*path, self.document.devices), "counts devices: give their number with `devices`")
             )
         if pool.devices:
             res[self.document.devices] = 1000 * pool.devices
@@ -203,8 +218,10 @@ class Planner:
         except ConfigError as error:
             faults = error.problems
         else:
-            faults = examine(source.text, file=source.label, simulated=True)[0].faults
-            if not faults:
+            report, configuration = examine(source.text, file=source.label, simulated=True)
+            faults = report.faults
+            if configuration is not None:
+                self.configurations.append(configuration)
                 return source.text
         for fault in faults:
             self.problems.of_config(excerpt, fault, path)
@@ -221,110 +238,143 @@ class Planner:
     # -- arrivals ------------------------------------------------------------------------------------------------
 
     def _class(self, name: str) -> Class:
+        """Return what a class means; what is wrong with it is noted."""
         given, path = self.document.arrivals[name], ("arrivals", name)
-        start_us = time_us(given.start, (*path, "from"))
-        end_us = self.length_us if given.end is None else min(time_us(given.end, (*path, "to")), self.length_us)
-        if start_us >= end_us:
-            raise DocumentError((*path, "from"), "is not before `to`, or before the end of the scenario")
-        for key in ("queue", *(("tags", tag) for tag in given.tags)):
-            text = given.queue if key == "queue" else given.tags[key[1]]
-            _check_template(text, (*path, *((key,) if isinstance(key, str) else key)))
-        people, weights = _people(given, name, path)
-        self._check_gang(given, path)
-        weighed: list[tuple[dict[str, Draw], float, Path]] = [
-            (one.size, one.weight, (*path, "sizes", index, "size")) for index, one in enumerate(given.sizes or ())
-        ]
-        if (given.size is None) == (given.sizes is None):
-            raise DocumentError(path, "needs either size or sizes")
-        if given.size is not None:
-            weighed = [(given.size, 1, (*path, "size"))]
-        if not sum(weight for _, weight, _ in weighed):
-            raise DocumentError((*path, "sizes"), "needs one with a weight above 0")
+        start_us = self._time(given.start, (*path, "from"))
+        end_us = self.length_us if given.end is None else min(self._time(given.end, (*path, "to")), self.length_us)
+        if start_us >= end_us and not self.problems.is_faulty((*path, "to")):
+            fault = "is not before `to`, or before the end of the scenario"
+            self.problems.add(DocumentError((*path, "from"), fault))
+        self.tried(partial(_check_template, given.queue, (*path, "queue")))
+        for tag, text in given.tags.items():
+            self.tried(partial(_check_template, text, (*path, "tags", tag)))
+        for key in ("style", "timeout"):
+            if getattr(given, key) is not None and given.gang != "placeholders":
+                self.problems.add(DocumentError((*path, key), "is for gangs with placeholders"))
+        people, weights = self.tried(partial(_people, given, name, path)) or ([], [])
+        sizes, shares = self._sizes(given, path)
         return Class(
             name=name,
             given=given,
             start_us=start_us,
             end_us=end_us,
-            rates=None if given.rate is None else rates_of(given.rate, (*path, "rate")),
+            rates=None if given.rate is None else self.tried(partial(rates_of, given.rate, (*path, "rate"))),
             bursts=[] if given.bursts is None else [self._bursts(given.bursts, start_us, end_us, (*path, "bursts"))],
             people=people,
-            pick_person=picker(weights),
-            pods=variable(given.pods, COUNT, (*path, "pods")),
-            sizes=[self._size(size, given, at, path) for size, _, at in weighed],
-            pick_size=picker([weight for _, weight, _ in weighed]),
-            duration=None if given.duration is None else variable(given.duration, TIME, (*path, "duration")),
-            requested=None if given.requested is None else variable(given.requested, TIME, (*path, "requested")),
-            priority=variable(given.priority, PRIORITY, (*path, "priority")),
-            timeout_ms=0 if given.timeout is None else milliseconds(time_us(given.timeout, (*path, "timeout"))),
+            pick_person=picker(weights or [1.0]),
+            pods=self._variable(given.pods, COUNT, (*path, "pods")),
+            sizes=sizes,
+            pick_size=picker(shares),
+            duration=None if given.duration is None else self._variable(given.duration, TIME, (*path, "duration")),
+            requested=None if given.requested is None else self._variable(given.requested, TIME, (*path, "requested")),
+            priority=self._variable(given.priority, PRIORITY, (*path, "priority")),
+            timeout_ms=0 if given.timeout is None else milliseconds(self._time(given.timeout, (*path, "timeout"))),
             constraints=_constraints(given),
         )
 
-    def _size(self, size: dict[str, Draw], given: Arrivals, path: Path, of: Path) -> dict[str, Variable]:
-        found = size_of(size, path)
+    def _time(self, value: Value, path: Path) -> int:
+        """Return a time in microseconds, 0 if it is faulty, which is noted."""
+        return self.tried(partial(time_us, value, path)) or 0
+
+    def _variable(self, value: Draw, unit: Unit, path: Path) -> Variable:
+        """Return what a value or a distribution means; one that is faulty is noted."""
+        return self.tried(partial(variable, value, unit, path)) or NOTHING
+
+    def _sizes(self, given: Arrivals, path: Path) -> tuple[list[dict[str, Variable]], list[float]]:
+        """Return the sizes of the pods of a class, and their weights, not all of which are 0."""
+        weighed: list[tuple[dict[str, Draw], float, Path]] = [
+            (one.size, one.weight, (*path, "sizes", index, "size")) for index, one in enumerate(given.sizes or ())
+        ]
+        if (given.size is None) == (given.sizes is None):
+            self.problems.add(DocumentError(path, "needs either size or sizes"))
+        if given.size is not None:
+            weighed.append((given.size, 1, (*path, "size")))
+        weights = [weight for _, weight, _ in weighed]
+        if weights and not sum(weights):
+            self.problems.add(DocumentError((*path, "sizes"), "needs one with a weight above 0"))
+        devices = self._devices(given, path)
+        sizes = [{**self._size(size, at), **devices} for size, _, at in weighed]
+        return sizes, weights if sum(weights) else [1.0]
+
+    def _size(self, size: dict[str, Draw], path: Path) -> dict[str, Variable]:
+        found = self.tried(partial(size_of, size, path)) or {}
         if self.document.devices in found:
-            raise DocumentError((*path, self.document.devices), "counts devices: give their number with `devices`")
-        if given.devices is not None:
-            if not any(pool.devices for pool in self.document.cluster.values()):
-                raise DocumentError((*of, "devices"), "no pool of the cluster has devices")
-            found[self.document.devices] = variable(given.devices, DEVICES, (*of, "devices"))
+            fault = "counts devices: give their number with `devices`"
+            self.problems.add(DocumentError((*path, self.document.devices), fault))
         return found
 
-    def _check_gang(self, given: Arrivals, path: Path) -> None:
-        for key in ("style", "timeout"):
-            if getattr(given, key) is not None and given.gang != "placeholders":
-                raise DocumentError((*path, key), "is for gangs with placeholders")
+    def _devices(self, given: Arrivals, path: Path) -> dict[str, Variable]:
+        """Return what each pod of a class has of devices."""
+        if given.devices is None:
+            return {}
+        if not any(pool.devices for pool in self.document.cluster.values()):
+            self.problems.add(DocumentError((*path, "devices"), "no pool of the cluster has devices"))
+        return {self.document.devices: self._variable(given.devices, DEVICES, (*path, "devices"))}
 
     def _bursts(self, given: Bursts, start_us: int, end_us: int, path: Path) -> Burst:
-        within_us = time_us(given.within, (*path, "within"))
+        within_us = self._time(given.within, (*path, "within"))
+        apps = self._variable(given.apps, COUNT, (*path, "apps"))
+        chosen: Sequence[int] = ()
         if (given.at is None) == (given.every is None):
-            raise DocumentError(path, "needs either at, a list of times, or every")
-        if given.at is not None:
-            times = sorted(time_us(one, (*path, "at", index)) for index, one in enumerate(given.at))
-            chosen = [time for time in times if start_us <= time < end_us]
+            self.problems.add(DocumentError(path, "needs either at, a list of times, or every"))
+        elif given.at is not None:
+            chosen = sorted(self._time(one, (*path, "at", index)) for index, one in enumerate(given.at))
         else:
-            first_us = time_us(given.first, (*path, "first"))
-            chosen = list(_repeated(first_us, _every(given.every, path), end_us, (*path, "every")))
-        return Burst(
-            tuple(time for time in chosen if time >= start_us), variable(given.apps, COUNT, (*path, "apps")), within_us
-        )
+            first_us = self._time(given.first, (*path, "first"))
+            chosen = self._repeated(first_us, given.every, end_us, path)
+        return Burst(tuple(time for time in chosen if start_us <= time < end_us), apps, within_us)
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def _event(self, index: int, classes: dict[str, Class]) -> Happening | None:
         given, path = self.document.events[index], ("events", index)
         kinds = [kind for kind in KINDS if getattr(given, kind) is not None]
+        at_us = self._time(given.at, (*path, "at"))
+        if at_us >= self.length_us:
+            self.problems.add(DocumentError((*path, "at"), "is not before the end of the scenario"))
+        times = self._repeated(at_us, given.every, self.length_us, path)
         if len(kinds) != 1:
             what = f"it has {' and '.join(kinds)}" if kinds else "it has none"
             raise DocumentError(path, f"an event has exactly one of {', '.join(KINDS)}; {what}")
         kind = kinds[0]
-        at_us = time_us(given.at, (*path, "at"))
-        if at_us >= self.length_us:
-            raise DocumentError((*path, "at"), "is not before the end of the scenario")
-        every_us = _every(given.every, path)
-        times = tuple(_repeated(at_us, every_us, self.length_us, (*path, "every")))
-        _check_keys(given, kind, path)
+        for key in _misplaced(given, kind):
+            allowed = "".join(f", {one}" for one in _ALLOWED[kind])
+            self.problems.add(DocumentError((*path, key), f"is not for {kind}; for it are at, every{allowed}"))
         if kind == "burst":
-            self._burst_event(given, classes, times, path)
+            self._burst_event(given, classes, tuple(times), path)
             return None
         config = ""
         if given.configure is not None:
             config = self._config(given.configure, (*path, "configure"))
         elif getattr(given, kind) not in self.document.cluster:
-            raise DocumentError((*path, kind), f"there is no such pool; known are {', '.join(self.document.cluster)}")
-        for_us = 0 if given.lasting is None else _positive(given.lasting, (*path, "for"))
+            known = ", ".join(self.document.cluster)
+            self.problems.add(DocumentError((*path, kind), f"there is no such pool; known are {known}"))
+        for_us = 0 if given.lasting is None else self.tried(partial(_positive, given.lasting, (*path, "for"))) or 0
         pool = "" if kind == "configure" else getattr(given, kind)
-        return Happening(kind, at_us, every_us, for_us, pool, given.nodes, config)
+        return Happening(kind, at_us, times.step if given.every is not None else 0, for_us, pool, given.nodes, config)
+
+    def _repeated(self, first_us: int, every: Value | None, end_us: int, path: Path) -> range:
+        """Return the times of something that is repeated until the end, or happens once."""
+        every_us = None if every is None else self.tried(partial(_every, every, path))
+        if every_us is None:
+            return range(first_us, min(first_us + 1, end_us))
+        times = range(first_us, end_us, every_us)
+        is_length_known = self.length_us < LENGTH_MAX_S * MICROSECONDS or not self.problems.found
+        if len(times) > EVENTS_MAX and is_length_known:
+            fault = f"that is {len(times):,} times; at most {EVENTS_MAX:,} are possible"
+            self.problems.add(DocumentError((*path, "every"), fault))
+        return times
 
     def _burst_event(self, given: Event, classes: dict[str, Class], times: tuple[int, ...], path: Path) -> None:
         if given.burst not in self.document.arrivals:
             raise DocumentError(
                 (*path, "burst"), f"there is no such class; known are {', '.join(self.document.arrivals)}"
             )
-        if given.apps is None:
+        within_us = self._time(given.within, (*path, "within"))
+        apps = given.apps
+        if apps is None:
             raise DocumentError(path, "needs the key apps: how many applications come")
-        within_us = time_us(given.within, (*path, "within"))
         if given.burst in classes:
-            apps = given.apps
             classes[given.burst].bursts.append(Burst(times, Variable(apps, lambda _: apps), within_us))
 
 
@@ -335,21 +385,11 @@ def _positive(value: Value, path: Path) -> int:
     return found
 
 
-def _every(value: Value | None, path: Path) -> int:
-    if value is None:
-        return 0
+def _every(value: Value, path: Path) -> int:
     every_us = time_us(value, (*path, "every"))
     if every_us < EVERY_MIN_US:
         raise DocumentError((*path, "every"), "is at least 1 s")
     return every_us
-
-
-def _repeated(first_us: int, every_us: int, end_us: int, path: Path) -> range:
-    """Return the times of something that is repeated until the end, or happens once."""
-    times = range(first_us, end_us, every_us) if every_us else range(first_us, min(first_us + 1, end_us))
-    if len(times) > EVENTS_MAX:
-        raise DocumentError(path, f"that is {len(times):,} times; at most {EVENTS_MAX:,} are possible")
-    return times
 
 
 _ALLOWED: Final[dict[Kind, tuple[str, ...]]] = {
@@ -365,13 +405,10 @@ _ALLOWED: Final[dict[Kind, tuple[str, ...]]] = {
 """The keys that an event of a scenario may have, by its kind, beside `at` and `every`."""
 
 
-def _check_keys(given: Event, kind: Kind, path: Path) -> None:
+def _misplaced(given: Event, kind: Kind) -> list[str]:
+    """Return the keys of an event that are not for its kind."""
     values = {"nodes": given.nodes, "for": given.lasting, "apps": given.apps, "within": given.within or None}
-    for key, value in values.items():
-        if value is not None and key not in _ALLOWED[kind]:
-            raise DocumentError(
-                (*path, key), f"is not for {kind}; for it are at, every{''.join(', ' + one for one in _ALLOWED[kind])}"
-            )
+    return [key for key, value in values.items() if value is not None and key not in _ALLOWED[kind]]
 
 
 def _check_template(text: str, path: Path) -> None:

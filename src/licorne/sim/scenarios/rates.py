@@ -10,12 +10,13 @@ the n-th point. A higher load moves all arrivals forward and changes nothing els
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from licorne.sim.scenarios.document import Profile, Value
 from licorne.sim.scenarios.draws import Source, cosine
-from licorne.sim.scenarios.faults import DocumentError, Path
+from licorne.sim.scenarios.faults import DocumentError, Path, together
 from licorne.sim.scenarios.values import UNITS_US, rate, time_us
 
 WAVE_STEPS: Final = 96
@@ -50,7 +51,7 @@ def rates_of(given: Value | Profile, path: Path) -> Rates:
     """Return the steps of a rate or a profile.
 
     Raises:
-        DocumentError: it is not usable.
+        DocumentError, DocumentErrors: it is not usable.
     """
     if not isinstance(given, Profile):
         return Rates(_DAY, (0,), (rate(given, path),))
@@ -61,15 +62,15 @@ def rates_of(given: Value | Profile, path: Path) -> Rates:
     assert given.mean is not None
     if given.every is not None:
         raise DocumentError((*path, "every"), "is for steps")
-    mean = rate(given.mean, (*path, "mean"))
     if given.sine is not None:
         if given.day or given.week:
             raise DocumentError((*path, "sine"), "stands alone: day and week are the other way to vary a mean")
-        return _of_wave(given, mean, path)
-    day = _around_one(given.day or [1.0], (*path, "day"))
-    week = _around_one(given.week or [1.0], (*path, "week"))
-    if _DAY % len(day):
-        raise DocumentError((*path, "day"), f"{len(day)} parts do not divide a day evenly")
+        return _of_wave(given, path)
+    mean, day, week = together(
+        partial(rate, given.mean, (*path, "mean")),
+        partial(_parts_of_day, given.day or [1.0], (*path, "day")),
+        partial(_around_one, given.week or [1.0], (*path, "week")),
+    )
     part_us = _DAY // len(day)
     begins = [index * part_us for index in range(len(day) * len(week))]
     return Rates(_DAY * len(week), begins, [mean * of_week * of_day for of_week in week for of_day in day])
@@ -82,30 +83,45 @@ def _around_one(factors: list[float], path: Path) -> list[float]:
     return [factor / mean for factor in factors]
 
 
+def _parts_of_day(factors: list[float], path: Path) -> list[float]:
+    if _DAY % len(factors):
+        raise DocumentError(path, f"{len(factors)} parts do not divide a day evenly")
+    return _around_one(factors, path)
+
+
 def _of_steps(given: Profile, path: Path) -> Rates:
     for key in ("day", "week", "sine"):
         if getattr(given, key) is not None:
             raise DocumentError((*path, key), "varies a mean, and steps have none")
     steps = given.steps or {}
-    begins = [time_us(begin, (*path, "steps", begin)) for begin in steps]
+    count = len(steps)
+    found = together(
+        *(partial(time_us, begin, (*path, "steps", begin)) for begin in steps),
+        *(partial(rate, value, (*path, "steps", begin)) for begin, value in steps.items()),
+        lambda: 11 * 366 * _DAY if given.every is None else time_us(given.every, (*path, "every")),
+    )
+    begins, per_us, period_us = found[:count], found[count:-1], found[-1]
     if begins[0] != 0 or any(a >= b for a, b in pairwise(begins)):
         raise DocumentError((*path, "steps"), "must begin with 0s and rise, like {0s: 10/h, 8h: 40/h}")
-    period_us = 11 * 366 * _DAY if given.every is None else time_us(given.every, (*path, "every"))
     if period_us <= begins[-1]:
         raise DocumentError((*path, "every"), "must be after the last step")
     lengths = [b - a for a, b in zip(begins, [*begins[1:], period_us], strict=True)]
     if min(lengths) < STEP_MIN_US:
         raise DocumentError((*path, "steps"), "a step is at least 1 s long")
-    return Rates(period_us, begins, [rate(value, (*path, "steps", begin)) for begin, value in steps.items()])
+    return Rates(period_us, begins, per_us)
 
 
-def _of_wave(given: Profile, mean: float, path: Path) -> Rates:
+def _of_wave(given: Profile, path: Path) -> Rates:
     wave = given.sine
-    assert wave is not None
-    period_us = time_us(wave.period, (*path, "sine", "period"))
+    assert wave is not None and given.mean is not None
+    mean, period_us, peak_us = together(
+        partial(rate, given.mean, (*path, "mean")),
+        partial(time_us, wave.period, (*path, "sine", "period")),
+        partial(time_us, wave.peak, (*path, "sine", "peak")),
+    )
     if period_us < WAVE_STEPS * STEP_MIN_US:
         raise DocumentError((*path, "sine", "period"), f"is at least {WAVE_STEPS} s")
-    peak = time_us(wave.peak, (*path, "sine", "peak")) / period_us
+    peak = peak_us / period_us
     begins = [period_us * step // WAVE_STEPS for step in range(WAVE_STEPS)]
     middles = ((step + 0.5) / WAVE_STEPS for step in range(WAVE_STEPS))
     return Rates(period_us, begins, [mean * (1.0 + wave.swing * cosine(middle - peak)) for middle in middles])

@@ -1,26 +1,20 @@
 """Read the document of a scenario: YAML, or mappings of a program, as the classes of `licorne.sim.scenarios.document`.
 
-msgspec converts and checks by these classes; it stops at the first error. So each pool, each class of applications and each
-event is converted by itself, and one mistake in each of them is reported at once. A path of msgspec's message is looked up in
-the tree of YAML nodes, which has the line and column of every value.
+msgspec converts and checks by these classes; it stops at the first error. So where it finds one, each value is looked at by
+itself (`licorne.sim.scenarios.repair`): all mistakes are told at once, and the rest of the document can be looked at without
+them. A path of msgspec's message is looked up in the tree of YAML nodes, which has the line and column of every value.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-import msgspec
-from msgspec import inspect
+from typing import TYPE_CHECKING, Any, Final
 
 from licorne.config.nodes import YamlNode, behind, compose
 from licorne.config.problems import Notes
 from licorne.config.scalars import ScalarError, is_merge, resolve
-from licorne.sim.scenarios.document import Arrivals, Document, Event, Pool
 from licorne.sim.scenarios.faults import DocumentError, Path, Problem, ScenarioError, spoken
-from licorne.sim.workload import explain
 
 if TYPE_CHECKING:
     from licorne.config.problems import Problem as ConfigProblem
@@ -29,20 +23,8 @@ if TYPE_CHECKING:
 VALUES_MAX: Final = 1_000_000
 """Values of a document, aliases written out, at most."""
 PROBLEMS_MAX: Final = 100
-_T = TypeVar("_T")
-_PARTS: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
-_WORDS: Final = {
-    "array": "a list",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "null": "nothing",
-    "object": "keys with values",
-    "str": "a text",
-    "|": "or",
-}
-_WORD: Final = re.compile(r"\b(?:array|bool|float|int|null|object|str)\b|\|")
-_NAMED: Final = re.compile(r"unknown field `([^`]*)`")
+BROKEN: Final = object()
+"""Stands in place of a value that is faulty, which was noted."""
 _SCENARIO: Final = re.compile(r"(?m)^scenario\s*:")
 
 
@@ -58,15 +40,37 @@ class Problems:
         self.file = file
         self.tree = tree
         self.found: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._paths: set[Path] = set()
+        self._repaired: frozenset[Path] = frozenset()
 
     def add(self, fault: DocumentError) -> None:
-        """Add a fault at its place in the text."""
-        if len(self.found) < PROBLEMS_MAX:
-            node = self.node(fault.path, at_key=fault.at_key)
-            line, column = fault.place or ((0, 0) if node is None else (node.line, node.column))
-            problem = Problem(self.file, line, column, spoken(fault.path), fault.message)
-            if problem not in self.found:
-                self.found.append(problem)
+        """Add a fault at its place in the text, unless it is about something a part of which was left out as faulty."""
+        if len(self.found) >= PROBLEMS_MAX or fault.path in self._repaired:
+            return
+        problem = self._placed(fault)
+        if fault.place is None:  # else the value itself is there, and what is wrong is a key beside it
+            self._paths.add(fault.path)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    def warn(self, warning: DocumentError) -> None:
+        """Add a warning at its place in the text, as `add` does."""
+        if len(self.warnings) < PROBLEMS_MAX and warning.path not in self._repaired:
+            self.warnings.append(self._placed(warning))
+
+    def leave_out(self) -> None:
+        """Note that what is faulty so far is left out from now on, so what contains it looks as if something were missing."""
+        self._repaired = frozenset(path[:length] for path in self._paths for length in range(len(path) + 1))
+
+    def is_faulty(self, path: Path) -> bool:
+        """Whether anything is wrong with a value or what it contains."""
+        return any(each[: len(path)] == path for each in self._paths)
+
+    def _placed(self, fault: DocumentError) -> Problem:
+        node = self.node(fault.path, at_key=fault.at_key)
+        line, column = fault.place or ((0, 0) if node is None else (node.line, node.column))
+        return Problem(self.file, line, column, spoken(fault.path), fault.message)
 
     def at(self, line: int, column: int, message: str) -> None:
         """Add a problem at a line and column."""
@@ -74,6 +78,7 @@ class Problems:
 
     def of_config(self, excerpt: Excerpt, fault: ConfigProblem, path: Path) -> None:
         """Add a fault of a queue configuration, at its place in the text that it was cut out of, or in its file."""
+        self._paths.add(path)
         if not excerpt.exact:
             self.add(DocumentError(path, f"{fault.place or fault.path}: {fault.message}"))
             return
@@ -123,6 +128,8 @@ def _pairs(node: YamlNode) -> Iterator[tuple[YamlNode, YamlNode]]:
 def compose_text(text: str, file: str) -> tuple[dict[str, Any], Problems]:
     """Return the mappings of a YAML text as plain objects, and the collector of its problems.
 
+    A value that cannot be read is noted, and `BROKEN` stands in its place.
+
     Raises:
         ScenarioError: it is not YAML, or not a mapping.
     """
@@ -133,7 +140,7 @@ def compose_text(text: str, file: str) -> tuple[dict[str, Any], Problems]:
         problems.at(problem.line, problem.column, problem.message)
     problems.refuse()
     try:
-        made: Any = {} if tree is None else _Plain().value(tree, ())
+        made: Any = {} if tree is None else _Plain(problems).value(tree, ())
     except DocumentError as fault:
         problems.add(fault)
         problems.refuse()
@@ -146,14 +153,15 @@ def compose_text(text: str, file: str) -> tuple[dict[str, Any], Problems]:
 
 
 class _Plain:
-    """Makes plain objects of YAML nodes."""
+    """Makes plain objects of YAML nodes, and notes what cannot be read."""
 
-    def __init__(self) -> None:
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
         self._values = 0
         self._open: list[YamlNode] = []
 
     def value(self, given: YamlNode, path: Path) -> object:
-        """Return what a node means. Raises DocumentError."""
+        """Return what a node means, `BROKEN` if that is noted as a fault. Raises DocumentError: nothing can be read."""
         node = behind(given)
         self._values += 1
         if self._values > VALUES_MAX:
@@ -161,7 +169,11 @@ class _Plain:
         if any(node is one for one in self._open):
             raise DocumentError(path, "this alias stands for a value that contains it")
         if node.kind == "scalar":
-            return _scalar(node, path)
+            try:
+                return _scalar(node, path)
+            except DocumentError as fault:
+                self._problems.add(fault)
+                return BROKEN
         self._open.append(node)
         try:
             if node.kind == "sequence":
@@ -174,13 +186,14 @@ class _Plain:
         own: set[str] = set()
         for key in node.items[::2]:
             if key.kind != "scalar":
-                raise DocumentError(path, "a key must be a text")
-            if key.text in own:
-                raise DocumentError((*path, key.text), "this key is there twice", place=(key.line, key.column))
+                self._problems.add(DocumentError(path, "a key must be a text", place=(key.line, key.column)))
+            elif key.text in own:
+                fault = DocumentError((*path, key.text), "this key is there twice", place=(key.line, key.column))
+                self._problems.add(fault)
             own.add(key.text)
         made: dict[str, Any] = {}
         for key, value in _pairs(node):
-            if key.text not in made:
+            if key.kind == "scalar" and key.text not in made:
                 made[key.text] = self.value(value, (*path, key.text))
         return made
 
@@ -193,114 +206,3 @@ def _scalar(node: YamlNode, path: Path) -> str | int | float | bool | None:
     if tag == "!!int" and str(value) != node.text.removeprefix("+"):
         raise DocumentError(path, f"{node.text!r} means {value} in YAML; write that, or put it in quotes")
     return value
-
-
-def convert(made: dict[str, Any], problems: Problems) -> Document:
-    """Return the document that plain objects are.
-
-    Raises:
-        ScenarioError: they are none; every pool, class and event with a mistake is among the problems.
-    """
-    for key, kind in (("cluster", Pool), ("arrivals", Arrivals), ("events", Event)):
-        given = made.get(key)
-        entries = given.items() if isinstance(given, dict) else enumerate(given) if isinstance(given, list) else ()
-        for name, value in entries:
-            _part(value, kind, (key, name), problems)
-    if not problems.found:
-        whole = _part(made, Document, (), problems)
-        if whole is not None:
-            return whole
-    problems.refuse()
-    raise AssertionError("a fault was noted")
-
-
-def _part(value: object, kind: type[_T], path: Path, problems: Problems) -> _T | None:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        problems.add(_fault(str(error), value, kind, path))
-        return None
-
-
-def _fault(text: str, value: object, kind: type[Any], path: Path) -> DocumentError:
-    """Return the fault of a message of msgspec about `value`."""
-    _, _, where = text.rpartition(" - at `")
-    inner: list[str | int] = []
-    if " - at `" in text:
-        for name, index in _PARTS.findall(where.removeprefix("$").rstrip("`").removeprefix("key in ")):
-            if index == "...":
-                key = _culprit(text, value, kind, tuple(inner))
-                if key is None:
-                    break
-                inner.append(key)
-            else:
-                inner.append(name or int(index))
-    message = text.partition(" - at `")[0]
-    unknown = _NAMED.search(message)
-    if unknown is not None:
-        return DocumentError((*path, *inner, unknown[1]), _unknown(unknown[1], _keys(kind, inner)), at_key=True)
-    missing = re.search(r"missing required field `([^`]*)`", message)
-    if missing is not None:
-        return DocumentError((*path, *inner), f"needs the key {missing[1]}")
-    complaint = explain(message)[1]
-    if complaint.startswith("expected "):
-        quotes = complaint.startswith("expected str, got ") and complaint.split()[-1] in ("int", "float", "bool")
-        complaint = (
-            _WORD.sub(lambda word: _WORDS[word[0]], complaint.replace(" | null", "")) + "; put it in quotes" * quotes
-        )
-    return DocumentError((*path, *inner), complaint)
-
-
-def _culprit(text: str, value: object, kind: type[Any], inner: Path) -> str | None:
-    """Return the key of a mapping that msgspec complains of only as `[...]`: the one that alone gives the same complaint."""
-    holder: Any = value
-    for part in inner:
-        holder = holder[part]
-    if not isinstance(holder, dict):
-        return None
-    for key in list(holder):
-        try:
-            msgspec.convert(_with_only(value, inner, key), kind)
-        except msgspec.ValidationError as error:
-            if str(error) == text:
-                return str(key)
-    return None
-
-
-def _with_only(value: object, inner: Path, key: str) -> object:
-    """Return a copy in which the mapping at `inner` has only one key."""
-    whole: Any = value
-    if not inner:
-        return {key: whole[key]}
-    first, *others = inner
-    changed = _with_only(whole[first], tuple(others), key)
-    if isinstance(value, dict):
-        return {**value, first: changed}
-    return [changed if index == first else each for index, each in enumerate(whole)]
-
-
-def _unknown(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    meant = f", did you mean `{close[0]}`?" if close else ";"
-    return f"unknown key{meant} the keys here are {', '.join(known)}"
-
-
-def _keys(kind: type[Any], inner: list[str | int]) -> list[str]:
-    """Return the keys of the class to which a path leads."""
-    found = _options(inspect.type_info(kind))
-    for part in inner:
-        found = [option for one in found for each in _below(one, part) for option in _options(each)]
-    return [field.encode_name for one in found if isinstance(one, inspect.StructType) for field in one.fields]
-
-
-def _options(one: inspect.Type) -> list[inspect.Type]:
-    return list(one.types) if isinstance(one, inspect.UnionType) else [one]
-
-
-def _below(one: inspect.Type, part: str | int) -> list[inspect.Type]:
-    """Return the types of what may stand at a key or an index of a value of this type."""
-    if isinstance(one, inspect.StructType):
-        return [field.type for field in one.fields if field.encode_name == part]
-    if isinstance(one, inspect.DictType):
-        return [one.value_type]
-    return [one.item_type] if isinstance(one, inspect.ListType) else []

@@ -13,7 +13,8 @@ from licorne.sim.scenarios.excerpts import Excerpts
 from licorne.sim.scenarios.faults import Problem, ScenarioError
 from licorne.sim.scenarios.outline import Outline, outlined
 from licorne.sim.scenarios.plan import Plan, Planner
-from licorne.sim.scenarios.reading import Problems, compose_text, convert
+from licorne.sim.scenarios.reading import Problems, compose_text
+from licorne.sim.scenarios.repair import convert
 from licorne.sim.scenarios.stream import ScenarioLines
 from licorne.sim.scenarios.values import seconds
 from licorne.sim.workload import ASKS_MAX, Mode, Workload, explain
@@ -86,6 +87,11 @@ class Scenario:
         """The time in seconds before which everything arrives and happens; pods may run longer."""
         return seconds(self._plan.length_us)
 
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What is probably a mistake, though it can be simulated: labels that no node has, queues that take no application."""
+        return self._plan.warnings
+
     def workload(self, *, seed: int | None = None, load: float | None = None, asks_max: int = ASKS_MAX) -> Workload:
         """Return the workload for a seed and a load, in place of those of the document.
 
@@ -118,7 +124,8 @@ class Scenario:
         """Return what a scenario comes to: numbers and the demand of each class. It makes all lines once, and keeps none."""
         workload = self.workload(seed=seed, load=load, asks_max=asks_max)
         names = self._plan.document.arrivals
-        return outlined(workload, names, seed=self.seed if seed is None else seed, length_s=self.length_s)
+        found = outlined(workload, names, seed=self.seed if seed is None else seed, length_s=self.length_s)
+        return msgspec.structs.replace(found, warnings=[str(one) for one in self.warnings])
 
 
 def _within(value: _T | None, kind: object, otherwise: _T, name: str) -> _T:

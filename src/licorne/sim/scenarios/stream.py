@@ -16,7 +16,7 @@ from licorne.sim.lines import App, Ask, Line, TaskGroup
 from licorne.sim.scenarios.draws import Source
 from licorne.sim.scenarios.rates import arrivals, burst, merged_bursts
 from licorne.sim.scenarios.timeline import Timeline
-from licorne.sim.scenarios.values import MICROSECONDS, Variable, seconds
+from licorne.sim.scenarios.values import MICROSECONDS, Variable, filled, seconds
 from licorne.sim.workload import LineStream, WorkloadError
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ class Applications:
         return App(
             at=seconds(at_us),
             id=name,
-            queue=_filled(given.queue, user, group),
+            queue=filled(given.queue, user, group),
             user=user,
             groups=person.groups,
-            tags={key: _filled(value, user, group) for key, value in given.tags.items()} or None,
+            tags={key: filled(value, user, group) for key, value in given.tags.items()} or None,
             ph_timeout_ms=self._about.timeout_ms,
             style=given.style or "",
             gang=(TaskGroup(name=GROUP, min=pods, res=res),) if given.gang else (),
@@ -162,7 +162,3 @@ class Applications:
                 self._shared.clear()
             found = self._shared[id(size), *drawn] = dict(zip(size, drawn, strict=True))
         return found
-
-
-def _filled(template: str, user: str, group: str) -> str:
-    return template.replace("{user}", user).replace("{group}", group) if "{" in template else template

@@ -6,16 +6,17 @@ Times are whole microseconds of virtual time, quantities whole amounts as in a w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from licorne.config.quantity import QuantityError, parse_quantity
 from licorne.sim.scenarios import draws
 from licorne.sim.scenarios.document import LENGTH_MAX_S, Draw, Drawn, Value
 from licorne.sim.scenarios.draws import Source
-from licorne.sim.scenarios.faults import DocumentError, Path
+from licorne.sim.scenarios.faults import DocumentError, Path, together
 
 MICROSECONDS: Final = 1_000_000
 _UNITS: Final = {"ms": 1_000, "s": MICROSECONDS, "m": 60 * MICROSECONDS, "h": 3_600 * MICROSECONDS}
@@ -131,7 +132,7 @@ def variable(value: Draw, unit: Unit, path: Path) -> Variable:
     """Return what a value or a distribution means.
 
     Raises:
-        DocumentError: it is not usable.
+        DocumentError, DocumentErrors: it is not usable.
     """
     if not isinstance(value, Drawn):
         number = unit.read(value, path)
@@ -139,17 +140,19 @@ def variable(value: Draw, unit: Unit, path: Path) -> Variable:
         if not unit.least <= number <= unit.most:
             raise DocumentError(path, f"{value} is not from {unit.least:,} to {unit.most:,}")
         return Variable(constant, lambda _: constant)
-    draw = _kind(value, unit, path)
-    least = None if value.min is None else unit.read(value.min, (*path, "min"))
-    most = None if value.max is None else unit.read(value.max, (*path, "max"))
+    draw, least, most = together(
+        lambda: _kind(value, unit, path),
+        lambda: None if value.min is None else unit.read(value.min, (*path, "min")),
+        lambda: None if value.max is None else unit.read(value.max, (*path, "max")),
+    )
     if least is not None and most is not None and least > most:
         raise DocumentError((*path, "max"), "is below min")
     low = unit.rounded(unit.least if least is None else least)
     high = unit.rounded(unit.most if most is None else most)
-    step = unit.step
+    step, drawing = unit.step, cast("draws.Draw", draw)
 
     def drawn(source: Source) -> int:  # the same as `unit.rounded`, with the bounds of the distribution as well
-        return min(max(round(draw(source) / step) * step, low), high)
+        return min(max(round(drawing(source) / step) * step, low), high)
 
     return Variable(None, drawn)
 
@@ -169,12 +172,17 @@ def _kind(value: Drawn, unit: Unit, path: Path) -> draws.Draw:
     return _READERS[given[0]](value, unit, (*path, given[0]))
 
 
+def _read(unit: Unit, values: Iterable[tuple[Value, Path]]) -> list[float]:
+    """Return what values mean, each at its path."""
+    return together(*(partial(unit.read, value, path) for value, path in values))
+
+
 def _choice(value: Drawn, unit: Unit, path: Path) -> draws.Draw:
     if isinstance(value.choice, dict):
-        values = [unit.read(one, (*path, one)) for one in value.choice]
+        values = _read(unit, ((one, (*path, one)) for one in value.choice))
         weights = list(value.choice.values())
     else:
-        values = [unit.read(one, (*path, index)) for index, one in enumerate(value.choice or ())]
+        values = _read(unit, ((one, (*path, index)) for index, one in enumerate(value.choice or ())))
         weights = [1.0] * len(values)
     if not sum(weights):
         raise DocumentError(path, "needs a value with a weight above 0")
@@ -183,7 +191,7 @@ def _choice(value: Drawn, unit: Unit, path: Path) -> draws.Draw:
 
 def _uniform(value: Drawn, unit: Unit, path: Path) -> draws.Draw:
     assert value.uniform is not None
-    low, high = (unit.read(one, (*path, index)) for index, one in enumerate(value.uniform))
+    low, high = _read(unit, ((one, (*path, index)) for index, one in enumerate(value.uniform)))
     if low > high:
         raise DocumentError(path, "the first of the two is the larger one")
     if unit is DEVICES and high > 1000:
@@ -216,7 +224,7 @@ def _pareto(value: Drawn, unit: Unit, path: Path) -> draws.Draw:
 def _table(value: Drawn, unit: Unit, path: Path) -> draws.Draw:
     rows = value.table or []
     shares = [share for share, _ in rows]
-    values = [unit.read(one, (*path, index, 1)) for index, (_, one) in enumerate(rows)]
+    values = _read(unit, ((one, (*path, index, 1)) for index, (_, one) in enumerate(rows)))
     if shares[0] != 0 or shares[-1] != 1 or any(a >= b for a, b in pairwise(shares)):
         raise DocumentError(
             path, "the shares must rise from 0 in the first row to 1 in the last, like [[0, 1m], [0.5, 10m], [1, 2h]]"
@@ -240,7 +248,8 @@ def size_of(given: dict[str, Draw], path: Path) -> dict[str, Variable]:
     """Return what each resource type of a size means."""
     if not given:
         raise DocumentError(path, "is empty; write like {vcore: 2, memory: 4Gi}")
-    return {kind: variable(value, amount(kind), (*path, kind)) for kind, value in given.items()}
+    makes = (partial(variable, value, amount(kind), (*path, kind)) for kind, value in given.items())
+    return dict(zip(given, together(*makes), strict=True))
 
 
 def seconds(us: int) -> int | float:
@@ -252,3 +261,8 @@ def seconds(us: int) -> int | float:
 def milliseconds(us: int) -> int:
     """Return microseconds as milliseconds, rounded up."""
     return ceil(us / 1_000)
+
+
+def filled(template: str, user: str, group: str) -> str:
+    """Return a text with a user and its first group in place of `{user}` and `{group}`."""
+    return template.replace("{user}", user).replace("{group}", group) if "{" in template else template

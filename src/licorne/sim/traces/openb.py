@@ -19,6 +19,7 @@ its QoS class (`root.ls`), and the user has the name of the class. GPU models ar
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import ceil
 from os import SEEK_END
@@ -26,6 +27,7 @@ from pathlib import Path
 
 import msgspec
 
+from licorne._wording import counted
 from licorne.sim.device_models import OPENB_LABEL
 from licorne.sim.devices import WHOLE
 from licorne.sim.lines import App, Ask, Line, Node
@@ -81,6 +83,7 @@ def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload
     pods = sorted(_read_pods(pods_file), key=lambda pod: pod.created_s)
     nodes = _read_nodes(pods_file.parent / NODES)
     notes = ["each pod is an application of its own, in the queue of its QoS class, as in root.ls"]
+    notes += _unknown_models(pods_file, pods, nodes)
     notes += [note for file in (pods_file, pods_file.parent / NODES) for note in _cut_off(file)]
     arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
     if how == "load":
@@ -249,6 +252,18 @@ def _read_pods(path: Path) -> list[Pod]:
         models = tuple(dict.fromkeys(model for model in row.values["gpu_spec"].split("|") if model))
         pods.append(Pod(row.text("name"), row.text("qos"), created_s, duration_s, resource, models))
     return pods
+
+
+def _unknown_models(path: Path, pods: list[Pod], nodes: list[Node]) -> Iterator[str]:
+    """Note the models of GPUs that pods accept and no node has, with the models that nodes have."""
+    known = {model for node in nodes if (model := (node.attrs or {}).get(f"label/{OPENB_LABEL}"))}
+    accepting = Counter(model for pod in pods for model in pod.models if model not in known)
+    if accepting:
+        said = ", ".join(f"{model} ({counted(number, 'pod')})" for model, number in sorted(accepting.items()))
+        left = sum(bool(pod.models) and known.isdisjoint(pod.models) for pod in pods)
+        accept = "accepts" if left == 1 else "accept"
+        lost = f"; {counted(left, 'pod')} {accept} no other, and cannot be placed" if left else ""
+        yield f"{path.name}: no node has these models of gpu_spec: {said}{lost}; nodes have {', '.join(sorted(known)) or 'none'}"
 
 
 def _cut_off(path: Path) -> Iterator[str]:
