@@ -155,6 +155,24 @@ def test_files_and_compressed_files(tmp_path: Path) -> None:
         read_swf(plain, jobs_max=1)
 
 
+@pytest.mark.parametrize(
+    ("said", "note"),
+    [
+        ("2", ""),
+        ("2 (of 5)", ""),
+        ("many", ""),
+        ("3", "the header says MaxJobs: 3, and the log has 2 jobs; is it cut off?"),
+        ("1", "the header says MaxJobs: 1, and the log has 2 jobs"),
+    ],
+)
+def test_another_number_of_jobs_than_the_header_says_is_noted(said: str, note: str) -> None:
+    """A job that was left out counts, a part of one does not."""
+    left_out = SECOND.replace(" 50 ", " -1 ")
+    part = FIRST.replace(" 120 -1 1 ", " 120 -1 2 ")
+    workload = batch_workload(log_of(f"; MaxJobs: {said}\n" + FIRST + left_out + part))
+    assert [each for each in workload.notes if "MaxJobs" in each] == ([note] if note else [])
+
+
 def test_a_gang_a_number_of_asks_or_one_ask() -> None:
     log = log_of(HEAD + FIRST + SECOND)
     gang = batch_workload(log)

@@ -16,15 +16,17 @@ import gzip
 import json
 import re
 import sys
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
+from licorne._wording import counted
 from licorne.sim.lines import STYLES, App, Ask, Config, DevicePolicy, Line, Meta, Reload, Run, Version1, Version2, to_ns
 
 Progress = Callable[[int, int], None]
@@ -157,26 +159,44 @@ def parse_workload(
     """Read a workload from lines of bytes; `file` is its name in messages, `size` its length in bytes, 0 if not known."""
     reader = _Reader(file, asks_max)
     done = 0
-    try:
-        for number, text in enumerate(stream, 1):
-            reader.take(number, text)
-            if progress is not None:
-                done += len(text)
-                if number % _BATCH == 0:
-                    progress(done, size)
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise WorkloadError(f"{file}: not a readable gzip file: {error}") from None
+    for number, text in enumerate(stream, 1):
+        reader.take(number, text)
+        if progress is not None:
+            done += len(text)
+            if number % _BATCH == 0:
+                progress(done, size)
     return reader.finish()
 
 
+def unpacked_lines(stream: gzip.GzipFile, file: str, *, line_max: int = -1) -> Iterator[bytes]:
+    """Yield the lines of a compressed file, one of more than `line_max` bytes in pieces; `file` is its name in messages.
+
+    Raises:
+        WorkloadError: it is cut off or damaged, or no gzip file; the line named is the first that could not be read.
+    """
+    number = 0
+    while True:
+        try:
+            line = stream.readline(line_max)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            where = (
+                f" behind the {counted(number, 'line')} before this one, so it is cut off or damaged" if number else ""
+            )
+            raise WorkloadError(f"{file}:{number + 1}: not a readable gzip file{where}: {error}") from None
+        if not line:
+            return
+        number += 1
+        yield line
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
-    """Open a file; yield its bytes and their number (0: not known beforehand)."""
+def _opened(path: Path) -> Iterator[tuple[Iterable[bytes], int]]:
+    """Open a file; yield its lines and the number of its bytes (0: not known beforehand)."""
     if str(path) == "-":
         yield sys.stdin.buffer, 0
     elif path.suffix == ".gz":
         with gzip.open(path) as unpacked:
-            yield unpacked, 0  # type: ignore[misc]  # a GzipFile reads as a stream of bytes
+            yield unpacked_lines(unpacked, str(path)), 0
     else:
         with path.open("rb", buffering=1 << 20) as stream:
             yield stream, path.stat().st_size

@@ -198,6 +198,10 @@ def skip_words(skipped: Iterable[SwfSkip]) -> str:
 
 def _notes(log: SwfLog, jobs_as: JobsAs) -> Iterable[str]:
     yield from skip_notes(log.file, log.skipped)
+    said = log.number("MaxJobs")
+    if said and said != log.stands_for:
+        less = "; is it cut off?" if said > log.stands_for else ""
+        yield f"the header says MaxJobs: {said:,}, and the log has {counted(log.stands_for, 'job')}{less}"
     if any(earlier.submit_s > later.submit_s for earlier, later in pairwise(log.jobs)):
         yield "the jobs are not in the order of their submission in the log; they arrive in that order here"
     dependent = sum(job.preceding > 0 for job in log.jobs)

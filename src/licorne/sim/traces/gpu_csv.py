@@ -12,8 +12,6 @@ and counted with the reason: such jobs never ran, or still ran when the table wa
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -52,10 +50,7 @@ def read_gpu_csv(path: Path, mapping: Mapping, *, jobs_max: int = ASKS_MAX) -> G
         OSError: the file cannot be read.
     """
     with opened_lines(path) as stream:
-        try:
-            return parse_gpu_csv(stream, mapping, file=str(path), jobs_max=jobs_max)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise WorkloadError(f"{path}: not a readable gzip file: {error}") from None
+        return parse_gpu_csv(stream, mapping, file=str(path), jobs_max=jobs_max)
 
 
 def parse_gpu_csv(stream: Iterable[bytes], mapping: Mapping, *, file: str, jobs_max: int = ASKS_MAX) -> GpuTable:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import isfinite
@@ -20,12 +19,13 @@ from typing import Protocol
 
 import msgspec
 
-from licorne.sim.workload import WorkloadError
+from licorne.sim.workload import WorkloadError, unpacked_lines
 
 ENDINGS = (".swf", ".swf.gz")
 COLUMNS = 18
 PARTS = (2, 3, 4)
 """The states of a line that tells only a part of a job, which has a line of its own (a job that was swapped out)."""
+PART = "a part of a job, which has a line of its own"
 TIME_MAX_S = 9_000_000_000
 """Latest time in seconds, as in a workload."""
 PROCESSORS_MAX = 10_000_000
@@ -97,6 +97,12 @@ class SwfLog(msgspec.Struct, kw_only=True):
         found = re.match(r"[0-9]{1,8}(?![0-9])", self.label(name))
         return int(found[0]) if found is not None else 0
 
+    @property
+    def stands_for(self) -> int:
+        """How many jobs the log has: those that were read and those that were left out, but no parts of jobs."""
+        left_out = sum(skip.jobs for skip in self.skipped if skip.reason != PART)
+        return left_out + sum(job.status not in PARTS for job in self.jobs)
+
 
 _NAMES = SwfJob.__struct_fields__
 _WHOLE = frozenset(field.name for field in msgspec.structs.fields(SwfJob) if field.type in (int, "int"))
@@ -120,14 +126,12 @@ def read_swf(path: Path, *, whole: bool = False, jobs_max: int = 2_000_000) -> S
     `whole`: also jobs that cannot be simulated are kept, for readers that have rules of their own for them.
 
     Raises:
-        WorkloadError: a line is not one of a log, a job stands twice, or there are more than `jobs_max`: with file and line.
+        WorkloadError: a line is not one of a log, a job stands twice, there are more than `jobs_max`, or a compressed file is
+            cut off: with file and line.
         OSError: the file cannot be read.
     """
     with opened_lines(path) as stream:
-        try:
-            return parse_swf(stream, file=str(path), whole=whole, jobs_max=jobs_max)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise WorkloadError(f"{path}: not a readable gzip file: {error}") from None
+        return parse_swf(stream, file=str(path), whole=whole, jobs_max=jobs_max)
 
 
 def parse_swf(
@@ -168,7 +172,7 @@ def parse_swf(
 def unusable(job: SwfJob) -> str:
     """Return why a job cannot be simulated; "" if it can be."""
     if job.status in PARTS:
-        return "a part of a job, which has a line of its own"
+        return PART
     for value, what in ((job.submit_s, "submission"), (job.run_s, "run time")):
         if value < 0:
             return f"the {what} is not known" if value == -1 else f"the {what} is negative"
@@ -222,5 +226,9 @@ def _text(value: float) -> str:
 @contextmanager
 def opened_lines(path: Path) -> Iterator[Iterable[bytes]]:
     """Open a file (`.gz`: compressed); yield its lines, of which one that is longer than `LINE_MAX` comes in pieces."""
-    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
-        yield iter(lambda: stream.readline(LINE_MAX + 1), b"")
+    if path.name.lower().endswith(".gz"):
+        with gzip.open(path) as packed:
+            yield unpacked_lines(packed, str(path), line_max=LINE_MAX + 1)
+    else:
+        with path.open("rb") as stream:
+            yield iter(lambda: stream.readline(LINE_MAX + 1), b"")
