@@ -1,4 +1,4 @@
-"""An accessibility checker finds nothing on any page: of the documentation site, and of the running service.
+"""An accessibility checker finds nothing on any page: of the documentation site, of the running service, and of reports.
 
 Each page is looked at twice: light on a wide screen, and dark on a narrow one. The checker is axe-core, with all rules that
 it has switched on; a page's colours, headings, links and tables are judged as a browser shows them. `make accessibility`
@@ -8,6 +8,8 @@ fetches the checker; the browser is Chromium, of the system.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +30,16 @@ SCREENS: dict[str, tuple[Literal["light", "dark"], int]] = {
     "dark and narrow": ("dark", 375),
 }
 HOST = "http://licorne.test"
+EXAMPLES = ROOT / "examples"
+SWEEP = """\
+name: seeds, loads, and a setting that fails
+workloads: [{scenario}]
+configurations: [own, {queues}]
+loads: [1, 2]
+seeds: 3
+policies: [own, "missing.py:Policy"]
+to_s: 20000
+"""
 SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
 
 pytestmark = [
@@ -50,6 +62,29 @@ def served() -> dict[str, httpx.Response]:
     world = busy()
     world.monitor.tick()
     return {path: world.request("GET", path) for path in SERVED}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The pages of a simulation with devices and gangs, of one of a plain workload, of a comparison, and of a sweep."""
+    pytest.importorskip("matplotlib", reason="reports need the extra `report`")
+    folder = tmp_path_factory.mktemp("reports")
+    holiday = EXAMPLES / "gpu-holiday"
+    (folder / "sweep.yaml").write_text(
+        SWEEP.format(scenario=EXAMPLES / "scenarios/halved-queue.yaml", queues=holiday / "no-preemption.yaml")
+    )
+    for command in (
+        ("simulate", EXAMPLES / "scenarios/shared-gpus.yaml", "--report", folder / "devices"),
+        ("simulate", holiday / "workload.jsonl", "--report", folder / "holiday"),
+        ("compare", "own", holiday / "no-preemption.yaml", holiday / "workload.jsonl", "--report", folder / "compared"),
+        ("sweep", folder / "sweep", "--file", folder / "sweep.yaml", "--jobs", "2"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "licorne.cli", *map(str, command)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    pages = [folder / name / "report.html" for name in ("devices", "holiday", "compared")]
+    return [*pages, folder / "sweep/sweep.html"]
 
 
 @pytest.fixture(params=SCREENS)
@@ -97,4 +132,9 @@ def test_the_pages_of_the_service(served: dict[str, httpx.Response], page: Page)
 
     page.route(f"{HOST}/**", answer)
     found = [line for path in SERVED for line in findings(page, HOST + path)]
+    assert not found, "\n".join(found)
+
+
+def test_the_pages_of_reports_comparisons_and_sweeps(reports: list[Path], page: Page) -> None:
+    found = [line for one in reports for line in findings(page, one.as_uri())]
     assert not found, "\n".join(found)
