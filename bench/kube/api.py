@@ -171,10 +171,11 @@ async def _all(call: Callable[[str], Awaitable[object]], names: list[str]) -> No
 async def loader(kubeconfig: Path) -> AsyncIterator[Loader]:
     """Connect to the API server of a kubeconfig."""
     access = Access.load(str(kubeconfig))
+    own = await access.headers()  # before its TLS context, which this brings up to date
     async with aiohttp.ClientSession(
         access.server,
         connector=aiohttp.TCPConnector(ssl=access.ssl or True, limit=AT_ONCE + 4),
-        headers={**await access.headers(), "Content-Type": "application/json", "Accept": "application/json"},
+        headers={**own, "Content-Type": "application/json", "Accept": "application/json"},
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         read_bufsize=1 << 20,
     ) as session:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from lightkube.config.models import NameValue, UserExec
 from licorne.kube.api import Access, KubeconfigError
 from licorne.kube.api import config as config_module
 from licorne.kube.api import plugin as plugin_module
-from licorne.kube.api.plugin import TokenPlugin
+from licorne.kube.api.plugin import ExecPlugin
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "all_proxy", "ALL_PROXY")
 
@@ -53,24 +55,25 @@ def test_a_token_file_that_changes_is_read_again(tmp_path: Path, monkeypatch: py
     assert authorization(access) == "Bearer first"  # not with every call
     assert authorization(access, renew=True) == "Bearer second"  # but when it was refused
     (tmp_path / "token").write_text("third\n")
-    monkeypatch.setattr(config_module, "TOKEN_FILE_S", 0.0)
+    monkeypatch.setattr(config_module, "FILES_S", 0.0)
     authorization(access, renew=True)
     assert authorization(access) == "Bearer third"  # and after a while
     (tmp_path / "token").unlink()
     assert authorization(access) == "Bearer third"  # a moment while the file is replaced
 
 
-def test_inside_a_pod_its_own_account_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inside_a_pod_its_own_account_counts(
+    certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The token of a service account changes every hour, so its file is read, not its first content."""
     from lightkube.config.kubeconfig import KubeConfig  # noqa: PLC0415
 
-    for name, text in (("token", "mine"), ("namespace", "licorne"), ("ca.crt", "")):
+    for name, text in (("token", "mine"), ("namespace", "licorne"), ("ca.crt", (certificates / "ca.pem").read_text())):
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     found = KubeConfig.from_service_account(tmp_path).get()
     assert found is not None
-    monkeypatch.setattr(Access, "_ssl", lambda _: None)
     access = Access(found)
     assert access.server == "https://[fd00::1]:443"
     assert access.namespace == "licorne"
@@ -126,6 +129,12 @@ if os.environ.get("ENDS"): status["expirationTimestamp"] = os.environ["ENDS"]
 print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}))
 """
 
+SAYS = """
+import json
+head = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+print(json.dumps({**head, "status": %s}))
+"""
+
 
 def program(folder: Path, code: str = PRINTS, **environment: str) -> UserExec:
     """Return a program that a kubeconfig could name."""
@@ -145,20 +154,35 @@ def program(folder: Path, code: str = PRINTS, **environment: str) -> UserExec:
 )
 def test_a_program_runs_when_its_token_ends(ends: str, runs: int, tmp_path: Path) -> None:
     async def twice() -> None:
-        plugin = TokenPlugin(program(tmp_path, ENDS=ends))
+        plugin = ExecPlugin(program(tmp_path, ENDS=ends))
         for number in range(2):
-            assert await plugin.token(renew=False) == f"token-{min(number + 1, runs)}"
+            assert (await plugin.credential(renew=False)).token == f"token-{min(number + 1, runs)}"
 
     asyncio.run(twice())
     assert len((tmp_path / "calls").read_text()) == runs
+
+
+def test_a_credential_that_does_not_say_when_it_ends_is_used_until_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def after(later_s: float, *, renew: bool) -> str:
+        monkeypatch.setattr(time, "time", lambda: began_s + later_s)
+        return (await plugin.credential(renew=renew)).token
+
+    began_s = time.time()
+    plugin = ExecPlugin(program(tmp_path))
+    assert asyncio.run(after(0.0, renew=False)) == "token-1"
+    assert asyncio.run(after(1e6, renew=False)) == "token-1"
+    assert asyncio.run(after(1e6, renew=True)) == "token-2"
 
 
 def test_a_program_runs_once_for_all_that_wait(tmp_path: Path) -> None:
     """Hundreds of bindings may find at the same time that their token is refused."""
 
     async def many() -> None:
-        plugin = TokenPlugin(program(tmp_path))
-        assert {*await asyncio.gather(*(plugin.token(renew=True) for _ in range(100)))} == {"token-1"}
+        plugin = ExecPlugin(program(tmp_path))
+        found = await asyncio.gather(*(plugin.credential(renew=True) for _ in range(100)))
+        assert {one.token for one in found} == {"token-1"}
 
     asyncio.run(many())
     assert (tmp_path / "calls").read_text() == "x"
@@ -172,11 +196,11 @@ def test_a_program_that_is_of_no_use_runs_less_and_less_often(fails: bool, tmp_p
 
     async def calls() -> list[int]:
         nonlocal now
-        plugin = TokenPlugin(program(tmp_path, code), clock=lambda: now)
+        plugin = ExecPlugin(program(tmp_path, code), clock=lambda: now)
         runs = []
         for at_s in (0.0, 0.5, 1.5, 1.6, 4.0, 8.5, 100.0, 130.0, 159.0, 161.0):
             now = at_s
-            found = await asyncio.gather(*(plugin.token(renew=True) for _ in range(20)), return_exceptions=True)
+            found = await asyncio.gather(*(plugin.credential(renew=True) for _ in range(20)), return_exceptions=True)
             failed = [one for one in found if isinstance(one, KubeconfigError) and "no network" in str(one)]
             assert len(failed) == (20 if fails else 0)
             runs.append(len((tmp_path / "calls").read_text()))
@@ -190,7 +214,10 @@ def test_a_program_that_is_of_no_use_runs_less_and_less_often(fails: bool, tmp_p
     ("code", "said"),
     [
         ("import sys; sys.exit('no network')", "no network"),
-        ("print('{}')", "printed no token"),
+        ("print('{}')", "printed no credential"),
+        ('print(\'{"status": {"token": "t"}}\')', "ExecCredential client.authentication.k8s.io/v1 was asked for"),
+        (SAYS % {}, "neither a token nor a certificate"),
+        (SAYS % {"clientCertificateData": "c"}, "a certificate without its key"),
         ("print('rubbish')", "see the page of the tool"),
         ("import time; time.sleep(60)", "took longer than"),
     ],
@@ -198,11 +225,80 @@ def test_a_program_that_is_of_no_use_runs_less_and_less_often(fails: bool, tmp_p
 def test_a_program_that_fails_is_named(code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin_module, "EXEC_S", 0.5 if "sleep" in code else 60.0)
     with pytest.raises(KubeconfigError, match=said):
-        asyncio.run(TokenPlugin(program(tmp_path, code)).token(renew=False))
+        asyncio.run(ExecPlugin(program(tmp_path, code)).credential(renew=False))
 
 
 def test_a_program_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
     made = program(tmp_path)
     made.apiVersion = "client.authentication.k8s.io/v9"
     with pytest.raises(KubeconfigError, match="are supported"):
-        TokenPlugin(made)
+        ExecPlugin(made)
+
+
+TELLS = """
+import json, os, sys
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+head = {"apiVersion": info["apiVersion"], "kind": "ExecCredential"}
+print(json.dumps({**head, "status": {"token": json.dumps(info["spec"])}}))
+"""
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_a_program_is_told_of_the_cluster_if_it_asks_for_that(wanted: bool, certificates: Path, tmp_path: Path) -> None:
+    made = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": sys.executable,
+        "args": ["-c", TELLS],
+        "interactiveMode": "Never",
+        "provideClusterInfo": wanted,
+    }
+    cluster = {
+        "server": "https://10.0.0.1:6443",
+        "certificate-authority": str(certificates / "ca.pem"),
+        "tls-server-name": "kubernetes",
+        "extensions": [
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}},
+            {"name": "other"},
+        ],
+    }
+    said = authorization(Access.load(kubeconfig(tmp_path, {"exec": made}, **cluster))).removeprefix("Bearer ")
+    told = {
+        "server": "https://10.0.0.1:6443",
+        "tls-server-name": "kubernetes",
+        "certificate-authority-data": base64.b64encode((certificates / "ca.pem").read_bytes()).decode(),
+        "config": {"audience": "a"},
+    }
+    assert json.loads(said) == {"interactive": False, **({"cluster": told} if wanted else {})}
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"), [("Always", "there is nobody at a terminal"), ("Sometimes", "there is no such mode")]
+)
+def test_a_program_that_needs_somebody_at_a_terminal_is_refused(mode: str, said: str, tmp_path: Path) -> None:
+    made = {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": mode}
+    with pytest.raises(KubeconfigError, match=said):
+        Access.load(kubeconfig(tmp_path, {"exec": made}))
+
+
+def test_a_command_with_a_folder_is_beside_the_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    file = tmp_path / "bin" / "prints"
+    file.write_text(f"#!{sys.executable}\n{SAYS % {'token': 'mine'}}")
+    file.chmod(0o700)
+    made = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./bin/prints"}
+    assert authorization(Access.load(kubeconfig(tmp_path, {"exec": made}))) == "Bearer mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no usable kubeconfig"),
+        ("a: [", "no usable kubeconfig"),
+        ("{clusters: [], contexts: [{name: c, context: {cluster: none}}], current-context: c}", "'none' is missing"),
+        ("{clusters: [{}], contexts: []}", "'name' is missing"),
+    ],
+)
+def test_a_kubeconfig_of_another_form_is_refused_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(KubeconfigError, match=said):
+        Access.load(str(tmp_path / "config"))

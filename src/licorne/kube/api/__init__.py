@@ -1,6 +1,6 @@
 """The client of the API server: `config` says where it is, `kinds` what there is, `client` calls it.
 
-`plugin`: programs that print a token; `errors`: what a call may raise.
+`plugin`: programs that print credentials; `certificates`: TLS, with certificates that change; `errors`: what a call may raise.
 """
 
 from __future__ import annotations

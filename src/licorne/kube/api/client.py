@@ -85,7 +85,7 @@ class Client:
 
     def __init__(self, access: Access, *, connections: int = 16, user_agent: str = "licorne") -> None:
         self.access = access
-        connector = aiohttp.TCPConnector(limit=connections, ssl=access.ssl or True)
+        connector = aiohttp.TCPConnector(limit=connections)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -245,7 +245,7 @@ class Client:
     ) -> aiohttp.ClientResponse:
         """Send a request; return the answer when its head is there. The caller reads its body, and releases the connection.
 
-        Once, a token that is refused is looked up again.
+        Once, credentials that are refused are looked up again.
 
         Raises:
             ApiError: the answer is an error.
@@ -255,7 +255,7 @@ class Client:
         for attempt in (1, 2):
             try:
                 headers = await self.access.headers(renew=attempt > 1)
-            except KubeconfigError as error:  # for now: a program that prints tokens may work again later
+            except KubeconfigError as error:  # for now: a program that prints credentials may work again later
                 raise UnansweredError(str(error)) from None
             if data is not None:
                 headers["Content-Type"] = content_type
@@ -268,6 +268,7 @@ class Client:
                     headers=headers,
                     allow_redirects=False,
                     timeout=timeout,
+                    ssl=self.access.ssl or True,
                     server_hostname=self.access.server_name,
                 )
             except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -1,7 +1,8 @@
 """Where the API server is, and who we are: a kubeconfig, or what a pod finds in its own file system.
 
-lightkube reads the files. What a long-running program must renew is here: tokens in files that change, and those that a
-program prints (`plugin`). So are the proxy and the name in the server's certificate, which lightkube passes over.
+lightkube reads the files. What a long-running program must renew is here: tokens and certificates in files that change
+(`certificates`), and those that a program prints (`plugin`). So is what lightkube passes over: the proxy, the name in the
+server's certificate, and what such a program is to be told.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ import ssl
 import time
 import urllib.request
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+import yaml
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.config.models import User
 from lightkube.core.exceptions import ConfigError
 
+from .certificates import Certificates
 from .errors import KubeconfigError
-from .plugin import TokenPlugin
+from .plugin import ExecPlugin
 
-TOKEN_FILE_S: Final = 60.0
-"""How long a token that was read from a file is taken for current."""
+FILES_S: Final = 60.0
+"""How long what was read from files is taken for current."""
+EXTENSION: Final = "client.authentication.k8s.io/exec"
+"""The extension of a cluster in a kubeconfig that a program is told."""
+_LIGHTKUBE: Final = (KeyError, TypeError, AttributeError, yaml.YAMLError)
+"""What lightkube raises where a file has another form, or names a cluster or a user that it does not have."""
 
 
 class Access:
@@ -42,13 +49,45 @@ class Access:
         self._user = found.user or User()
         self._token = ""
         self._until = 0.0
-        self._plugin = TokenPlugin(self._user.exec) if self._user.exec is not None else None
-        more = _passed_over(found)
+        self._files_until = time.monotonic() + FILES_S
+        more, of_program = _passed_over(found)
         self.proxy = more.proxy_url or _proxy_of_environment(self.server)
         """The address of the proxy through which the server is reached; None: directly."""
         self.server_name = more.tls_server_name or None
         """The name that the server's certificate must have; None: that of its address."""
-        self.ssl = self._ssl()
+        self._certificates = Certificates(found)
+        self._plugin = self._plugin_of(more, of_program)
+
+    @property
+    def ssl(self) -> ssl.SSLContext | None:
+        """The TLS context of a request whose headers have just been asked for; None: the server is reached without TLS."""
+        return self._certificates.context
+
+    def _plugin_of(self, cluster: _Cluster, more: _Exec) -> ExecPlugin | None:
+        program = self._user.exec
+        if program is None:
+            return None
+        if "/" in program.command:  # as the documentation has it: beside the kubeconfig
+            command = str(self._found.abs_file(program.command))
+            program = msgspec.structs.replace(program, command=command)
+        told = self._told(cluster) if more.provide_cluster_info else None
+        return ExecPlugin(program, interactive=more.interactive_mode or "IfAvailable", cluster=told)
+
+    def _told(self, more: _Cluster) -> dict[str, Any]:
+        """Return what a program is told of the cluster."""
+        cluster = self._found.cluster
+        authority = base64.b64encode(self._certificates.authority).decode()
+        config = next((one.extension for one in more.extensions if one.name == EXTENSION), None)
+        told = {
+            "server": cluster.server,
+            "tls-server-name": more.tls_server_name,
+            "insecure-skip-tls-verify": cluster.insecure,
+            "certificate-authority-data": authority,
+            "proxy-url": more.proxy_url,
+            "disable-compression": more.disable_compression,
+            "config": config,
+        }
+        return {name: value for name, value in told.items() if value}
 
     @classmethod
     def load(cls, kubeconfig: str | None = None, context: str | None = None) -> Access:
@@ -60,62 +99,32 @@ class Access:
         try:
             name = kubeconfig or os.environ.get("KUBECONFIG")
             found = (KubeConfig.from_file(name) if name else KubeConfig.from_env()).get(context)
-        except (ConfigError, OSError, ValueError, msgspec.ValidationError) as error:
+            if found is None:
+                raise KubeconfigError(f"{kubeconfig or 'the kubeconfig'}: no current context; say --context NAME")
+            return cls(found)
+        except (ConfigError, OSError, ValueError, msgspec.ValidationError, *_LIGHTKUBE) as error:
             where = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config, and this is no pod"
-            raise KubeconfigError(f"{where}: no usable kubeconfig: {error}; say --kubeconfig FILE") from None
-        if found is None:
-            raise KubeconfigError(f"{kubeconfig or 'the kubeconfig'}: no current context; say --context NAME")
-        return cls(found)
-
-    def _ssl(self) -> ssl.SSLContext | None:
-        cluster = self._found.cluster
-        if not self.server.startswith("https"):
-            return None
-        try:
-            if cluster.certificate_auth_data:
-                context = ssl.create_default_context(cadata=base64.b64decode(cluster.certificate_auth_data).decode())
-            elif cluster.certificate_auth:
-                context = ssl.create_default_context(cafile=str(self._found.abs_file(cluster.certificate_auth)))
-            else:
-                context = ssl.create_default_context()
-            if cluster.insecure:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            self._load_own_certificate(context)
-        except (OSError, ValueError) as error:
-            raise KubeconfigError(f"the certificates of context {self.context!r} cannot be used: {error}") from None
-        return context
-
-    def _load_own_certificate(self, context: ssl.SSLContext) -> None:
-        user = self._user
-        if user.client_cert and user.client_key:
-            files = self._found.abs_file(user.client_cert), self._found.abs_file(user.client_key)
-            context.load_cert_chain(str(files[0]), str(files[1]))
-        elif user.client_cert_data and user.client_key_data:
-            self._load_pem(context, base64.b64decode(user.client_cert_data), base64.b64decode(user.client_key_data))
-
-    @staticmethod
-    def _load_pem(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-        """Load a certificate that is no file; Python can only read files, so it is one for a moment, for us alone."""
-        descriptor = os.memfd_create("licorne-certificate")
-        try:
-            os.write(descriptor, certificate + b"\n" + key)
-            context.load_cert_chain(f"/proc/self/fd/{descriptor}")
-        finally:
-            os.close(descriptor)
+            raise KubeconfigError(f"{where}: no usable kubeconfig: {_said(error)}; say --kubeconfig FILE") from None
 
     async def headers(self, *, renew: bool = False) -> dict[str, str]:
         """Return the headers that say who we are. `renew`: the last ones were refused, so look again.
 
+        The certificates of `ssl` are brought up to date, too.
+
         Raises:
-            KubeconfigError: the program that prints the token failed.
+            KubeconfigError: the program that prints credentials failed.
         """
+        if renew or time.monotonic() >= self._files_until:
+            self._certificates.look_again()
+            self._files_until = time.monotonic() + FILES_S
         user = self._user
         if user.username and user.password is not None:
             pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
             return {"Authorization": f"Basic {pair}"}
         if self._plugin is not None:
-            token = await self._plugin.token(renew=renew)
+            credential = await self._plugin.credential(renew=renew)
+            self._certificates.take(credential.certificate, credential.key)
+            token = credential.token
         else:
             token = self._own_token(renew=renew)
         return {"Authorization": f"Bearer {token}"} if token else {}
@@ -125,7 +134,7 @@ class Access:
         now = time.monotonic()
         if renew or now >= self._until:
             if user.token_file:
-                self._token, self._until = self._read_token(user.token_file), now + TOKEN_FILE_S
+                self._token, self._until = self._read_token(user.token_file), now + FILES_S
             else:
                 self._token, self._until = (user.token or "").strip(), float("inf")
         return self._token
@@ -139,9 +148,16 @@ class Access:
             raise KubeconfigError(f"the token of context {self.context!r} cannot be read: {error}") from None
 
 
+class _Extension(msgspec.Struct):
+    name: str
+    extension: Any = None
+
+
 class _Cluster(msgspec.Struct, rename="kebab"):
     proxy_url: str = ""
     tls_server_name: str = ""
+    disable_compression: bool = False
+    extensions: list[_Extension] = []
 
 
 class _NamedCluster(msgspec.Struct):
@@ -149,16 +165,38 @@ class _NamedCluster(msgspec.Struct):
     cluster: _Cluster
 
 
+class _Exec(msgspec.Struct, rename="camel"):
+    interactive_mode: str | None = None
+    provide_cluster_info: bool = False
+
+
+class _User(msgspec.Struct):
+    exec: _Exec | None = None
+
+
+class _NamedUser(msgspec.Struct):
+    name: str
+    user: _User | None = None
+
+
 class _File(msgspec.Struct):
     clusters: list[_NamedCluster] = []
+    users: list[_NamedUser] = []
 
 
-def _passed_over(found: SingleConfig) -> _Cluster:
-    """Return what the kubeconfig says of the cluster that lightkube does not read."""
+def _passed_over(found: SingleConfig) -> tuple[_Cluster, _Exec]:
+    """Return what the kubeconfig says of the cluster, and of the program of the user, that lightkube does not read."""
     if found.fname is None:
-        return _Cluster()
+        return _Cluster(), _Exec()
     read = msgspec.yaml.decode(Path(found.fname).read_bytes(), type=_File)
-    return next((one.cluster for one in read.clusters if one.name == found.context.cluster), _Cluster())
+    cluster = next((one.cluster for one in read.clusters if one.name == found.context.cluster), _Cluster())
+    user = next((one.user for one in read.users if one.name == found.context.user), None)
+    return cluster, (user and user.exec) or _Exec()
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says, as a sentence where it is the bare name of something that is missing."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _proxy_of_environment(server: str) -> str | None:

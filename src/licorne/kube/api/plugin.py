@@ -1,7 +1,11 @@
-"""Programs that print a token: what a kubeconfig names under `exec`, as the tools of cloud providers make it.
+"""Programs that print credentials: what a kubeconfig names under `exec`, as the tools of cloud providers make it.
 
-A token is used until it expires or is refused; then the program runs once, however many calls wait for it. A program that
-fails, or whose tokens are refused at once, runs less and less often.
+A credential is a token, or a client certificate with its key, or both. It is used until it expires or is refused; then the
+program runs once, however many calls wait for it. A program that fails, or whose credentials are refused at once, runs less
+and less often.
+
+The protocol is that of "client-go credential plugins" in the Kubernetes documentation. There is nobody at a terminal, so a
+program that needs somebody (`interactiveMode: Always`) is refused.
 """
 
 from __future__ import annotations
@@ -12,9 +16,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -27,42 +31,69 @@ EXEC_S: Final = 60.0
 """How long a program may take."""
 KILLED_S: Final = 1.0
 """How long a program that was killed may take to close its output."""
-TOKEN_S: Final = 60.0
-"""How long a token that does not say when it expires is taken for current."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 """How long a program does not run after it has failed, or was needed twice in a row: at first and at most; it doubles."""
 CALM_S: Final = 30.0
 """A program that could have run for so long, and was not needed, is waited for no more."""
 EARLY_S: Final = 10.0
-"""How long before its end a token is renewed."""
+"""How long before its end a credential is renewed."""
 VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
+KIND: Final = "ExecCredential"
+
+
 class _Status(msgspec.Struct, rename="camel"):
-    token: str
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
     expiration_timestamp: datetime | None = None
 
 
-class _Credential(msgspec.Struct):
+class _Printed(msgspec.Struct, rename="camel"):
     status: _Status
+    api_version: str = ""
+    kind: str = ""
 
 
-class TokenPlugin:
-    """The token of a program.
+class Credential(msgspec.Struct, frozen=True):
+    """What says who we are: a token, or a certificate and its key in PEM, or both; what there is none of is empty."""
+
+    token: str = ""
+    certificate: bytes = b""
+    key: bytes = b""
+
+
+class ExecPlugin:
+    """The credentials of a program.
 
     Parameters:
         program: as the kubeconfig names it.
+        interactive: its `interactiveMode`.
+        cluster: what it is told of the cluster, because its `provideClusterInfo` asks for that; None: nothing.
         clock: returns a time in seconds that never goes back.
 
     Raises:
-        KubeconfigError: it speaks a version of the protocol that is not known.
+        KubeconfigError: it speaks a version of the protocol that is not known, or wants somebody at a terminal.
     """
 
-    def __init__(self, program: UserExec, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        program: UserExec,
+        *,
+        interactive: str = "IfAvailable",
+        cluster: Mapping[str, Any] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if program.apiVersion not in VERSIONS:
             raise KubeconfigError(f"exec: {program.apiVersion!r}: only {' and '.join(VERSIONS)} are supported")
+        if interactive not in ("Never", "IfAvailable"):
+            why = "there is nobody at a terminal" if interactive == "Always" else "there is no such mode"
+            hint = "say Never or IfAvailable, or use other credentials"
+            raise KubeconfigError(f"exec: {program.command}: interactiveMode {interactive!r}: {why}; {hint}")
         self._program = program
-        self._token = ""
+        self._cluster = cluster
+        self._credential = Credential()
         self._until = 0.0
         self._made = 0
         self._clock = clock
@@ -71,8 +102,8 @@ class TokenPlugin:
         self._failure = ""
         self._one_at_a_time = asyncio.Lock()
 
-    async def token(self, *, renew: bool) -> str:
-        """Return the token, the last one again while the program must not run. `renew`: the last one was refused.
+    async def credential(self, *, renew: bool) -> Credential:
+        """Return the credential, the last one again while the program must not run. `renew`: the last one was refused.
 
         Raises:
             KubeconfigError: the program failed, took too long, or printed something else; or it did so the last time,
@@ -83,7 +114,7 @@ class TokenPlugin:
             async with self._one_at_a_time:
                 if made == self._made:  # nobody has renewed it while we waited
                     await self._renew_in_time()
-        return self._token
+        return self._credential
 
     async def _renew_in_time(self) -> None:
         """Run the program, unless it is too early for that."""
@@ -110,13 +141,27 @@ class TokenPlugin:
     async def _renew(self) -> None:
         said = await self._run()
         ends = said.expiration_timestamp
-        self._token = said.token.strip()
-        self._until = time.time() + TOKEN_S if ends is None else ends.timestamp() - EARLY_S
+        self._credential = self._read(said)
+        self._until = math.inf if ends is None else ends.timestamp() - EARLY_S
         self._made += 1
+
+    def _read(self, said: _Status) -> Credential:
+        token = said.token.strip()
+        texts = said.client_certificate_data.strip(), said.client_key_data.strip()
+        if not token and not any(texts):
+            raise self._useless("neither a token nor a certificate")
+        if any(texts) and not all(texts):
+            raise self._useless("a certificate without its key, or the other way round")
+        return Credential(token, texts[0].encode(), texts[1].encode())
+
+    def _useless(self, why: str) -> KubeconfigError:
+        hint = f"; {self._program.installHint.strip()}" if self._program.installHint else ""
+        return KubeconfigError(f"{self._program.command} printed no credential: {why}{hint}")
 
     async def _run(self) -> _Status:
         program = self._program
-        info = {"apiVersion": program.apiVersion, "kind": "ExecCredential", "spec": {"interactive": False}}
+        spec = {"interactive": False} | ({} if self._cluster is None else {"cluster": self._cluster})
+        info = {"apiVersion": program.apiVersion, "kind": KIND, "spec": spec}
         environment = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(info)}
         environment |= {one.name: one.value for one in program.env or ()}
         try:
@@ -140,9 +185,12 @@ class TokenPlugin:
             if process.returncode:
                 said = err.decode(errors="replace")[:500].strip()
                 raise KubeconfigError(f"{program.command} ended with {process.returncode}: {said}")
-            return msgspec.json.decode(out, type=_Credential).status
+            printed = msgspec.json.decode(out, type=_Printed)
         except TimeoutError:
-            raise KubeconfigError(f"{program.command} took longer than {EXEC_S:.0f} s to print a token") from None
+            raise KubeconfigError(f"{program.command} took longer than {EXEC_S:.0f} s to print a credential") from None
         except (OSError, msgspec.DecodeError) as error:
-            hint = f"; {program.installHint.strip()}" if program.installHint else ""
-            raise KubeconfigError(f"{program.command} printed no token: {error}{hint}") from None
+            raise self._useless(str(error)) from None
+        if (printed.api_version, printed.kind) != (program.apiVersion, KIND):
+            wanted = f"{KIND} {program.apiVersion}"
+            raise self._useless(f"{printed.kind} {printed.api_version}, where {wanted} was asked for")
+        return printed.status
