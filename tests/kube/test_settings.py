@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import logging
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from kube import schedules
 from kube.virtual import run
 from licorne.cli.kube import _options
-from licorne.daemon.log import Levels
+from licorne.daemon.log import Levels, make_log
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap, ObjectMeta
 from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
@@ -212,5 +214,34 @@ def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said
         assert reasons == ["Scheduling", "Scheduled", "PodBindSuccessful"]
         assert not [event for event in world.server.events if event["regarding"]["name"] == pod.metadata.name]
         await schedules.stop(task)
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("licorne.yunikorn-events", []),
+        ("licorne.grpc", ["'licorne.grpc': is a setting of `licorne serve`, not of the scheduler"]),
+        ("reservation.delai", ["'reservation.delai': no such setting; did you mean reservation.delay?"]),
+    ],
+)
+def test_a_setting_that_has_no_effect_is_told_and_no_other(key: str, expected: list[str]) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        assert isinstance(known, ConfigMap)
+        for at, value in enumerate(("true", "false")):  # at the start, and when it changes
+            world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, key: value}))
+            if at == 0:
+                runner, task = schedules.start(world)
+                written = io.StringIO()
+                runner.log = make_log(written, form="json")
+            await asyncio.sleep(2.0)
+        await schedules.stop(task)
+        lines = [json.loads(line) for line in written.getvalue().splitlines()]
+        told = [line["text"] for line in lines if line["event"] == "parts of a request had no effect"]
+        assert len(told) == 2 * len(expected)
+        assert all(expected[0] in text for text in told)
 
     run(play())

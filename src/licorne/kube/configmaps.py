@@ -13,10 +13,10 @@ import msgspec
 from licorne.config.check import load
 from licorne.config.manifest import OVERLAID, read_entries
 from licorne.config.problems import ConfigError
-from licorne.core.base.setting_table import SettingsError
+from licorne.core.base.setting_table import OWN, SettingsError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods import WorkSettings
-from licorne.kube.settings import Settings, read_settings
+from licorne.kube.settings import TABLE, Settings, read_settings
 from licorne.si.constants import DEFAULT_PARTITION
 from licorne.si.partitions import short_partition
 
@@ -36,6 +36,10 @@ class Configuration(msgspec.Struct, frozen=True):
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
     settings: Settings = Settings()
+
+    def of_scheduler(self) -> dict[str, str]:
+        """Return the entries that the scheduler is given: all but the settings of licorne's own, which it does not know."""
+        return {key: text for key, text in self.texts.items() if not (key.startswith(OWN) and TABLE.find(key))}
 
     def work_settings(self, scheduler_names: Iterable[str]) -> WorkSettings:
         """Return what changes the meaning of pods."""

@@ -287,7 +287,7 @@ class Runner:
             policy_group=configuration.settings.policy_group,
             build_info={"buildVersion": __version__, "shimSHA": "", "coreSHA": ""},
             config=self.settings.queues or configuration.queues,
-            extra_config=configuration.texts,
+            extra_config=configuration.of_scheduler(),
         )
         check_partition(request.config, request.rm_id)
         try:
@@ -485,7 +485,7 @@ class Runner:
                 rm_id=self.manager.rm_id,
                 policy_group=configuration.settings.policy_group,
                 config=queues,
-                extra_config=configuration.texts,
+                extra_config=configuration.of_scheduler(),
             )
         )
 
