@@ -23,6 +23,7 @@ from licorne.kube.pods import (
 from licorne.si import v19
 
 Y = "yunikorn.apache.org/"
+LONG = "x" * ((256 << 10) - 500)
 GROUPS = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m", "memory": "1Gi"}}])
 
 
@@ -108,6 +109,9 @@ def test_the_user(labels: dict[str, str], annotations: dict[str, str], user: str
         ({Y + "user.info": '{"user":"u","groups":[1]}'}, "its user is nobody"),
         ({Y + "user.info": "[" * 100_000}, "its user is nobody"),
         ({Y + "user.info": "{}"}, "it names no user"),
+        ({Y + "user.info": json.dumps({"user": LONG})}, "has 261644 characters, and at most 1024 are allowed"),
+        ({Y + "user.info": json.dumps({"user": "u", "groups": ["g", LONG]})}, "its group 'xxx"),
+        ({Y + "user.info": json.dumps({"user": "u", "groups": ["g"] * 1001})}, "1001 groups, and at most 1000"),
         ({Y + "allow-preemption": "maybe"}, "'maybe': must be 'true' or 'false'"),
         ({Y + "allow-preemption": "x" * (256 << 10)}, "must be 'true' or 'false'"),
         ({Y + "task-groups": GROUPS, "gang.scheduling": "loose"}, "'loose': must be 'atomic'"),
@@ -128,6 +132,31 @@ def test_an_annotation_that_cannot_be_used_is_told(annotations: dict[str, str], 
     assert why in note.text and len(note.text) < 500
     placeholder = annotations | {"internal.yunikorn.apache.org/placeholder": "true"}
     assert work(pod({}, placeholder)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "spec", "why"),
+    [
+        ({}, {Y + "app-id": LONG}, {}, "its application id 'xxx"),
+        ({}, {Y + "queue": LONG}, {}, "its queue 'xxx"),
+        ({}, {Y + "task-group-name": LONG}, {}, "its task group 'xxx"),
+        ({f"l{n}": "" for n in range(1001)}, {}, {}, "1001 labels, and at most 1000 are allowed (licorne.max-tags)"),
+        (
+            {},
+            {},
+            {"containers": [{"name": "c", "resources": {"requests": {f"example.com/{n}": "1" for n in range(1001)}}}]},
+            "1002 kinds of resources, and at most 1000 are allowed (licorne.max-tags)",
+        ),
+    ],
+)
+def test_a_pod_beyond_a_limit_is_not_asked_for(
+    labels: dict[str, str], annotations: dict[str, str], spec: dict[str, Any], why: str
+) -> None:
+    given = pod(labels, annotations, spec)
+    fault = work(given).fault
+    assert why in fault and len(fault) < 300
+    settings = WorkSettings(name_chars_max=len(LONG), entries_max=1002)
+    assert work(given, Surroundings(settings=settings)).fault == ""
 
 
 @pytest.mark.parametrize(

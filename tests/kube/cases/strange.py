@@ -56,8 +56,9 @@ STRANGE: Final[list[tuple[str, dict[str, str], dict[str, Any], bool, str, str]]]
         "must be an integer from 1 to",
     ),
     ("task groups of 256 KiB", {Y + "task-groups": LONG}, {}, True, GANG, "task-groups"),
-    ("a user of 256 KiB", {Y + "user.info": json.dumps({"user": LONG})}, {}, True, "", ""),
-    ("an id of 256 KiB", {Y + "app-id": LONG}, {}, True, "", ""),
+    ("a user of 256 KiB", {Y + "user.info": json.dumps({"user": LONG})}, {}, True, INVALID, "its user 'xxx"),
+    ("an id of 256 KiB", {Y + "app-id": LONG}, {}, False, FAILED, "its application id 'xxx"),
+    ("a queue of 256 KiB", {Y + "queue": LONG}, {}, False, FAILED, "its queue 'xxx"),
     ("allow-preemption: maybe", {Y + "allow-preemption": "maybe"}, {}, True, INVALID, "'maybe': must be"),
     (
         "a style of gangs that there is not",

@@ -6,7 +6,7 @@ so that a pod of strange content never stops the others. Rules: docs/spec/k8shim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +14,7 @@ import msgspec
 
 from licorne.config.kubernetes import QuantityError
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups
+from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
 from licorne.si import v19
 from licorne.si.constants import (
@@ -59,11 +60,15 @@ class WorkSettings(msgspec.Struct, frozen=True):
     - `gangs`: whether task groups count.
     - `generate_unique_app_id`: a pod without an application id is an application of its own, instead of sharing one
       with the others of its namespace.
+    - `name_chars_max`: the longest name that a pod may give anything; `entries_max`: the most labels, groups and kinds of
+      resources of a pod.
     """
 
     scheduler_names: frozenset[str] = frozenset({"yunikorn"})
     gangs: bool = True
     generate_unique_app_id: bool = False
+    name_chars_max: int = TABLE.field("licorne.max-name")
+    entries_max: int = TABLE.field("licorne.max-tags")
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -167,12 +172,13 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         placeholder=is_placeholder(pod),
         preemption_policy=_preemption_policy(pod, around.classes, notes),
     )
+    application = _application(pod, application_id, gang, around.settings, notes)
     return Work(
-        application=_application(pod, application_id, gang, notes),
+        application=application,
         ask=ask,
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates or ()),
         later=why_later(pod),
-        fault=fault,
+        fault=fault or _beyond_limits(pod, application, ask, around.settings),
         notes=tuple(notes),
         gang=gang,
     )
@@ -254,7 +260,9 @@ def _label(pod: Pod, key: str) -> str:
     return (pod.metadata.annotations or {}).get(key, "")
 
 
-def _application(pod: Pod, application_id: str, gang: Gang | None, notes: list[Note]) -> v19.AddApplicationRequest:
+def _application(
+    pod: Pod, application_id: str, gang: Gang | None, settings: WorkSettings, notes: list[Note]
+) -> v19.AddApplicationRequest:
     meta = pod.metadata
     sources = ((True, keys.QUEUE), (False, keys.QUEUE), (True, keys.OLD_QUEUE))
     tags = {
@@ -268,7 +276,7 @@ def _application(pod: Pod, application_id: str, gang: Gang | None, notes: list[N
         application_id=application_id,
         queue_name=_first(pod, "queue", sources, notes),
         partition_name=DEFAULT_PARTITION,
-        ugi=_user(pod, notes),
+        ugi=_user(pod, settings, notes),
         tags=tags,
     )
     if gang is not None:
@@ -290,7 +298,7 @@ def placeholder_ask(gang: Gang) -> dict[str, int]:
     return total
 
 
-def _user(pod: Pod, notes: list[Note]) -> v19.UserGroupInformation:
+def _user(pod: Pod, settings: WorkSettings, notes: list[Note]) -> v19.UserGroupInformation:
     """Return the user that the annotation names, or the label of before; a pod that names none belongs to nobody."""
     text = _label(pod, keys.USER_INFO)
     if text:
@@ -302,13 +310,50 @@ def _user(pod: Pod, notes: list[Note]) -> v19.UserGroupInformation:
         if not info.user:
             _passed_over(pod, keys.USER_INFO, f"it names no user; its user is {NOBODY_USER}", notes)
             return v19.UserGroupInformation(user=NOBODY_USER)
-        return v19.UserGroupInformation(user=info.user, groups=[group for group in info.groups or () if group])
+        groups = [group for group in info.groups or () if group]
+        why = _too_long({"user": info.user, "group": max(groups, key=len, default="")}, settings)
+        why = why or _too_many({"groups": groups}, settings)
+        if why:
+            _passed_over(pod, keys.USER_INFO, f"{why}; its user is {NOBODY_USER}", notes)
+            return v19.UserGroupInformation(user=NOBODY_USER)
+        return v19.UserGroupInformation(user=info.user, groups=groups)
     return v19.UserGroupInformation(user=(pod.metadata.labels or {}).get(keys.USER_NAME, "") or NOBODY_USER)
 
 
 class _UserInfo(msgspec.Struct):
     user: str = ""
     groups: list[str] | None = None
+
+
+# -- limits ------------------------------------------------------------------------------------------------------
+
+
+def _beyond_limits(
+    pod: Pod, application: v19.AddApplicationRequest, ask: v19.Allocation, settings: WorkSettings
+) -> str:
+    """Return why a pod is too much for the scheduler and its logs: the API server takes annotations of 256 KiB; else ""."""
+    names = {
+        "application id": application.application_id,
+        "queue": application.queue_name,
+        "task group": ask.task_group_name,
+    }
+    entries = {"labels": pod.metadata.labels or (), "kinds of resources": ask.resource_per_alloc or ()}
+    return _too_long(names, settings) or _too_many(entries, settings)
+
+
+def _too_long(names: Mapping[str, str], settings: WorkSettings) -> str:
+    for what, name in names.items():
+        if len(name) > settings.name_chars_max:
+            most = f"at most {settings.name_chars_max} are allowed (licorne.max-name)"
+            return f"its {what} {shown_value(name)} has {len(name)} characters, and {most}"
+    return ""
+
+
+def _too_many(entries: Mapping[str, Collection[str]], settings: WorkSettings) -> str:
+    for what, found in entries.items():
+        if len(found) > settings.entries_max:
+            return f"it has {len(found)} {what}, and at most {settings.entries_max} are allowed (licorne.max-tags)"
+    return ""
 
 
 # -- gangs -------------------------------------------------------------------------------------------------------
