@@ -13,7 +13,7 @@ pytest.register_assert_rewrite("kube.cases", "kube.cluster")
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, and certificates (`NAME.pem`) and keys (`NAME.key`) from it: of a server on loopback, and of two clients."""
+    """An authority, and from it certificates and keys of a server on loopback and of two clients, as files ending in .pem and .key."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not here: it makes the certificates")
     folder = tmp_path_factory.mktemp("tls")

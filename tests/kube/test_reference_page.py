@@ -9,8 +9,11 @@ from typing import Final
 
 import pytest
 
+from licorne.core.base.setting_table import OWN
+from licorne.daemon.setting_table import SETTINGS as SERVE
 from licorne.kube import configmaps
 from licorne.kube.pods import keys
+from licorne.kube.settings import SETTINGS
 from licorne.si.constants import DOMAIN_YUNIKORN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,3 +83,9 @@ def test_every_setting_is_on_the_page() -> None:
     of_the_spec = {key for row in rows for key in re.findall(r"\w+\.[\w.<>*]+", row)}
     assert len(of_the_spec) > 12
     assert (of_the_code | of_the_spec) - NAMED == set()
+
+
+def test_every_setting_of_licorne_alone_is_on_the_page() -> None:
+    own = {setting.key for setting in (*SETTINGS, *SERVE) if setting.key.startswith(OWN)}
+    assert len(own) > 25
+    assert own - NAMED == set()

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import logging
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
 from kube import schedules
+from kube.apiserver import FakeClient
 from kube.virtual import run
 from licorne.cli.kube import _options
-from licorne.daemon.log import Levels, make_log
+from licorne.daemon.log import Levels, make_log, no_log
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap, ObjectMeta
+from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
+from licorne.web.monitor import Monitor
+from licorne.web.server import Web
 
 
 def maps(**data: dict[str, str]) -> dict[str, ConfigMap]:
@@ -245,3 +252,80 @@ def test_a_setting_that_has_no_effect_is_told_and_no_other(key: str, expected: l
         assert all(expected[0] in text for text in told)
 
     run(play())
+
+
+def status(method: str, path: str, body: str = "") -> Callable[[httpx.Client, Monitor], Any]:
+    """Return a look at the status of an answer of REST."""
+    return lambda rest, _: rest.request(method, path, content=body).status_code
+
+
+def batch(rest: httpx.Client, _: Monitor) -> Any:
+    """Return whether there is one event in an answer."""
+    return len(rest.get("/ws/v1/events/batch").json()["EventRecords"]) == 1
+
+
+LOOKS: list[tuple[str, str, Callable[[httpx.Client, Monitor], Any], Any, Any]] = [
+    ("licorne.max-body", "10", status("POST", "/ws/v1/validate-conf", schedules.QUEUES), 200, 413),
+    ("licorne.max-queues", "3", status("PUT", "/ws/v1/config", schedules.QUEUES + "          - {name: c}\n"), 200, 409),
+    ("event.trackingEnabled", "false", status("GET", "/ws/v1/events/batch"), 200, 500),
+    ("event.RESTResponseSize", "1", batch, False, True),
+    ("health.checkInterval", "7s", lambda _, monitor: monitor._health_interval_s, 30, 7),
+]
+
+
+@pytest.mark.parametrize(("key", "text", "look", "before", "after"), LOOKS, ids=[row[0] for row in LOOKS])
+@pytest.mark.parametrize("later", [False, True], ids=["at the start", "at run time"])
+def test_settings_of_rest_count(
+    key: str, text: str, look: Callable[[httpx.Client, Monitor], Any], before: Any, after: Any, later: bool
+) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        assert isinstance(known, ConfigMap)
+        changed = msgspec.structs.replace(known, data={**schedules.DATA, key: text})
+        if not later:
+            world.server.put("configmaps", changed)
+        async with served(world) as (runner, rest):
+            assert runner.monitor is not None
+            found = await asyncio.to_thread(look, rest, runner.monitor)
+            assert found == (before if later else after)
+            if later:
+                world.server.put("configmaps", changed)
+                await asyncio.sleep(0.5)
+                assert await asyncio.to_thread(look, rest, runner.monitor) == after
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_metrics_have_the_old_names_of_queues_if_they_are_wanted(wanted: bool) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        assert isinstance(known, ConfigMap)
+        data = {**schedules.DATA, "licorne.old-queue-metrics": str(wanted).lower()}
+        world.server.put("configmaps", msgspec.structs.replace(known, data=data))
+        async with served(world) as (_, rest):
+            answer = await asyncio.to_thread(rest.get, "/ws/v1/metrics")
+            assert ("yunikorn_root_a_queue_app{" in answer.text) is wanted
+
+    asyncio.run(play())
+
+
+@contextlib.asynccontextmanager
+async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Client]]:
+    """Start licorne with REST on loopback, and connect to it."""
+    client = FakeClient(world.server)
+    clients = Clients(client, client, client)
+    web = Web(addresses=("127.0.0.1:0",))
+    runner = Runner(clients, RunSettings(), web=web, log=no_log(), wall=world.now_s)
+    async with asyncio.timeout(30.0):
+        task = asyncio.create_task(runner.run())
+        while runner._server is None or not runner._server.addresses:  # noqa: ASYNC110  nothing tells it
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.2)
+        try:
+            with httpx.Client(base_url=f"http://{runner._server.addresses[0]}") as rest:
+                yield runner, rest
+        finally:
+            await schedules.stop(task)

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from licorne.config import ConfigError, load
+from licorne.config.counting import count_queues, load_counted
 from licorne.core.base.setting_kinds import parse_level
 from licorne.daemon.log import Levels, level_of, named, no_log
 from licorne.service import ServiceSettings, Web, make_log
 from licorne.service.bounds import enforce
-from licorne.service.checking.queue_texts import count_queues, read_counted
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation
@@ -167,7 +167,7 @@ def test_queues_are_counted_also_those_of_aliases() -> None:
     assert count_queues(load(queues(7))) == 8
     assert count_queues(load(ALIASES)) == 9
     with pytest.raises(ConfigError, match="has 9 queues, and at most 8 are allowed"):
-        read_counted(ALIASES, 8)
+        load_counted(ALIASES, 8)
 
 
 def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:

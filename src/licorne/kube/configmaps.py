@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from licorne.config.check import load
+from licorne.config.counting import load_counted
 from licorne.config.manifest import OVERLAID, read_entries
 from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import OWN, SettingsError
@@ -47,6 +47,8 @@ class Configuration(msgspec.Struct, frozen=True):
             scheduler_names=frozenset(scheduler_names),
             gangs=not self.settings.no_gangs,
             generate_unique_app_id=self.settings.generate_unique_app_id,
+            name_chars_max=self.settings.name_chars_max,
+            entries_max=self.settings.entries_max,
         )
 
 
@@ -79,18 +81,19 @@ def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") ->
     return Configuration(texts.get(f"{policy_group or settings.policy_group}.yaml", ""), given, origins, settings)
 
 
-def check_partition(queues: str, rm_id: str) -> None:
-    """Refuse a queue configuration without the partition that all nodes and pods of a cluster belong to.
+def check_queues(queues: str, rm_id: str, queues_max: int) -> None:
+    """Refuse a queue configuration of too many queues, or without the partition that all nodes and pods of a cluster belong to.
 
-    The scheduler accepts it, and would give up all of them. An empty text stands for the built-in configuration.
+    The scheduler accepts one without it, and would give up all of them. An empty text stands for the built-in configuration.
 
     Raises:
-        ConfigurationError: the configuration cannot be read, or lacks the partition.
+        ConfigurationError: the configuration cannot be read, has more queues than `licorne.max-queues` allows, or lacks
+            the partition.
     """
     if not queues:
         return
     try:
-        found = load(queues)
+        found = load_counted(queues, queues_max)
     except ConfigError as error:
         raise ConfigurationError(str(error)) from None
     if all(short_partition(each.name, rm_id) != DEFAULT_PARTITION for each in found.partitions):

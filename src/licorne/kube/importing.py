@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from licorne.core.base.setting_table import unknown_settings
-from licorne.kube.configmaps import Configuration, check_partition, read_configuration
+from licorne.kube.configmaps import Configuration, check_queues, read_configuration
 from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PriorityClass
 from licorne.kube.objects.meta import Object
 from licorne.kube.pods import (
@@ -186,7 +186,7 @@ class Imported:
             AnonymityError: names are to be replaced, and the configuration depends on them.
         """
         configuration = read_configuration(self._maps)
-        check_partition(configuration.queues, "")
+        check_queues(configuration.queues, "", configuration.settings.queues_max)
         around = Surroundings(self._classes, configuration.work_settings(self._scheduler_names))
         ours = [(pod, times) for pod, times in self._pods.values() if is_managed(pod, around.settings)]
         self._check(ours)

@@ -30,21 +30,23 @@ from licorne.daemon.security import Security
 from licorne.kube.api import Kind
 from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient
-from licorne.kube.configmaps import Configuration, ConfigurationError, check_partition, read_configuration
+from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues, read_configuration
 from licorne.kube.manager import Manager, pods_by_age
 from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import is_managed
 from licorne.kube.reflector import Reflector, Source
-from licorne.kube.settings import misread, set_levels, wait_for_restart
+from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
 from licorne.recording.noting import Both
 from licorne.si import v19
 from licorne.web.backend import Backend
 from licorne.web.monitor import Monitor
+from licorne.web.rest import RequestLimits
 from licorne.web.server import Web, WebServer
+from licorne.web.settings import WebSettings
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -58,14 +60,6 @@ PODS_A_BEAT: Final = 1000
 """Of so many pods the scheduler is told before the process says that it is awake."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
-
-
-def _admit(rm_id: str, queues: str) -> None:
-    """Refuse a queue configuration that REST is given, by the rule for one of the ConfigMap; raises a ValueError."""
-    try:
-        check_partition(queues, rm_id)
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from None
 
 
 class Clients(msgspec.Struct, frozen=True):
@@ -236,7 +230,8 @@ class Runner:
                 group.create_task(self._read_after_pauses())
                 await self._read_all()
                 self._begin()
-                await self._serve()
+                if self._server is not None:
+                    await self._server.start()
                 if self.shadow is None:
                     group.create_task(self.binder.run())
                     group.create_task(self.writer.run())
@@ -289,7 +284,8 @@ class Runner:
             config=self.settings.queues or configuration.queues,
             extra_config=configuration.of_scheduler(),
         )
-        check_partition(request.config, request.rm_id)
+        check_queues(request.config, request.rm_id, configuration.settings.queues_max)
+        self._watch(configuration)
         try:
             self.api.register_resource_manager(request, manager.decisions)
         except RegistrationError as error:
@@ -310,7 +306,8 @@ class Runner:
         self.guard.beat()
         self.manager = manager
 
-    async def _serve(self) -> None:
+    def _watch(self, configuration: Configuration) -> None:
+        """Set up REST, metrics, events and history, so that they cover everything that the scheduler is told."""
         if self._web is None:
             return
         backend = Backend(
@@ -318,14 +315,30 @@ class Runner:
             self._clock,
             build_info=lambda _: {"buildVersion": __version__},
             shadow=self._compared,
-            admit=_admit,
+            admit=self._admit,
             changed=self.changed,
             follower=self.follower,
         )
-        self.monitor = Monitor(backend, self._configuration.settings.cluster_id, log=self.log)
+        texts = configuration.texts
+        settings = TABLE.fill(WebSettings(), texts)
+        self.monitor = Monitor(
+            backend,
+            configuration.settings.cluster_id,
+            health_interval_s=settings.health_interval_s,
+            event_capacity=settings.event_capacity,
+            log=self.log,
+        )
+        self.monitor.tracks_events = settings.tracks_events
         log = named(self.log, "core.rest")
-        self._server = WebServer(self._web, self.monitor, self._security, {}, log, Guesses(self.log))
-        await self._server.start()
+        web = msgspec.structs.replace(TABLE.fill(self._web, texts), limits=TABLE.fill(self._web.limits, texts))
+        self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log))
+
+    def _admit(self, rm_id: str, queues: str) -> None:
+        """Refuse a queue configuration that REST is given, by the rule for one of the ConfigMap; raises a ValueError."""
+        try:
+            check_queues(queues, rm_id, self._configuration.settings.queues_max)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
 
     # -- work ---------------------------------------------------------------------------------------------------
 
@@ -464,6 +477,9 @@ class Runner:
         self.manager.gangs.settings = settings
         self.manager.yunikorn_events.wanted = settings.yunikorn_events
         set_levels(self._levels, settings)
+        if self._server is not None:
+            limits = TABLE.fill(RequestLimits(), configuration.texts)
+            self._server.retune(configuration.texts, limits.request_s, limits.body_bytes)
         self.log.info("the configuration has been changed", config_map=name)
         for text in misread(configuration.texts):
             self.log.warning(text)
@@ -479,7 +495,7 @@ class Runner:
         """Give the scheduler another configuration; raises ConfigurationError or QueuesError if it is refused."""
         assert self.manager is not None
         queues = self.settings.queues or configuration.queues
-        check_partition(queues, self.manager.rm_id)
+        check_queues(queues, self.manager.rm_id, configuration.settings.queues_max)
         self.api.update_configuration(
             v19.UpdateConfigurationRequest(
                 rm_id=self.manager.rm_id,

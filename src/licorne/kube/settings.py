@@ -1,7 +1,8 @@
-"""The settings of `licorne kube`: those of YuniKorn's ConfigMaps, with their defaults here, and one of licorne's own.
+"""The settings of `licorne kube`: those of YuniKorn's ConfigMaps, with their defaults here, and some of licorne's own.
 
 What the scheduler itself reads (`reservation.delay`, `event.*`, ...) is in `licorne.core.base.setting_table`. It is
-registered once, so those of its settings that take effect at a registration do so at a restart.
+registered once, so those of its settings that take effect at a registration do so at a restart. The limits that
+`licorne serve` has, too, are rows of its table (`licorne.daemon.setting_table`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from licorne.core.base import setting_table
 from licorne.core.base.setting_kinds import ValueType
 from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
 from licorne.daemon.log import Levels
+from licorne.daemon.setting_table import TABLE as SERVE
 from licorne.daemon.shown_settings import Shown
 
 RESTART: Final = "at restart"
@@ -68,11 +70,17 @@ _ROWS: Final = (
         "at once",
     ),
 )
+_SHARED: Final = ("max-body", "request-time", "max-queues", "max-name", "max-tags", "old-queue-metrics")
+"""Settings of `licorne serve` that mean the same here. Its others are options of `licorne kube`, or about gRPC."""
 _SERVE_ALONE: Final = frozenset(("<policyGroup>.yaml",))
 
 
 def _settings() -> Iterator[Setting]:
     yield from _ROWS
+    for name in _SHARED:
+        shared = SERVE.find(OWN + name)
+        assert shared is not None
+        yield msgspec.structs.replace(shared, option="")
     here = {setting.key for setting in _ROWS} | _SERVE_ALONE
     for setting in setting_table.SETTINGS:
         if setting.key not in here:
@@ -97,6 +105,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fs_group: int = TABLE.field("service.placeholderFsGroup")
     generate_unique_app_id: bool = TABLE.field("admissionController.filtering.generateUniqueAppId")
     yunikorn_events: bool = TABLE.field("licorne.yunikorn-events")
+    queues_max: int = TABLE.field("licorne.max-queues")
+    name_chars_max: int = TABLE.field("licorne.max-name")
+    entries_max: int = TABLE.field("licorne.max-tags")
     level: int = TABLE.field("log.level")
     levels: dict[str, int] = TABLE.field("log.<logger>.level")
 

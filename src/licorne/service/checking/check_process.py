@@ -19,8 +19,9 @@ import msgspec
 
 from licorne._machine import rss_bytes
 from licorne.config import ConfigError, Configuration, Report, examine
+from licorne.config.counting import fault_of_count, load_counted
 
-from .queue_texts import fault_of_count, read_counted, read_queues
+from .queue_texts import read_queues
 
 MEMORY_BYTES = 1 << 30
 """Limit on the address space of the process. 10,000 queues take 90 MB, and 4 MiB of meaningless text up to 1 GB."""
@@ -64,7 +65,7 @@ def done(job: Job) -> Configuration | Report:
         report, found = examine(job.text, file=job.file)
         fault = None if found is None else fault_of_count(found, job.most, job.file)
         return report if fault is None else Report((fault,), report.warnings)
-    read = read_queues if job.kind == "queues" else read_counted
+    read = read_queues if job.kind == "queues" else load_counted
     try:
         return read(job.text, job.most, file=job.file)
     except ConfigError as error:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from licorne.config import ConfigError, Configuration
+from licorne.config.counting import load_counted
 
 from .checks import CHECK_ENDED, Checks
-from .queue_texts import is_short, read_counted
+from .queue_texts import is_short
 
 KEPT = 4
 
@@ -40,7 +41,7 @@ class Prepared:
         """
         found = self._pinned.get(text) or self._lately.get((text, self._most()))
         if found is None:
-            return read_counted(text, self._most())
+            return load_counted(text, self._most())
         if isinstance(found, ConfigError):
             raise found.with_traceback(None)
         return found

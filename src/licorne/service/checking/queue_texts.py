@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from licorne.config import ConfigError, Configuration, Problem, load
-from licorne.config.model import QueueConfig
+from licorne.config import ConfigError, Configuration, Problem
+from licorne.config.counting import load_counted
 from licorne.core.partition import Partition, PlacementConfigError
 
 SHORT = 2_000
@@ -16,44 +16,13 @@ def is_short(text: str) -> bool:
     return len(text) <= SHORT and "&" not in text
 
 
-def count_queues(configuration: Configuration) -> int:
-    """Count the queues of all partitions, roots included."""
-    left: list[QueueConfig] = [partition.root for partition in configuration.partitions]
-    count = 0
-    while left:
-        queue = left.pop()
-        count += 1
-        left += queue.children
-    return count
-
-
-def read_counted(text: str, most: int, *, file: str = "<config>") -> Configuration:
-    """Read a configuration of at most `most` queues.
-
-    Raises:
-        ConfigError: the configuration is refused.
-    """
-    found = load(text, file=file)
-    too_many = fault_of_count(found, most, file)
-    if too_many is not None:
-        raise ConfigError((too_many,))
-    return found
-
-
-def fault_of_count(configuration: Configuration, most: int, file: str) -> Problem | None:
-    """Return the problem of a configuration with more than `most` queues; None if it has no more."""
-    count = count_queues(configuration)
-    message = f"has {count} queues, and at most {most} are allowed"
-    return Problem(file, 1, 1, "", "", "queues-too-many", message) if count > most else None
-
-
 def read_queues(text: str, most: int, *, file: str = "<config>") -> Configuration:
     """Read a configuration of at most `most` queues, and check also that the core can apply it.
 
     Raises:
         ConfigError: the configuration is refused.
     """
-    found = read_counted(text, most, file=file)
+    found = load_counted(text, most, file=file)
     for index, partition in enumerate(found.partitions):
         try:
             Partition.check_reload(partition)
@@ -63,4 +32,4 @@ def read_queues(text: str, most: int, *, file: str = "<config>") -> Configuratio
     return found
 
 
-__all__ = ["SHORT", "count_queues", "fault_of_count", "is_short", "read_counted", "read_queues"]
+__all__ = ["SHORT", "is_short", "read_queues"]
