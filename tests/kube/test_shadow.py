@@ -6,6 +6,7 @@ import asyncio
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from kube import schedules
@@ -17,6 +18,20 @@ from licorne.kube.shadow import DIFFERENCES_MAX, Shadow
 
 DRY = RunSettings(dry_run=True)
 OTHERS = RunSettings(dry_run=True, scheduler_names=("default-scheduler",))
+
+GUARANTEED = """
+partitions:
+  - name: default
+    preemption: {enabled: true}
+    placementrules: [{name: provided}, {name: fixed, value: root.a}]
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: a
+          - {name: b, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 6}}}
+"""
+"""Queues of which the second one takes room back from the first."""
 
 
 class Peer:
@@ -89,27 +104,50 @@ def check_same_books(world: schedules.World, runner: Runner) -> None:
         assert counted == {name: amount for name, amount in expected.items() if amount}
 
 
+# What happens besides pods of their own; commands of the dry run that show that it was decided there, too.
+HAPPENS = {"plain": [], "gangs": ["CreatePod", "Evict"], "preemption": ["Evict"]}
+
+
+@pytest.mark.parametrize("what", HAPPENS)
 @pytest.mark.parametrize("seed", range(1, 9))
-def test_beside_licorne_itself_there_is_no_difference(seed: int) -> None:
+def test_beside_licorne_itself_there_is_no_difference(seed: int, what: str) -> None:
     async def play() -> None:
         world = schedules.World(seed)
+        if what == "preemption":
+            known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+            data = {**schedules.DATA, "queues.yaml": GUARANTEED}
+            world.server.put("configmaps", msgspec.structs.replace(known, data=data))
         shadow, shadow_task = schedules.start(world, settings=DRY)
         await asyncio.sleep(0.5)
         _, task = schedules.start(world)
         await asyncio.sleep(0.5)
+        if what == "preemption":
+            for number in range(26):  # the first queue takes all there is, before the second one asks for its guarantee
+                queue = "a" if number < 24 else "b"
+                container = {"name": "c", "resources": {"requests": {"cpu": "500m"}}}
+                labels = {"applicationId": f"of-{queue}", "queue": f"root.{queue}"}
+                world.add_pod(metadata={"labels": labels}, containers=[container])
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(3.0)
         for _ in range(80):
-            if world.dice.random() < 0.5:
+            happens = world.dice.random()
+            if what == "gangs" and happens < 0.1:
+                world.add_gang()
+            elif happens < 0.55:
                 world.add_pod()
             elif pods := world.server.pods():
                 world.end(world.dice.choice(pods))
             world.kubelets()
             await asyncio.sleep(world.dice.expovariate(2.0))
-        await asyncio.sleep(30.0)
+        for _ in range(60):  # what was evicted ends
+            world.kubelets()
+            await asyncio.sleep(1.0)
         assert shadow.shadow is not None
         report = shadow.shadow.report()
         assert report["differences"] == []
         assert report["pods"]["same"] == len(world.bound) > 0
         assert report["onlyLicorne"] == 0
+        assert all(report["notWritten"].get(name) for name in HAPPENS[what])
         await schedules.stop(task)
         await schedules.stop(shadow_task)
 
