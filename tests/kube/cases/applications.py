@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any, Final
 
 from kube.cluster import Y, comes
@@ -230,6 +231,75 @@ def _(k: Place) -> None:
     (waiting,) = (name for name, node in k.pods().items() if not node)
     assert k.item(k.name, waiting)["requiredNodeId"] == little
     k.waits(waiting)
+
+
+@CASES("1", "a namespace of a long name", "a pod without an id is created", "the id is cut to 63 characters")
+def _(k: Place) -> None:
+    other = Place(k.plane, k.licorne, f"{k.name}-" + "n" * (60 - len(k.name)))
+    try:
+        other.pod()
+        app = f"yunikorn-{other.name}-autogen"[:63]
+        assert other.item(app)["allocationTags"]["kubernetes.io/meta/namespace"] == other.name
+    finally:
+        other.close()
+
+
+@CASES("1", "a namespace with all that it may say", "an application is created", "its queue has all of it")
+def _(k: Place) -> None:
+    said = {
+        "namespace.quota": '{"cpu":"8"}',
+        "namespace.guaranteed": '{"cpu":"2"}',
+        "namespace.maxApps": "9",
+        "parentqueue": "root.tenants",
+    }
+    k.plane.patch(k.path, {"metadata": {"annotations": {Y + key: value for key, value in said.items()}}})
+    expected = {"maxResource": {"vcore": 8000}, "guaranteedResource": {"vcore": 2000}, "maxRunningApps": 9}
+    number = iter(range(100))
+
+    def made() -> bool:
+        app = f"{k.name}-{next(number)}"
+        k.pod(app, app=app)
+        k.application(app)
+        queue = k.licorne.queue(f"root.tenants.{k.name}") or {}
+        return all(queue.get(key) == value for key, value in expected.items())
+
+    comes(made, told=k.told)
+
+
+@CASES("1", "an application of a pod", "REST is asked", "it was submitted when the pod was created")
+def _(k: Place) -> None:
+    k.pod(app=k.name)
+    submitted_ns = k.application(k.name)["submissionTime"]
+    created = datetime.fromisoformat((k.find() or {})["metadata"]["creationTimestamp"])
+    assert submitted_ns == int(created.timestamp()) * 10**9
+
+
+MEMBER: Final = {Y + "task-group-name": "g"}
+HOLDS: Final = {"taskGroupName": "g", "placeholder": True}
+# Labels, annotations; what the ask of the pod has in REST.
+ASKS: Final[list[tuple[dict[str, str], dict[str, str], dict[str, Any]]]] = [
+    ({}, MEMBER, {"taskGroupName": "g"}),
+    ({}, {"internal.yunikorn.apache.org/placeholder": "true", **MEMBER}, HOLDS),
+    ({}, {Y + "placeholder": "true", **MEMBER}, HOLDS),
+    ({"placeholder": "true"}, MEMBER, HOLDS),
+    ({}, {Y + "ignore-application": "true"}, {}),
+]
+
+
+def _ask_case(labels: dict[str, str], annotations: dict[str, str], expected: dict[str, Any]) -> Case:
+    def run(k: Place) -> None:
+        k.pod(app=k.name, labels=labels, annotations=annotations)
+        k.bound("p")
+        found = k.item(k.name)
+        names = ("taskGroupName", "placeholder")
+        assert {name: found[name] for name in names if found.get(name)} == expected
+
+    key = [*labels, *annotations][0]
+    then = f"its ask has {expected}" if expected else "it is scheduled as any other"
+    return Case("1", f"a pod with the {'label' if labels else 'annotation'} {key}", "it is created", then, run)
+
+
+CASES += [_ask_case(*row) for row in ASKS]
 
 
 @CASES("1", "a pod with scheduling gates", "these are removed", "it is scheduled then, and not before")

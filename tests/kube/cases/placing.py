@@ -36,11 +36,18 @@ PREDICATES: Final[list[tuple[str, dict[str, Any], bool]]] = [
     ("nothing about the taint", {}, False),
     ("that it tolerates the taint", {"tolerations": [{"key": "gpu", "operator": "Exists"}]}, True),
     ("that it tolerates another value", {"tolerations": [{"key": "gpu", "value": "no"}]}, False),
+    (
+        "that it tolerates the taint for another effect",
+        {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}]},
+        False,
+    ),
     ("that it tolerates everything", {"tolerations": [{"operator": "Exists"}]}, True),
     ("a selector that fits", {"nodeSelector": {"disk": "ssd"}}, True),
     ("a selector that does not fit", {"nodeSelector": {"disk": "hdd"}}, False),
     ("In that fits", {"affinity": affinity(expressions("disk", "In", "hdd", "ssd"))}, True),
     ("NotIn that does not fit", {"affinity": affinity(expressions("disk", "NotIn", "ssd"))}, False),
+    ("In that does not fit", {"affinity": affinity(expressions("disk", "In", "hdd"))}, False),
+    ("NotIn of a label that is not there", {"affinity": affinity(expressions("tape", "NotIn", "x"))}, True),
     ("DoesNotExist that fits", {"affinity": affinity(expressions("tape", "DoesNotExist"))}, True),
     ("Exists that does not fit", {"affinity": affinity(expressions("tape", "Exists"))}, False),
     ("Gt that fits", {"affinity": affinity(expressions("size", "Gt", "6"))}, True),
@@ -157,6 +164,43 @@ def _later_case(what: str, spec: dict[str, Any]) -> Case:
 CASES += [_later_case(*row) for row in LATER]
 
 
+# Effect of a taint, and whether a pod that says nothing about it runs on the node.
+EFFECTS: Final = [("NoExecute", False), ("PreferNoSchedule", True)]
+
+
+def _effect_case(effect: str, runs: bool) -> Case:
+    def run(k: Place) -> None:
+        k.node(taints=[{"key": "example.com/soft", "value": "x", "effect": effect}])
+        k.pod(app=k.name, **k.there)
+        if runs:
+            k.bound("p")
+        else:
+            k.waits("p")
+
+    then = "it runs there" if runs else "it waits"
+    return Case("4", f"a node with a taint {effect}", "a pod that does not tolerate it is created", then, run)
+
+
+CASES += [_effect_case(*row) for row in EFFECTS]
+
+
+@CASES("4", "a port on the node that a pod has", "pods want it by another protocol and address", "they run beside it")
+def _(k: Place) -> None:
+    k.node()
+    wanted = {
+        "first": {"hostPort": 8080, "hostIP": "10.1.0.1"},
+        "udp": {"hostPort": 8080, "hostIP": "10.1.0.1", "protocol": "UDP"},
+        "address": {"hostPort": 8080, "hostIP": "10.1.0.2"},
+        "all": {"hostPort": 8080},
+    }
+    for name, port in wanted.items():
+        container = {"name": "c", "image": "none", "ports": [{"containerPort": 8080, **port}]}
+        k.pod(name, app=k.name, containers=[container], **k.there)
+        if name != "all":
+            k.bound(name)
+    k.waits("all")
+
+
 # -- section 5 --------------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +258,18 @@ def _(k: Place) -> None:
     assert (k.find("first") or {})["status"]["phase"] == "Succeeded"
 
 
+@CASES("7", "a pod that takes a whole node", "it fails", "the next one gets the node")
+def _(k: Place) -> None:
+    k.node()
+    k.pod("first", app=k.name, cpu="8", **k.there)
+    k.bound("first")
+    comes(lambda: (k.find("first") or {})["status"].get("phase") == "Running", told=k.told)
+    k.pod("second", app=k.name, cpu="8", **k.there)
+    k.waits("second")
+    k.change("first", {"status": {"phase": "Failed"}}, "status")
+    k.bound("second")
+
+
 @CASES("7", "a pod that takes a whole node", "it is deleted", "the next one gets the node")
 def _(k: Place) -> None:
     k.node()
@@ -238,6 +294,17 @@ def _(k: Place) -> None:
 ENDING: Final = ("Completing", "Completed")
 
 
+@CASES("7", "an application whose pods are gone", "it has completed, and a pod has its id", "it begins anew")
+def _(k: Place) -> None:
+    k.pod("first", app=k.name, queue="root.open")
+    k.bound("first")
+    k.delete("first")
+    comes(lambda: k.licorne.application(k.name) is None, within_s=60.0, told=k.told)
+    k.pod("second", app=k.name, queue="root.small")
+    k.bound("second")
+    assert k.application(k.name)["queueName"] == "root.small"
+
+
 # -- section 8 --------------------------------------------------------------------------------------------------------
 
 
@@ -254,6 +321,17 @@ def _(k: Place) -> None:
     k.pod(app=k.name, cpu="3", **k.there)
     k.waits("p")
     k.delete("foreign")
+    k.bound("p")
+
+
+@CASES("8", "a pod of another scheduler on a node", "it ends by itself", "its room is free")
+def _(k: Place) -> None:
+    node = k.node()
+    _foreign(k, node)
+    k.pod(app=k.name, cpu="3", **k.there)
+    k.waits("p")
+    comes(lambda: (k.find("foreign") or {})["status"].get("phase") == "Running", told=k.told)
+    k.change("foreign", {"status": {"phase": "Succeeded"}}, "status")
     k.bound("p")
 
 
@@ -325,6 +403,15 @@ def _(k: Place) -> None:
     k.waits("p")
     assert k.node_of("before") == node
     k.change_node(node, {"spec": {"unschedulable": None}})
+    k.bound("p")
+
+
+@CASES("9", "a new node that is cordoned", "pods are created, and it is uncordoned", "they wait, and run then")
+def _(k: Place) -> None:
+    node = k.node(unschedulable=True)
+    k.pod(app=k.name, **k.there)
+    k.waits("p")
+    k.change_node(node, {"spec": {"unschedulable": False}})
     k.bound("p")
 
 
@@ -436,6 +523,25 @@ def _(k: Place) -> None:
     for name, said in (("first", "true"), ("second", "false")):
         given = {"yunikorn.apache.org/allow-preemption": said}
         k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", annotations=given, **k.there)
+        k.bound(name)
+    k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    k.bound("owner")
+    assert sorted(k.pods()) == ["driver", "owner", "second"]
+
+
+@CASES(
+    "1", "two victims, of which one is of a class that says allow-preemption: false", "room is needed", "the other goes"
+)
+def _(k: Place) -> None:
+    k.alone({})
+    kept = f"{k.name}-kept"
+    said = {"name": kept, "annotations": {"yunikorn.apache.org/allow-preemption": "false"}}
+    k.plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": said, "value": 0})
+    comes(lambda: kept in k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]["priorityClasses"])
+    k.node(amounts={"cpu": "4"})
+    _driver(k)
+    for name, more in (("first", {}), ("second", {"priorityClassName": kept})):
+        k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", **more, **k.there)
         k.bound(name)
     k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
     k.bound("owner")

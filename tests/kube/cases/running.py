@@ -7,7 +7,8 @@ import gzip
 import signal
 import time
 from collections import Counter
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from kube.cluster import comes
 from kube.proxy import Proxy
@@ -15,6 +16,9 @@ from kube.proxy import Proxy
 from . import Case, Cases, Place
 from .gangs import gang, group, placeholders
 from .place import QUEUES
+
+if TYPE_CHECKING:
+    import httpx
 
 CASES = Cases()
 LARGER: Final = QUEUES.replace("max: {vcore: 1}", "max: {vcore: 2}")
@@ -65,6 +69,22 @@ def _(k: Place) -> None:
     k.pod("second", app=k.name, cpu="8", **k.there)
     k.licorne.started()
     k.bound("second")
+
+
+@CASES("10", "a pod of another scheduler, and one that waits", "licorne ends and starts", "the first counts as before")
+def _(k: Place) -> None:
+    k.alone({})
+    node = k.node()
+    k.pod("foreign", cpu="6", schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: (k.licorne.node(node) or {}).get("occupied", {}).get("vcore") == 6000, told=k.told)
+    k.pod("p", app=k.name, cpu="3", **k.there)
+    k.waits("p")
+    k.licorne.end(signal.SIGKILL)
+    k.licorne.started()
+    comes(lambda: (k.licorne.node(node) or {}).get("occupied", {}).get("vcore") == 6000, told=k.told)
+    k.waits("p")
+    k.delete("foreign")
+    k.bound("p")
 
 
 @CASES("10", "a pod that runs", "its queue is gone after the restart", "its application is kept, in the recovery queue")
@@ -337,6 +357,98 @@ def _(k: Place) -> None:
     k.licorne.end(signal.SIGKILL)
     k.licorne.started()
     k.bound("p")
+
+
+@CASES("11", "service.enableConfigHotRefresh: false", "it becomes true again", "what has changed counts at once")
+def _(k: Place) -> None:
+    quiet = {"service.enableConfigHotRefresh": "false"}
+    k.alone({})
+    k.configure(**{"queues.yaml": QUEUES, **quiet})
+    k.configure(**{"queues.yaml": LARGER, **quiet})
+    k.pod(app=k.name, cpu="1500m", queue="root.small")
+    k.waits("p")
+    k.configure(**{"queues.yaml": LARGER, "service.enableConfigHotRefresh": "true"})
+    k.bound("p")
+    k.configure(**{"queues.yaml": QUEUES})
+    comes(lambda: (k.licorne.queue("root.small") or {})["maxResource"] == {"vcore": 1000}, told=k.told)
+
+
+YUNIKORN: Final = {
+    "service.clusterId": "mine",
+    "service.schedulingInterval": "500ms",
+    "service.volumeBindTimeout": "5m",
+    "service.eventChannelCapacity": "4096",
+    "service.dispatchTimeout": "1m",
+    "service.nodeInstanceTypeNodeLabelKey": "example.com/instance",
+    "kubernetes.qps": "500",
+    "kubernetes.burst": "600",
+    "admissionController.filtering.bypassNamespaces": "^kube-system$,^other$",
+    "admissionController.accessControl.externalUsers": "^ann$",
+    "log.level": "INFO",
+    "log.core.scheduler.level": "WARN",
+    "event.trackingEnabled": "true",
+    "event.maxStreams": "7",
+    "health.checkInterval": "1m",
+}
+"""What the ConfigMap of a YuniKorn may have, of which some means nothing to licorne."""
+
+
+@CASES("11", "the settings of a YuniKorn, whatever they are for", "licorne starts", "it takes them, and pods run")
+def _(k: Place) -> None:
+    k.alone(YUNIKORN)
+    k.pod(app=k.name, queue="root.open")
+    k.bound("p")
+    assert cluster_id(k) == "mine"
+    assert "no effect" not in k.licorne.log()
+    assert not k.events("ConfigurationRefused") + k.events("ValueNotUsed")
+
+
+# What is set; a path of REST; whether its answer is as it must be once the setting counts, and was not before.
+OF_REST: Final[list[tuple[dict[str, str], str, Callable[[httpx.Response], bool]]]] = [
+    ({"event.trackingEnabled": "false"}, "/ws/v1/events/batch", lambda answer: answer.status_code == 500),
+    (
+        {"event.RESTResponseSize": "2"},
+        "/ws/v1/events/batch",
+        lambda answer: len(answer.json()["EventRecords"]) == 2,
+    ),
+    (
+        {"event.ringBufferCapacity": "3"},
+        "/ws/v1/events/batch",
+        lambda answer: answer.json()["HighestID"] - answer.json()["LowestID"] == 2,
+    ),
+    ({"licorne.max-body": "9"}, "/ws/v1/validate-conf", lambda answer: answer.status_code == 413),
+]
+
+
+def _rest_case(setting: dict[str, str], path: str, holds: Callable[[httpx.Response], bool]) -> Case:
+    def run(k: Place) -> None:
+        k.alone({})
+        k.pod(app=k.name, queue="root.open")
+        k.bound("p")
+        method, body = ("POST", QUEUES) if "validate" in path else ("GET", "")
+
+        def asked() -> bool:
+            return holds(k.licorne.rest.request(method, path, content=body))
+
+        assert not asked()
+        k.configure(**{"queues.yaml": QUEUES, **setting})
+        comes(asked, told=k.told)
+
+    ((key, value),) = setting.items()
+    return Case("11", f"{key}: {value}", "the ConfigMap changes while licorne runs", "REST follows it", run)
+
+
+CASES += [_rest_case(*row) for row in OF_REST]
+
+
+@CASES("11", "health.checkInterval: 0", "licorne starts", "its health is not checked")
+def _(k: Place) -> None:
+    comes(lambda: k.licorne.ask("/ws/v1/scheduler/healthcheck"), told=k.told)  # of one without the setting
+    k.alone({"health.checkInterval": "0"})
+    k.pod(app=k.name, queue="root.open")
+    k.bound("p")
+    time.sleep(3.0)
+    assert k.licorne.ask("/ws/v1/scheduler/healthcheck") is None
 
 
 @CASES("11", "generateUniqueAppId", "pods without an id are created", "each is an application of its own")

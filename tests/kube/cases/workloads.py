@@ -124,3 +124,46 @@ def _label_case(tool: str, labels: dict[str, str], queue: str) -> Case:
 
 
 CASES += [_label_case(*row) for row in LABELS]
+
+
+LIMITED: Final = """
+partitions:
+  - name: default
+    placementrules: [{name: provided, create: false}]
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {name: gpu, resources: {max: {nvidia.com/gpu: 2}}}
+          - name: users
+            limits: [{limit: one CPU for each, users: ["*"], maxresources: {vcore: 1}}]
+"""
+
+
+@CASES("14", "a queue with a max of GPUs", "pods ask for more of them", "those within it run, one waits for its quota")
+def _(k: Place) -> None:
+    k.alone({"queues.yaml": LIMITED})
+    k.node(amounts={"nvidia.com/gpu": "4"})
+    devices = {"requests": {"cpu": "100m", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    container = {"name": "c", "image": "none", "resources": devices}
+    for name in ("one", "two", "three"):
+        k.pod(name, app=k.name, queue="root.gpu", containers=[container], **k.there)
+        if name != "three":
+            k.bound(name)
+    k.waits("three")
+    k.delete("one")
+    k.bound("three")
+
+
+@CASES("14", "an operator that names its users", "one of them asks for more than a user may have", "this one waits")
+def _(k: Place) -> None:
+    k.alone({"queues.yaml": LIMITED})
+    for user, name in (("ann", "first"), ("ann", "second"), ("bob", "third")):
+        info = {Y + "user.info": f'{{"user":"{user}","groups":["staff"]}}'}
+        k.pod(name, app=f"{k.name}-{name}", queue="root.users", cpu="800m", annotations=info)
+        if name != "second":
+            k.bound(name)
+    k.waits("second")
+    assert k.application(f"{k.name}-second")["user"] == "ann"
+    k.delete("first")
+    k.bound("second")
