@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -40,8 +40,9 @@ from licorne.kube.reflector import Reflector, Source
 from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
-from licorne.recording.noting import Both
+from licorne.recording.noting import Both, Ignoring
 from licorne.si import v19
+from licorne.si.messages import Output
 from licorne.web.backend import Backend
 from licorne.web.monitor import Monitor
 from licorne.web.rest import RequestLimits
@@ -126,7 +127,8 @@ class Runner:
         self._dice = dice
         self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
         self.follower = follower
-        self.api.input_log = Both.of(recorder, follower)
+        counted = None if web is None else _Delivered(self._count)
+        self.api.input_log = Both.of(recorder, Both.of(follower, counted))
         self._reading = clients.reading
         self.manager: Manager | None = None
         self.guard = PauseGuard(self._clock, wall)
@@ -176,6 +178,10 @@ class Runner:
 
     def _passed_over(self, incident: Incident) -> None:
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))
+
+    def _count(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        if self.monitor is not None:
+            self.monitor.on_outputs(rm_id, outputs)
 
     def _compared(self) -> Mapping[str, int]:
         return {} if self.shadow is None else self.shadow.counts
@@ -518,6 +524,16 @@ class Runner:
             self.writer.write(
                 PostEvent(kind, meta.namespace, meta.name, meta.uid, reason, "Configuring", text, warning=True)
             )
+
+
+class _Delivered(Ignoring):
+    """Tells what the scheduler has delivered: the callbacks of the manager get it in another form, without what is counted."""
+
+    def __init__(self, tell: Callable[[str, Sequence[Output]], None]) -> None:
+        self._tell = tell
+
+    def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        self._tell(rm_id, outputs)
 
 
 _Method = Callable[[Manager], Callable[[T], None]]

@@ -187,7 +187,7 @@ CASES += [_effect_case(*row) for row in EFFECTS]
 @CASES("4", "a port on the node that a pod has", "pods want it by another protocol and address", "they run beside it")
 def _(k: Place) -> None:
     k.node()
-    wanted = {
+    wanted: dict[str, Object] = {
         "first": {"hostPort": 8080, "hostIP": "10.1.0.1"},
         "udp": {"hostPort": 8080, "hostIP": "10.1.0.1", "protocol": "UDP"},
         "address": {"hostPort": 8080, "hostIP": "10.1.0.2"},
@@ -540,7 +540,8 @@ def _(k: Place) -> None:
     comes(lambda: kept in k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]["priorityClasses"])
     k.node(amounts={"cpu": "4"})
     _driver(k)
-    for name, more in (("first", {}), ("second", {"priorityClassName": kept})):
+    classes: list[tuple[str, dict[str, Any]]] = [("first", {}), ("second", {"priorityClassName": kept})]
+    for name, more in classes:
         k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", **more, **k.there)
         k.bound(name)
     k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
