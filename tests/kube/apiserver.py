@@ -81,6 +81,8 @@ class Server:
         self.forgotten = 0
         """Versions up to this one are no longer known."""
         self.on_bind: Callable[[Pod, str], None] = lambda _pod, _node: None
+        self.on_delete: Callable[[Pod], None] = lambda _pod: None
+        """Called when a client deletes a pod, before that takes effect."""
         self.read_at: dict[str, float] = {}
         """Of when the state is that was last listed, by the plural of its kind."""
         self.writes: dict[str, int] = {}
@@ -298,6 +300,8 @@ class FakeClient:
             raise ApiError(409, "Conflict", f"pod {name} is already assigned to node {pod.spec.node_name}")
         if pod.metadata.deletion_timestamp:
             raise ApiError(409, "Conflict", f"pod {name} is being deleted, cannot be assigned to a host")
+        if pod.spec.scheduling_gates:
+            raise ApiError(409, "Conflict", f"pod {name} has non-empty .spec.schedulingGates")
         self.server.on_bind(pod, node)
         given = {one.type: one for one in pod.status.conditions or ()}
         given["PodScheduled"] = Condition("PodScheduled", "True")
@@ -321,6 +325,7 @@ class FakeClient:
         pod = self._pod(namespace, name)
         if pod.metadata.uid != uid:
             raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        self.server.on_delete(pod)
         if pod.spec.node_name and grace_s != 0:
             meta = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
             self.server.put("pods", msgspec.structs.replace(pod, metadata=meta))

@@ -1,8 +1,11 @@
 """Random schedules of a cluster with a played API server: what users, kubelets and trouble do while licorne runs.
 
-A model keeps books of its own at the API server. At each binding it checks that no node gets more than it has. At the
-end, when the trouble is over, everything that fits must be bound, and a process that is started then must come to the
-same state as the one that went through it all.
+A model keeps books of its own (`kube.books`). Each decision must be right in what its process had read (`kube.watched`), and
+each binding at the API server, where no node may get more than it has. At the end, when the trouble is over, everything that
+fits must be bound (`kube.ends`), and a process that is started then must come to the same state as the one that went
+through it all. So must one that is started at a quiet moment before, and writes nothing.
+
+Which features of Kubernetes and of queues a world has is drawn with it (`kube.kinds`).
 """
 
 from __future__ import annotations
@@ -18,12 +21,15 @@ from typing import Any
 
 import msgspec
 
+from kube import books, ends, kinds
 from kube.apiserver import FakeClient, Server, Trouble, calm
+from kube.books import Limits, View
+from kube.kinds import Kind
 from kube.virtual import VirtualLoop, run
-from licorne.core.amounts.vectors import Vec
+from kube.watched import Decision, Watched
 from licorne.daemon.log import Levels, no_log
-from licorne.kube.manager.records import GangStage, Stage
-from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
+from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
+from licorne.kube.objects.nodes import Taint
 from licorne.kube.pods import is_over, read_resources
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.recording import Recorder
@@ -45,6 +51,9 @@ EPOCH_S = 1_767_225_600
 AMOUNTS = {"cpu": 4000, "memory": 8 << 30, "pods": 20}
 CALM_S = 400.0
 BUSY_S = 120.0
+QUIET_S, QUIET_MAX_S = 15.0, 100.0
+"""A cluster is at rest when nothing has changed for so long; it is given up after a while."""
+NEVER_S = float("inf")
 
 
 class OvercommittedError(AssertionError):
@@ -52,26 +61,51 @@ class OvercommittedError(AssertionError):
 
 
 class World:
-    """Users and kubelets, beside one server."""
+    """Users, kubelets, controllers and other schedulers, beside one server.
 
-    def __init__(self, seed: int) -> None:
+    `kind` says what the world has; with None it has what a test makes of it, and only the laws of all worlds are checked.
+    """
+
+    def __init__(self, seed: int, kind: Kind | None = None) -> None:
         self.dice = random.Random(seed)
+        self.kind = kind
         self.server = Server(random.Random(seed + 1))
         self.server.on_bind = self.check_binding
+        self.server.on_delete = self.check_deletion
         self.bound: dict[str, str] = {}
         self.made = 0
-        self.sizes: dict[str, dict[str, int]] = {}
+        self.watched: Watched | None = None
+        self.decisions: dict[str, Decision] = {}
+        """The last decision for each pod, by its UID."""
+        self.limits_in_force: list[tuple[float, Limits]] = []
+        """Limits that a process has read, and when."""
+        self.evictions: list[float] = []
+        self.gangs: dict[str, int] = {}
+        """The sizes of gangs without placeholders, by application."""
+        self.budgets: dict[str, int] = {}
+        """How many of the pods that a budget means must stay."""
+        self._maps: dict[str, Limits | None] = {}  # by version
         for name in ("default", "kube-system"):
             self.server.put("namespaces", msgspec.convert({"metadata": {"name": name}}, Namespace))
-        self.server.put(
-            "configmaps",
-            msgspec.convert(
-                {"metadata": {"name": "yunikorn-configs", "namespace": "default"}, "data": DATA},
-                ConfigMap,
-            ),
-        )
+        self.limits = Limits() if kind is None else kinds.draw_limits(kind, self.dice)
+        self.put_map(DATA if kind is None else kinds.configuration(kind, self.limits), self.limits)
         for number in range(3):
             self.add_node(f"n{number}")
+
+    @property
+    def keeps_nodes(self) -> bool:
+        """Whether nodes may be kept for pods that wait."""
+        return self.kind is not None and self.kind.keeps_nodes
+
+    @property
+    def has_fixed_queues(self) -> bool:
+        """Whether all pods of an application name the same queue."""
+        return self.kind not in (None, Kind())
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether a place that was right when it was given may be too much later."""
+        return self.kind is not None and (self.kind.foreign or self.kind.maps or self.kind.places)
 
     # -- the books
 
@@ -91,11 +125,64 @@ class World:
         return all(used.get(name, 0) + amount <= capacity.get(name, 0) for name, amount in read_resources(pod).items())
 
     def check_binding(self, pod: Pod, node: str) -> None:
-        """Check the rule of every binding."""
-        if self.server.objects["nodes"].get(("", node)) is not None and not self.fits(pod, node):
+        """Check the rules of every binding, by what the process could know that decided it."""
+        decision = self.decisions.get(pod.metadata.uid)
+        if self.server.objects["nodes"].get(("", node)) is None:
+            pass  # it has gone on the way
+        elif decision is not None:
+            self._check_arrival(pod, decision)
+        elif not self.fits(pod, node):
             raise OvercommittedError(f"{pod.metadata.name} on {node}, which has {self.used(node)}")
         assert pod.metadata.uid not in self.bound, f"{pod.metadata.name} is bound twice"
         self.bound[pod.metadata.uid] = node
+
+    def _check_arrival(self, pod: Pod, decision: Decision) -> None:
+        """Check that the place is still free that was chosen, and the quota."""
+        if decision.exchanged and self.disturbed:
+            return
+        counted = [
+            (other, other.spec.node_name)
+            for other in self.server.pods()
+            if not is_over(other) and (other.metadata.uid in self.bound or other.metadata.uid in decision.others)
+        ]
+        nodes = [node for node in self.nodes() if node.metadata.name != decision.node]
+        blank = msgspec.convert({"metadata": {"name": decision.node}}, Node)  # what it admits was right when it was chosen
+        blank.status = self.node(decision.node).status
+        view = View([*nodes, blank], counted, Limits())
+        bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=None))
+        why_not = view.why_not(bare, decision.node)
+        if why_not:
+            raise OvercommittedError(f"{pod.metadata.name} on {decision.node}: {why_not}")
+        known = [limits for at, limits in self.limits_in_force if at >= decision.at]
+        last = [limits for at, limits in self.limits_in_force if at < decision.at][-1:]
+        full = [queue for limits in [*last, *known] if (queue := View(self.nodes(), counted, limits).full_queue(pod))]
+        assert len(full) < len([*last, *known]), f"{pod.metadata.name} is bound, and {full[0]} is full"
+
+    def check_deletion(self, pod: Pod) -> None:
+        """Check that only placeholders and victims are deleted, and victims are told so first."""
+        if self.kind is not None and not books.is_placeholder(pod):
+            told = {one.type: (one.status, one.reason) for one in pod.status.conditions or ()}
+            name = pod.metadata.name
+            assert told.get("DisruptionTarget") == ("True", "PreemptionByScheduler"), f"{name} is deleted untold"
+
+    def node(self, name: str) -> Node:
+        """Return a node that is there."""
+        found = self.server.objects["nodes"]["", name]
+        assert isinstance(found, Node)
+        return found
+
+    def nodes(self) -> list[Node]:
+        """Return all nodes."""
+        return [self.node(name) for _, name in self.server.objects["nodes"]]
+
+    def view(self) -> View:
+        """Return the cluster as the API server has it."""
+        pods = [pod for pod in self.server.pods() if not is_over(pod)]
+        return View(self.nodes(), [(pod, pod.spec.node_name) for pod in pods], self.limits)
+
+    def limits_of(self, found: ConfigMap) -> Limits | None:
+        """Return the limits of a ConfigMap; None if it is to be refused."""
+        return self._maps.get(found.metadata.resource_version, Limits())
 
     def check_writing(self, runner: Runner, what: str) -> None:
         """Check what a process of licorne knows when it sends something.
@@ -123,10 +210,35 @@ class World:
 
     # -- what happens
 
+    def put_map(self, data: dict[str, str], limits: Limits | None) -> None:
+        """Change the ConfigMap; its limits are None if it is to be refused."""
+        meta = {"name": "yunikorn-configs", "namespace": "default", "uid": "map"}
+        stored = self.server.put("configmaps", msgspec.convert({"metadata": meta, "data": data}, ConfigMap))
+        self._maps[stored.metadata.resource_version] = limits
+        self.limits = limits or self.limits
+
+    def change_map(self) -> None:
+        """Change the limits of queues, or break the ConfigMap."""
+        assert self.kind is not None
+        limits = kinds.draw_limits(self.kind, self.dice)
+        begun = self.watched is not None and self.watched.has_begun()
+        if begun and self.dice.random() < 0.3:
+            self.put_map(kinds.refused_configuration(self.kind, limits, self.dice), None)
+        else:
+            self.put_map(kinds.configuration(self.kind, limits), limits)
+
+    def mend_map(self) -> None:
+        """Put the last ConfigMap that can be used in place of one that cannot; else no process can begin."""
+        found = self.server.objects["configmaps"]["default", "yunikorn-configs"]
+        if self.kind is not None and self._maps[found.metadata.resource_version] is None:
+            self.put_map(kinds.configuration(self.kind, self.limits), self.limits)
+
     def add_node(self, name: str) -> None:
         """Add a node."""
         amounts = {"cpu": f"{AMOUNTS['cpu']}m", "memory": str(AMOUNTS["memory"]), "pods": str(AMOUNTS["pods"])}
         labels = {"topology.kubernetes.io/zone": f"z{self.server.version % 2}"}
+        if self.kind is not None and self.kind.places:
+            labels["disk"] = self.dice.choice(kinds.DISKS)
         node = {
             "metadata": {"name": name, "uid": f"node-{name}-{self.server.version}", "labels": labels},
             "status": {"allocatable": amounts},
@@ -139,6 +251,10 @@ class World:
         name = f"p{self.made}"
         dice = self.dice
         labels = {"applicationId": f"app{dice.randrange(6)}", "queue": dice.choice(("root.a", "root.b"))}
+        if self.has_fixed_queues:  # limits are those of the queue that an application has
+            queue = dice.choice(kinds.QUEUES)
+            labels = {"applicationId": f"{queue}-{dice.randrange(2)}", "queue": queue}
+        plain = self.kind is not None and not more
         requests = {"cpu": f"{dice.choice((250, 500, 1000, 3000))}m", "memory": f"{dice.choice((256, 512, 4096))}Mi"}
         body = {
             "metadata": {
@@ -156,6 +272,8 @@ class World:
             },
             "status": {"phase": "Pending"},
         }
+        if plain and self.kind is not None:
+            kinds.dress(self.kind, dice, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 
     def add_gang(self, members: int = 0) -> None:
@@ -163,7 +281,7 @@ class World:
         members = members or self.dice.randrange(1, 4)
         groups = f'[{{"name":"g","minMember":{members},"minResource":{{"cpu":"500m","memory":"256Mi"}}}}]'
         parameters = "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Soft"
-        application = {"applicationId": f"gang{self.made}", "queue": "root.b"}
+        application = {"applicationId": f"root.b-gang{self.made}", "queue": "root.b"}
         for _ in range(members):
             self.add_pod(
                 metadata={
@@ -176,6 +294,124 @@ class World:
                 },
                 containers=[{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}],
             )
+
+    def add_atomic_gang(self) -> None:
+        """Create the pods of a gang without placeholders, perhaps one too few."""
+        dice = self.dice
+        members, cpu = dice.randrange(2, 5), dice.choice((500, 1000, 2000))
+        by_queue = dice.random() < 0.5
+        queue = kinds.ATOMIC_QUEUE if by_queue else "root.a"
+        application = f"{queue}-whole{self.made}"
+        requests = {"cpu": f"{cpu}m", "memory": "256Mi"}
+        groups = [{"name": "g", "minMember": members, "minResource": requests}]
+        annotations = {
+            "yunikorn.apache.org/task-group-name": "g",
+            "yunikorn.apache.org/task-groups": msgspec.json.encode(groups).decode(),
+            **({} if by_queue else {"gang.scheduling": "atomic"}),
+        }
+        self.gangs[application] = members
+        for _ in range(members - (dice.random() < 0.1)):
+            self.add_pod(
+                metadata={"labels": {"applicationId": application, "queue": queue}, "annotations": annotations},
+                containers=[{"name": "c", "resources": {"requests": requests}}],
+            )
+
+    def add_foreign_pod(self) -> None:
+        """Create a pod of another scheduler, or one of licorne's that somebody else has given a node."""
+        dice = self.dice
+        requests = {"cpu": f"{dice.choice((100, 500))}m", "memory": "128Mi"}
+        container: dict[str, Any] = {"name": "c", "resources": {"requests": requests}}
+        if self.kind is not None and self.kind.ports and dice.random() < 0.3:
+            container["ports"] = [{"hostPort": dice.choice(kinds.PORTS), "protocol": "TCP"}]
+        node = dice.choice(sorted(self.server.objects["nodes"]))[1] if dice.random() < 0.5 else ""
+        scheduler = "yunikorn" if node and dice.random() < 0.3 else "default-scheduler"
+        self.add_pod(schedulerName=scheduler, containers=[container], nodeName=node)
+
+    def bind_elsewhere(self) -> None:
+        """Let another scheduler bind a pod, now and then one that is licorne's."""
+        waiting = [pod for pod in self.server.pods() if not (pod.spec.node_name or pod.spec.scheduling_gates)]
+        strange = [pod for pod in waiting if not books.is_ours(pod)]
+        either = strange if self.dice.random() < 0.8 else waiting
+        either = [pod for pod in either if not pod.metadata.deletion_timestamp and not is_over(pod)]
+        if either:
+            pod = self.dice.choice(either)
+            node = self.dice.choice(sorted(self.server.objects["nodes"]))[1]
+            self.server.put(
+                "pods", msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+            )
+
+    def change_node(self) -> None:
+        """Cordon, taint or label a node, or undo it."""
+        dice = self.dice
+        node = self.node(dice.choice(sorted(self.server.objects["nodes"]))[1])
+        spec, meta = node.spec, node.metadata
+        what = dice.random()
+        if what < 0.4:
+            spec = msgspec.structs.replace(spec, unschedulable=not spec.unschedulable)
+        elif what < 0.8:
+            spec = msgspec.structs.replace(spec, taints=None if spec.taints else (Taint(**kinds.TAINT),))
+        else:
+            meta = msgspec.structs.replace(meta, labels={**(meta.labels or {}), "disk": dice.choice(kinds.DISKS)})
+        self.server.put("nodes", msgspec.structs.replace(node, spec=spec, metadata=meta))
+
+    def open_gate(self) -> None:
+        """Remove the scheduling gates of a pod."""
+        gated = [pod for pod in self.server.pods() if pod.spec.scheduling_gates]
+        if gated:
+            pod = self.dice.choice(gated)
+            self.server.put(
+                "pods", msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=None))
+            )
+
+    def change_budget(self) -> None:
+        """Create a disruption budget, change how many of its pods must stay, or remove it."""
+        if "guard" in self.budgets and self.dice.random() < 0.2:
+            del self.budgets["guard"]
+            self.server.remove("poddisruptionbudgets", "default", "guard")
+            return
+        self.budgets["guard"] = self.dice.randrange(0, 4)
+        known = self.server.objects.get("poddisruptionbudgets", {}).get(("default", "guard"))
+        meta = {"name": "guard", "namespace": "default", "uid": "guard"}
+        generation = 1 if known is None else known.metadata.generation + 1
+        spec = {"selector": {"matchLabels": kinds.GUARDED}}
+        body = {"metadata": {**meta, "generation": generation}, "spec": spec}
+        self.server.put("poddisruptionbudgets", msgspec.convert(body, PodDisruptionBudget))
+
+    def control_budgets(self) -> None:
+        """Let the controller of disruption budgets count, as it does a little after each change."""
+        for name, least in self.budgets.items():
+            found = self.server.objects["poddisruptionbudgets"]["default", name]
+            assert isinstance(found, PodDisruptionBudget)
+            healthy = [
+                pod
+                for pod in self.server.pods()
+                if books.means(found, pod) and pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
+            ]
+            status = msgspec.structs.replace(
+                found.status,
+                disruptions_allowed=max(len(healthy) - least, 0),
+                observed_generation=found.metadata.generation,
+            )
+            if status != found.status and self.dice.random() < 0.7:
+                self.server.put("poddisruptionbudgets", msgspec.structs.replace(found, status=status))
+
+    def happen_specially(self) -> None:
+        """Let one thing happen that this kind of world has."""
+        kind = self.kind
+        if kind is None:
+            return
+        actions = (
+            (kind.atomic, self.add_atomic_gang),
+            (kind.foreign, self.add_foreign_pod),
+            (kind.foreign, self.bind_elsewhere),
+            (kind.gates, self.open_gate),
+            (kind.places, self.change_node),
+            (kind.maps, self.change_map),
+            (kind.budgets, self.change_budget),
+        )
+        drawn = self.dice.choice(actions)
+        if drawn[0]:
+            drawn[1]()
 
     def happen(self) -> None:
         """Let one thing happen."""
@@ -198,6 +434,8 @@ class World:
             self.add_node(f"n{self.made}")
         elif what < 0.75 and len(server.objects["nodes"]) > 2:
             self.lose_node(dice.choice(sorted(server.objects["nodes"]))[1])
+        elif what > 0.75:
+            self.happen_specially()
         self.kubelets()
 
     def mark_deleted(self, pod: Pod) -> None:
@@ -233,6 +471,7 @@ class World:
                 server.remove("pods", meta.namespace, meta.name)
             elif pod.spec.node_name and pod.status.phase == "Pending" and self.dice.random() < 0.7:
                 self.set_phase(pod, "Running")
+        self.control_budgets()
 
 
 def random_trouble(dice: random.Random) -> Trouble:
@@ -271,6 +510,8 @@ def start(
         wall=world.now_s,
         dice=random.Random(1),
     )
+    if world.kind is not None and not runner.settings.dry_run:
+        world.watched = Watched(world, runner)
     client.on_write = functools.partial(world.check_writing, runner)
     return runner, asyncio.create_task(runner.run())
 
@@ -282,130 +523,107 @@ async def stop(task: asyncio.Task[None]) -> None:
         await task
 
 
-def state(runner: Runner) -> dict[str, Any]:
-    """Return what licorne knows: the stage and node of each pod, and what the scheduler counts on each node and for each application.
+async def scenario(seed: int, kind: Kind | None = None) -> dict[str, Any]:
+    """Play one schedule, and check all its laws; what was recorded of it is decided again. Returns figures.
 
-    The queue of an application is that of the first of its pods that was seen: where they name several, as here, it may be another
-    one after a restart.
-    Pods of gangs that wait are left out: whether a gang has given up reserving room is remembered by the process alone.
+    `kind`: what the world has; None: what the seed draws.
     """
-    manager = runner.manager
-    assert manager is not None
-    partition = runner.api.cluster.partition(manager.rm_id)
-
-    def used(amounts: Vec) -> dict[str, int]:
-        return {name: amount for name, amount in amounts.named(partition.types).items() if amount}
-
-    applications = {app.id: amounts for app in partition.applications.values() if (amounts := used(app.allocated))}
-    return {
-        "pods": {
-            record.pod.metadata.name: (record.stage, record.node)
-            for record in manager.pods.values()
-            if record.node or record.application.gang is None
-        },
-        "nodes": {node.id: used(node.allocated) for node in partition.nodes.values()},
-        "applications": applications,
-        "unconfirmed": [name for name, r in manager.pods.items() if r.stage is Stage.ASSUMED],
-    }
-
-
-async def scenario(seed: int) -> dict[str, Any]:
-    """Play one schedule, and check all its laws; what was recorded of it is decided again. Returns figures."""
     with tempfile.TemporaryDirectory() as folder:
         with Recorder(Path(folder)) as recorder:
-            figures, runner = await _scenario(seed, recorder)
+            figures, runner = await _scenario(seed, kind, recorder)
         assert_replays(Path(folder), runner.api)
     return figures
 
 
-async def _scenario(seed: int, recorder: Recorder) -> tuple[dict[str, Any], Runner]:
-    world = World(seed)
+async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[dict[str, Any], Runner]:
+    world = World(seed, kinds.draw(seed) if kind is None else kind)
     dice = world.dice
     world.server.trouble = random_trouble(dice)
     runner, task = start(world, recorder=recorder)
     kills = dice.choice((0.0, 0.0, 0.02, 0.1))
     pauses = dice.choice((0.0, 0.02, 0.1))
-    killed = 0
+    quiet_at = dice.uniform(0.2, 0.8) * BUSY_S
+    killed = compared = 0
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
-    while loop.time() < BUSY_S:
+    busy_until = BUSY_S
+    while loop.time() < busy_until:
         world.happen()
         await asyncio.sleep(dice.expovariate(2.0))
         if task.done():
             task.result()
             raise AssertionError("licorne ended by itself")
+        if loop.time() > quiet_at:
+            began, quiet_at = loop.time(), NEVER_S
+            compared += await compare_now(world, runner)
+            busy_until += loop.time() - began
         if dice.random() < kills:
             await stop(task)
             killed += 1
             await asyncio.sleep(dice.choice((0.0, 5.0)))
+            world.mend_map()
             runner, task = start(world, recorder=recorder)
         elif dice.random() < pauses:
             loop.pass_over(dice.choice((2.0, 7.0, 60.0)))
     world.server.trouble = calm()
-    for _ in range(int(CALM_S)):
+    world.mend_map()
+    ends_at = loop.time() + CALM_S
+    while loop.time() < ends_at:
         world.kubelets()
         await asyncio.sleep(1.0)
-    check_end(world, runner)
-    after = state(runner)
+    ends.check_end(world, runner)
+    after = ends.state(runner)
     await stop(task)
     fresh, task = start(world, recorder=recorder)
     await asyncio.sleep(5.0)
-    again = state(fresh)
-    assert again == after, f"a fresh process sees another state: {_difference(again, after)}"
+    ends.check_same(world, ends.state(fresh), after)
     await stop(task)
-    figures = {"pods": world.made, "killed": killed, "bound": len(world.bound), "writes": world.server.writes}
+    figures = {
+        "pods": world.made,
+        "killed": killed,
+        "compared": compared,
+        "bound": len(world.bound),
+        "evicted": len(world.evictions),
+        "writes": world.server.writes,
+    }
     return figures, fresh
 
 
-def check_end(world: World, runner: Runner) -> None:
-    """Check that everything is done that can be done."""
-    assert runner.manager is not None
-    assert state(runner)["unconfirmed"] == []
-    known = {record.pod.metadata.name for record in runner.manager.pods.values()}
-    there = {pod.metadata.name for pod in world.server.pods() if not is_over(pod)}
-    assert known == there, f"known {known - there}, forgotten {there - known}"
-    for node in (name for _, name in world.server.objects["nodes"]):
-        counted = state(runner)["nodes"].get(node, {})
-        assert counted == world.used(node), f"{node}: counted {counted}, used {world.used(node)}"
-    for pod in world.server.pods():
-        if pod.spec.node_name or is_over(pod) or pod.metadata.deletion_timestamp:
-            continue
-        record = runner.manager.pods[pod.metadata.uid]
-        if record.application.gang_stage is GangStage.RESERVING:
-            continue  # some of its placeholders find no room
-        for _, node in world.server.objects["nodes"]:
-            assert not world.fits(pod, node), f"{pod.metadata.name} fits on {node}, {_why(runner, pod)}"
-        conditions = {one.type: one for one in pod.status.conditions or ()}
-        told = conditions.get("PodScheduled")
-        assert told is not None, f"{pod.metadata.name} is told nothing, {_why(runner, pod)}"
-        gang = [one.work.ask for one in record.application.pods.values() if not one.node]
-        behind = any(ask.placeholder for ask in gang) and not record.work.ask.placeholder
-        # A member whose placeholder waits for room waits for that one, and only the placeholder needs more of the cluster.
-        expected = "SchedulingSkipped" if behind else "Unschedulable"
-        assert (told.status, told.reason) == ("False", expected), f"{pod.metadata.name}: {told}"
+async def compare_now(world: World, runner: Runner) -> bool:
+    """Let the cluster come to rest, and compare with a process that is started then. Returns whether it came to rest.
+
+    That process decides for itself and writes nothing; at rest there is nothing left that it could decide.
+    """
+    server = world.server
+    trouble, server.trouble = server.trouble, calm()
+    world.mend_map()
+    loop = asyncio.get_running_loop()
+    version, since = server.version, loop.time()
+    gives_up_at = since + QUIET_MAX_S
+    while loop.time() < gives_up_at and loop.time() < since + QUIET_S:
+        world.kubelets()
+        await asyncio.sleep(1.0)
+        if server.version != version or not ends.is_at_rest(runner):
+            version, since = server.version, loop.time()
+    at_rest = loop.time() >= since + QUIET_S
+    if at_rest:
+        read_at = dict(server.read_at)
+        fresh, task = start(world, ReadingClient(server), RunSettings(dry_run=True))
+        await asyncio.sleep(3.0)
+        ends.check_same(world, ends.state(fresh), ends.state(runner))
+        await stop(task)
+        server.read_at = read_at  # what the other process has read says nothing of this one
+    server.trouble = trouble
+    return at_rest
 
 
-def _why(runner: Runner, pod: Pod) -> str:
-    """Return what is known of a pod that waits."""
-    assert runner.manager is not None
-    record = runner.manager.pods[pod.metadata.uid]
-    application = record.application
-    partition = runner.api.cluster.partition(runner.manager.rm_id)
-    reasons = [why for key, _, why in partition.waiting() if key == pod.metadata.uid]
-    return f"{record.stage} {application.id} is {application.state}, gang {application.gang_stage}: {reasons}"
+class ReadingClient(FakeClient):
+    """The client of a process that must not write."""
+
+    def _count(self, what: str) -> None:
+        raise AssertionError(f"a process that writes nothing sent {what}")
 
 
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return {
-        part: {
-            key: (one[part].get(key), other[part].get(key))
-            for key in {*one[part], *other[part]}
-            if one[part].get(key) != other[part].get(key)
-        }
-        for part in ("pods", "nodes", "applications")
-    }
-
-
-def play(seed: int) -> dict[str, Any]:
-    """Play one schedule in virtual time."""
-    return run(scenario(seed))
+def play(seed: int, kind: Kind | None = None) -> dict[str, Any]:
+    """Play one schedule in virtual time, in a world of this kind, or of the one that the seed draws."""
+    return run(scenario(seed, kind))

@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from kube import schedules
+from kube import ends, schedules
 from kube.apiserver import FakeClient
 from kube.virtual import run
 from licorne.kube.manager import Manager, gangs
@@ -141,7 +141,7 @@ def check_taken_over(world: schedules.World, runner: Runner) -> None:
         assert record.node == pod.spec.node_name
         assert (record.stage is Stage.BOUND) == bool(pod.spec.node_name)
     for _, node in world.server.objects["nodes"]:
-        assert schedules.state(runner)["nodes"][node] == world.used(node)
+        assert ends.state(runner)["nodes"][node] == world.used(node)
 
 
 async def there_and_back() -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from licorne import SchedulerAPI
 from licorne.kube.manager import Manager
@@ -13,7 +14,12 @@ from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict
 from licorne.kube.objects import Node, Pod
 from licorne.si import v19
 
-QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+QUEUES = """
+partitions:
+  - name: default
+    placementrules: [{name: provided}, {name: fixed, value: root.other}]
+    queues: [{name: root, submitacl: '*', queues: [{name: q}, {name: other}]}]
+"""
 GROUPS = json.dumps([{"name": "g", "minMember": 3, "minResource": {"cpu": "1"}}])
 LABELS = {"applicationId": "app", "queue": "root.q"}
 ANNOTATIONS = {"yunikorn.apache.org/task-groups": GROUPS, "yunikorn.apache.org/task-group-name": "g"}
@@ -28,8 +34,8 @@ def as_pod(name: str, body: dict[str, Any], version: int) -> Pod:
     return msgspec.convert(body, Pod)
 
 
-def member(name: str) -> Pod:
-    metadata = {"name": name, "namespace": "default", "labels": LABELS, "annotations": ANNOTATIONS}
+def member(name: str, labels: dict[str, str] = LABELS) -> Pod:
+    metadata = {"name": name, "namespace": "default", "labels": labels, "annotations": ANNOTATIONS}
     containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
     return as_pod(name, {"metadata": metadata, "spec": {"schedulerName": "yunikorn", "containers": containers}}, 1)
 
@@ -72,3 +78,20 @@ def test_a_placeholder_that_goes_before_it_is_bound_gives_its_place_to_its_membe
     assert app.gang is not None
     assert (app.gang.groups["g"].created, app.gang.groups["g"].replaced) == (3, 1)
     manager.api.validate()
+
+
+@pytest.mark.parametrize("queue", [{"queue": "root.q"}, {"yunikorn.apache.org/queue": "root.q"}], ids=["old", "new"])
+def test_a_placeholder_that_is_seen_first_names_queue_and_user_of_its_gang(queue: dict[str, str]) -> None:
+    """As after a restart: pods that have a node come first, and the one that the gang began with may wait."""
+    before = started()
+    first = member("first", {"applicationId": "app", "yunikorn.apache.org/username": "ann", **queue})
+    before.pod_seen(first)
+    body = next(command.body for command in step(before) if isinstance(command, CreatePod))
+    body["spec"]["nodeName"] = "n"
+    manager = started()
+    for pod in (as_pod("placeholder", body, 10), first):
+        manager.pod_seen(pod)
+    manager.commands()
+    for each in (before, manager):
+        application = each.api.cluster.partition("rm").applications["app"]
+        assert (application.queue.path, application.user) == ("root.q", "ann")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube import schedules
+from kube import ends, schedules
 from kube.apiserver import FakeClient
 from kube.virtual import run
 from licorne.kube.manager.commands import Bind
@@ -97,7 +97,7 @@ def check_same_books(world: schedules.World, runner: Runner) -> None:
             for name, amount in (record.work.ask.resource_per_alloc or {}).items():
                 total = waiting.setdefault(record.node, {})
                 total[name] = total.get(name, 0) + amount
-    for node, counted in schedules.state(runner)["nodes"].items():
+    for node, counted in ends.state(runner)["nodes"].items():
         expected = world.used(node)
         for name, amount in waiting.get(node, {}).items():
             expected[name] = expected.get(name, 0) + amount

@@ -105,7 +105,7 @@ class Gangs:
         items = {item["name"]: item for item in json.loads(application.gang.text)}
         names = {record.pod.metadata.name for record in application.pods.values()}
         for name, count in missing.items():
-            bodies = (self._body(application, originator.pod, items[name], number) for number in itertools.count())
+            bodies = (self._body(application, originator, items[name], number) for number in itertools.count())
             lacking = (body for body in bodies if body["metadata"]["name"] not in names)
             for body in itertools.islice(lacking, max(count, 0)):
                 self._manager.decided.append(CreatePod(application.namespace, application.id, name, body))
@@ -208,18 +208,22 @@ class Gangs:
     # -- placeholder pods ---------------------------------------------------------------------------------------
 
     def _body(
-        self, application: ApplicationRecord, originator: Pod, group: dict[str, Any], number: int
+        self, application: ApplicationRecord, originator: PodRecord, group: dict[str, Any], number: int
     ) -> dict[str, Any]:
         """Return a placeholder pod.
 
+        It names queue and user as its gang does: after a restart it may be the first pod of the application that is seen.
         Its name follows from application, group and number, so that one which is created twice, because an answer was
         lost, is there once.
         """
-        meta, spec = originator.metadata, originator.spec
-        seed = f"{originator.metadata.uid}/{application.id}/{group['name']}/{number}"
+        meta, spec = originator.pod.metadata, originator.pod.spec
+        seed = f"{meta.uid}/{application.id}/{group['name']}/{number}"
         ending = hashlib.sha256(seed.encode()).hexdigest()[:10]
         requests = {name: str(amount) for name, amount in (group.get("minResource") or {}).items()}
-        queue = (meta.labels or {}).get(keys.QUEUE, "") or (meta.annotations or {}).get(keys.QUEUE, "")
+        named = {
+            keys.QUEUE: originator.work.application.queue_name,
+            keys.USER_NAME: (meta.labels or {}).get(keys.USER_NAME, ""),
+        }
         annotations = {
             **(group.get("annotations") or {}),
             keys.PLACEHOLDER: "true",
@@ -238,7 +242,7 @@ class Gangs:
                 "labels": {
                     **(group.get("labels") or {}),
                     keys.APP_ID: application.id,
-                    **({keys.QUEUE: queue} if queue else {}),
+                    **{key: value for key, value in named.items() if value},
                 },
                 "annotations": annotations,
                 "ownerReferences": [
@@ -252,7 +256,7 @@ class Gangs:
                     }
                 ],
             },
-            "spec": self._spec(originator, requests),
+            "spec": self._spec(originator.pod, requests),
         }
         for name in ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
             if group.get(name):

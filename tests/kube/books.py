@@ -1,0 +1,242 @@
+"""Books of a played cluster: what the rules of Kubernetes and of the queues say, worked out without any code of licorne.
+
+A `View` is a cluster at a moment: nodes, pods with the node that each has, and limits of queues. It may be the truth of the
+API server, or what one process of licorne has read together with what it has decided itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from licorne.kube.objects import Node, Pod, PodDisruptionBudget
+from licorne.kube.objects.nodes import Taint
+
+OURS: Final = "yunikorn"
+PLACEHOLDER: Final = "internal.yunikorn.apache.org/placeholder"
+Amounts = dict[str, int]
+Port = tuple[str, int]
+K = TypeVar("K")
+
+_SCALES: Final = {"": 1000, "m": 1, "Ki": 1000 << 10, "Mi": 1000 << 20, "Gi": 1000 << 30}
+"""Thousandths of a unit by the ending of a quantity; the pods of a schedule use no other endings."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a configuration says of queues, by full name: the most that they may use, and what they are guaranteed."""
+
+    max: dict[str, Amounts] = {}
+    guaranteed: dict[str, Amounts] = {}
+
+
+def quantity(text: str, *, milli: bool = False) -> int:
+    """Return a quantity in whole units, or in thousandths."""
+    digits = text.rstrip("KMGim")
+    thousandths = int(digits) * _SCALES[text[len(digits) :]]
+    return thousandths if milli else thousandths // 1000
+
+
+def amounts(pod: Pod) -> Amounts:
+    """Return what a pod takes of its node and its queue."""
+    total = {"vcore": 0, "memory": 0, "pods": 1}
+    for container in pod.spec.containers:
+        asked = {} if container.resources is None else container.resources.requests or {}
+        total["vcore"] += quantity(str(asked.get("cpu", "0")), milli=True)
+        total["memory"] += quantity(str(asked.get("memory", "0")))
+    return total
+
+
+def ports(pod: Pod) -> set[Port]:
+    """Return the ports that a pod takes on its node."""
+    found = (port for container in pod.spec.containers for port in container.ports or ())
+    return {(port.protocol, port.host_port) for port in found if port.host_port}
+
+
+def is_ours(pod: Pod) -> bool:
+    """Return whether licorne is the scheduler of a pod."""
+    return pod.spec.scheduler_name == OURS
+
+
+def is_placeholder(pod: Pod) -> bool:
+    """Return whether a pod only keeps room for its gang."""
+    return (pod.metadata.annotations or {}).get(PLACEHOLDER) == "true"
+
+
+def has_ended(pod: Pod) -> bool:
+    """Return whether a pod takes nothing any more."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def application_of(pod: Pod) -> str:
+    """Return the application that a pod names; placeholders have another label than the pods of a schedule."""
+    labels = pod.metadata.labels or {}
+    return labels.get("yunikorn.apache.org/app-id") or labels.get("applicationId", "")
+
+
+def queue_of(pod: Pod) -> str:
+    """Return the queue of a pod, which its application is named after, as in `root.b-3`; "" where it is not."""
+    return application_of(pod).rpartition("-")[0]
+
+
+def lineage(queue: str) -> Iterator[str]:
+    """Yield a queue, and those above it."""
+    while queue:
+        yield queue
+        queue = queue.rpartition(".")[0]
+
+
+def plus(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:
+    """Return the sum of two amounts."""
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+
+
+def within(amount: Mapping[str, int], bound: Mapping[str, int]) -> bool:
+    """Return whether an amount keeps a bound, in the types that the bound names."""
+    return all(amount.get(name, 0) <= limit for name, limit in bound.items())
+
+
+def taints(node: Node) -> Iterator[Taint]:
+    """Yield the taints of a node that keep pods off; a cordoned node has one."""
+    for one in node.spec.taints or ():
+        if one.effect in ("NoSchedule", "NoExecute"):
+            yield one
+    if node.spec.unschedulable:
+        yield Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def tolerates(pod: Pod, taint: Taint) -> bool:
+    """Return whether a pod bears a taint."""
+    for one in pod.spec.tolerations or ():
+        same_value = one.operator == "Exists" or one.value == taint.value
+        if one.key in ("", taint.key) and one.effect in ("", taint.effect) and same_value:
+            return True
+    return False
+
+
+def admits(node: Node, pod: Pod) -> bool:
+    """Return whether labels and taints of a node let a pod in."""
+    labels = node.metadata.labels or {}
+    selected = all(labels.get(name) == value for name, value in (pod.spec.node_selector or {}).items())
+    return selected and all(tolerates(pod, taint) for taint in taints(node))
+
+
+def capacity(node: Node) -> Amounts:
+    """Return what pods may take of a node."""
+    given = {name: str(text) for name, text in (node.status.allocatable or {}).items()}
+    return {
+        "vcore": quantity(given["cpu"], milli=True),
+        "memory": quantity(given["memory"]),
+        "pods": quantity(given["pods"]),
+    }
+
+
+class View:
+    """A cluster at a moment. `places`: pods that have not ended, each with its node or ""."""
+
+    def __init__(self, nodes: Iterable[Node], places: Iterable[tuple[Pod, str]], limits: Limits) -> None:
+        self.nodes = {node.metadata.name: node for node in nodes}
+        self.places = list(places)
+        self.limits = limits
+        self._on: dict[str, list[Pod]] = {}
+        self.in_queue: dict[str, Amounts] = {}
+        """What queues use: of our pods, those on a node that is there."""
+        for pod, node in self.places:
+            if node in self.nodes:
+                self._on.setdefault(node, []).append(pod)
+                if is_ours(pod):
+                    for queue in lineage(queue_of(pod)):
+                        self.in_queue[queue] = plus(self.in_queue.get(queue, {}), amounts(pod))
+
+    def on(self, node: str) -> list[Pod]:
+        """Return the pods of a node."""
+        return self._on.get(node, [])
+
+    def used(self, node: str, *, ours: bool | None = None) -> Amounts:
+        """Return what the pods of a node take; `ours`: only pods of licorne, or only those of others."""
+        total: Amounts = {}
+        for pod in self.on(node):
+            if ours is None or is_ours(pod) is ours:
+                total = plus(total, amounts(pod))
+        return total
+
+    def why_not(self, pod: Pod, node: str) -> str:
+        """Return what keeps a pod off a node; "" if it may run there."""
+        found = self.nodes.get(node)
+        if found is None:
+            return "the node is not there"
+        if not admits(found, pod):
+            return "its labels and taints do not admit the pod"
+        if not within(plus(self.used(node), amounts(pod)), capacity(found)):
+            return f"{self.used(node)} of {capacity(found)} are used"
+        taken = {port for other in self.on(node) for port in ports(other)}
+        return f"ports {taken} are taken" if ports(pod) & taken else ""
+
+    def full_queue(self, pod: Pod, more: int = 1) -> str:
+        """Return the first queue above a pod that so many pods like it would lift above its limit; "" if there is none."""
+        asked = {name: amount * more for name, amount in amounts(pod).items()}
+        for queue in lineage(queue_of(pod)):
+            bound = self.limits.max.get(queue)
+            if bound is not None and not within(plus(self.in_queue.get(queue, {}), asked), bound):
+                return queue
+        return ""
+
+    def is_full(self, pod: Pod) -> bool:
+        """Return whether a pod would lift the root queue above the size of the cluster.
+
+        A pod that fits on a node does so only where others have given one of licorne's pods a node without room for it.
+        """
+        total: Amounts = {}
+        for node in self.nodes.values():
+            total = plus(total, capacity(node))
+        return not within(plus(self.in_queue.get("root", {}), amounts(pod)), total)
+
+    def is_entitled(self, pod: Pod) -> bool:
+        """Return whether the guarantee of a pod's queue covers the pod."""
+        bound = self.limits.guaranteed.get(queue_of(pod))
+        return bound is not None and within(plus(self.in_queue.get(queue_of(pod), {}), amounts(pod)), bound)
+
+    def copies(self, pod: Pod) -> int:
+        """Return how many pods like this one, which take no ports, the nodes have room for."""
+        count = 0
+        for name, node in self.nodes.items():
+            used, room = self.used(name), capacity(node)
+            if admits(node, pod):
+                asked = amounts(pod)
+                count += min(max(room[kind] - used.get(kind, 0), 0) // need for kind, need in asked.items() if need)
+        return count
+
+    def evictable(self, asking: Pod, node: str) -> list[Pod]:
+        """Return pods on a node that must give way to a pod whose guarantee covers it, whoever else does.
+
+        They are of queues that are guaranteed nothing, are not more important, and are not ending yet.
+        """
+        return [
+            pod
+            for pod in self.on(node)
+            if is_ours(pod)
+            and not pod.metadata.deletion_timestamp
+            and (pod.spec.priority or 0) <= (asking.spec.priority or 0)
+            and queue_of(pod) != queue_of(asking)
+            and not any(queue in self.limits.guaranteed for queue in lineage(queue_of(pod)))
+        ]
+
+    def makes_room(self, asking: Pod, node: str, victims: Iterable[Pod]) -> bool:
+        """Return whether a pod may run on a node when others have gone, as far as evictions can help it."""
+        gone = {pod.metadata.uid for pod in victims}
+        others = [(pod, where) for pod, where in self.places if pod.metadata.uid not in gone]
+        return not View(self.nodes.values(), others, self.limits).why_not(asking, node)
+
+
+def means(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Return whether a pod counts for a budget; those of a schedule select by equal labels."""
+    wanted = None if budget.spec.selector is None else budget.spec.selector.match_labels
+    labels = pod.metadata.labels or {}
+    return wanted is not None and all(labels.get(name) == value for name, value in wanted.items())
+
+
+def allowed(budget: PodDisruptionBudget) -> int:
+    """Return how many evictions a budget allows; none while its status is of an earlier specification."""
+    current = budget.status.observed_generation >= budget.metadata.generation
+    return budget.status.disruptions_allowed if current else 0

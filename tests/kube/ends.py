@@ -1,0 +1,231 @@
+"""What must be so when a cluster is at rest: everything is done that can be done, and a new process sees the same."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from kube import books
+from kube.books import View
+from licorne.core.amounts.vectors import Vec
+from licorne.kube.manager.records import GangStage, PodRecord, Stage
+from licorne.kube.objects import Pod
+from licorne.kube.runner import Runner
+
+if TYPE_CHECKING:
+    from kube.schedules import World
+
+SETTLED_S: Final = 200.0
+"""When the trouble has been over for so long, nobody is evicted any more."""
+PARTS: Final = ("pods", "nodes", "applications", "queues", "unconfirmed")
+
+
+# -- what a process knows ----------------------------------------------------------------------------------------
+
+
+def state(runner: Runner) -> dict[str, Any]:
+    """Return what licorne knows: stage and node of each pod, and what the scheduler counts for nodes, applications, queues.
+
+    The queue of an application is that of the first of its pods that was seen: where they name several, as in plain worlds,
+    it may be another one after a restart.
+    Pods of gangs that wait are left out: whether a gang has given up reserving room is remembered by the process alone.
+    """
+    manager = runner.manager
+    assert manager is not None
+    partition = runner.api.cluster.partition(manager.rm_id)
+
+    def used(amounts: Vec) -> dict[str, int]:
+        return {name: amount for name, amount in amounts.named(partition.types).items() if amount}
+
+    applications = {app.id: amounts for app in partition.applications.values() if (amounts := used(app.allocated))}
+    queues: dict[str, dict[str, int]] = {}
+    for app in partition.applications.values():
+        if amounts := used(app.allocated):
+            queues[app.queue.path] = books.plus(queues.get(app.queue.path, {}), amounts)
+    return {
+        "pods": {
+            record.pod.metadata.name: (record.stage, record.node)
+            for record in manager.pods.values()
+            if record.node or record.application.gang is None
+        },
+        "nodes": {node.id: used(node.allocated) for node in partition.nodes.values()},
+        "occupied": {node.id: used(node.occupied) for node in partition.nodes.values()},
+        "applications": applications,
+        "queues": queues,
+        "unconfirmed": [name for name, r in manager.pods.items() if r.stage is Stage.ASSUMED],
+    }
+
+
+def is_at_rest(runner: Runner) -> bool:
+    """Return whether a process has read the cluster and waits for no answer, nor for a time to try again."""
+    manager = runner.manager
+    if manager is None or not runner.guard.check() or len(runner.binder):
+        return False
+    return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.pods.values())
+
+
+def check_same(world: World, fresh: dict[str, Any], known: dict[str, Any]) -> None:
+    """Check that a process which has just begun sees what the one before knows.
+
+    Reservations, and nodes that are held for a gang, are remembered by the process alone. Where there are such, the new one
+    may give pods a node that the other kept for somebody else, so only pods that have a node are compared.
+    """
+    if world.keeps_nodes:
+        placed = {name: place for name, place in known["pods"].items() if place[1]}
+        others = {name: fresh["pods"].get(name) for name in placed}
+        assert others == placed, f"a fresh process sees other pods: {_difference({'pods': others}, {'pods': placed})}"
+        return
+    parts = [part for part in PARTS if part != "queues" or world.has_fixed_queues]
+    one, other = ({part: told[part] for part in parts} for told in (fresh, known))
+    assert one == other, f"a fresh process sees another state: {_difference(one, other)}"
+
+
+def _difference(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return {
+        part: (
+            {
+                key: (one[part].get(key), other[part].get(key))
+                for key in {*one[part], *other[part]}
+                if one[part].get(key) != other[part].get(key)
+            }
+            if isinstance(one[part], dict)
+            else (one[part], other[part])
+        )
+        for part in one
+    }
+
+
+# -- what must be done -------------------------------------------------------------------------------------------
+
+
+def check_end(world: World, runner: Runner) -> None:
+    """Check that everything is done that can be done."""
+    assert runner.manager is not None
+    told = state(runner)
+    assert told["unconfirmed"] == []
+    known = {record.pod.metadata.name for record in runner.manager.pods.values()}
+    there = {pod.metadata.name for pod in world.server.pods() if books.is_ours(pod) and not books.has_ended(pod)}
+    assert known == there, f"known {known - there}, forgotten {there - known}"
+    view = world.view()
+    for node in view.nodes:
+        counted = told["nodes"].get(node, {}), told["occupied"].get(node, {})
+        used = view.used(node, ours=True), view.used(node, ours=False)
+        assert counted == used, f"{node}: counted {counted}, used {used}"
+    if world.watched is not None:
+        world.watched.check_gangs(ends=True)
+    settled = asyncio.get_running_loop().time() - SETTLED_S
+    assert not [at for at in world.evictions if at > settled], "pods are evicted for ever"
+    for pod, node in view.places:
+        if not node and not pod.metadata.deletion_timestamp and books.is_ours(pod):
+            _check_waiting(world, runner, view, pod)
+
+
+def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
+    """Check that a pod has a reason to wait, and that the right one is told."""
+    assert runner.manager is not None
+    record = runner.manager.pods[pod.metadata.uid]
+    conditions = {one.type: one for one in pod.status.conditions or ()}
+    told = conditions.get("PodScheduled")
+    if pod.spec.scheduling_gates:
+        assert told is None, f"{pod.metadata.name} has scheduling gates, and is told {told}"
+        return
+    if record.application.gang_stage is GangStage.RESERVING:
+        return  # some of its placeholders find no room
+    full = view.full_queue(pod)
+    if books.application_of(pod) in world.gangs:
+        _check_gang(world, runner, view, pod)
+    elif not full and not view.is_full(pod):
+        for node in view.nodes:
+            fits = not view.why_not(pod, node)
+            assert not fits or _is_kept(world, runner, record, node), (
+                f"{pod.metadata.name} fits on {node}, {_why(runner, pod)}"
+            )
+        _check_guarantee(world, runner, view, pod)
+    assert told is not None, f"{pod.metadata.name} is told nothing, {_why(runner, pod)}"
+    expected = _expected(world, view, record, full)
+    assert (told.status, told.reason) in [("False", one) for one in expected], (
+        f"{pod.metadata.name}: {told}, {_why(runner, pod)}"
+    )
+
+
+def _is_kept(world: World, runner: Runner, record: PodRecord, node: str) -> bool:
+    """Return whether a node is kept for another pod that waits, so that what is free there is not for everybody.
+
+    Only in a world with reservations, or where gangs hold nodes. Which node is kept is the scheduler's choice, so it is
+    asked; that the pod for which it keeps one is there, and has no node, is for the world to know.
+    """
+    if not world.keeps_nodes or runner.manager is None:
+        return False
+    known = runner.api.cluster.partition(runner.manager.rm_id).nodes[node]
+    waiting = [pod for pod in world.server.pods() if not pod.spec.node_name and books.is_ours(pod)]
+    others = [pod for pod in waiting if pod.metadata.uid != record.uid]
+    return not known.open and bool(others)
+
+
+def _check_gang(world: World, runner: Runner, view: View, pod: Pod) -> None:
+    """Check that a gang without placeholders does not wait for room that is there.
+
+    It waits while it has fewer pods than members: those that have ended do not count, nor those that are not there yet.
+    Its members are equal, so it fits exactly if the nodes have room for as many pods as have no node. Others whose turn comes
+    first may not be there, since they would have taken that room.
+    """
+    gang = books.application_of(pod)
+    members = [one for one in view.places if books.application_of(one[0]) == gang]
+    alive = [one for one in members if not one[0].metadata.deletion_timestamp]
+    waiting = [one for one, node in alive if not node]
+    if len(alive) < world.gangs[gang] or world.keeps_nodes or view.full_queue(pod, len(waiting)):
+        return
+    room = view.copies(pod)
+    assert room < len(waiting), f"gang {gang}: {len(waiting)} wait, room for {room}, {_why(runner, pod)}"
+
+
+def _check_guarantee(world: World, runner: Runner, view: View, pod: Pod) -> None:
+    """Check that a pod does not wait whose guarantee covers it, while others that must give way run where it could.
+
+    That is as much as can be said without searching as the scheduler does: there may be victims on several nodes, and in
+    queues with guarantees of their own. Where nodes are kept for other pods, nothing can be said.
+    """
+    if world.keeps_nodes or pod.spec.preemption_policy == "Never" or not view.is_entitled(pod):
+        return
+    for node in view.nodes:
+        victims = view.evictable(pod, node)
+        assert not (victims and view.makes_room(pod, node, victims)), (
+            f"{pod.metadata.name} is entitled to room on {node}, {_why(runner, pod)}"
+        )
+
+
+def _expected(world: World, view: View, record: PodRecord, full: str) -> list[str]:
+    """Return what a pod that waits may be told.
+
+    A pod is unschedulable if it would run on another node, so not if a queue is full. Of several pods that a queue has room
+    for one by one, and not together, it depends on the scheduler's order which would.
+    """
+    if full:
+        return ["SchedulingSkipped"]
+    gang = [one.work.ask for one in record.application.pods.values() if not one.node]
+    if any(ask.placeholder for ask in gang) and not record.work.ask.placeholder:
+        # A member whose placeholder waits for room waits for that one, and only the placeholder needs more of the cluster.
+        return ["SchedulingSkipped"]
+    both = ["Unschedulable", "SchedulingSkipped"]
+    if view.is_full(record.pod) or books.application_of(record.pod) in world.gangs:
+        return both
+    queues = {*books.lineage(books.queue_of(record.pod))}
+    for queue in queues & {*view.limits.max}:
+        total = view.in_queue.get(queue, {})
+        for pod, node in view.places:
+            if not node and queue in books.lineage(books.queue_of(pod)):
+                total = books.plus(total, books.amounts(pod))
+        if not books.within(total, view.limits.max[queue]):
+            return both
+    return ["Unschedulable"]
+
+
+def _why(runner: Runner, pod: Pod) -> str:
+    """Return what is known of a pod that waits."""
+    assert runner.manager is not None
+    record = runner.manager.pods[pod.metadata.uid]
+    application = record.application
+    partition = runner.api.cluster.partition(runner.manager.rm_id)
+    reasons = [why for key, _, why in partition.waiting() if key == pod.metadata.uid]
+    nodes = {node.id: node.free.named(partition.types) for node in partition.nodes.values()}
+    return f"{record.stage} {application.id} is {application.state}, gang {application.gang_stage}: {reasons}, free {nodes}"

@@ -1,0 +1,171 @@
+"""Kinds of worlds for random schedules: which features of Kubernetes and of queues the users of a cluster have.
+
+A seed draws some of them together, because what goes wrong is often between two.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final
+
+import msgspec
+
+from kube.books import Amounts, Limits
+
+SHARE: Final = 0.35
+"""How many worlds have a feature."""
+PLAIN: Final = 0.1
+"""How many worlds have none."""
+QUEUES: Final = ("root.a", "root.b", "root.p.c", "root.p.d")
+ATOMIC_QUEUE: Final = "root.atom"
+DISKS: Final = ("ssd", "hdd")
+PORTS: Final = (8080, 8443)
+TAINT: Final = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+CORDON: Final = "node.kubernetes.io/unschedulable"
+GUARDED: Final = {"guarded": "yes"}
+GATE: Final = "example.com/wait"
+GIB: Final = 1 << 30
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What a world has.
+
+    - `quotas`: queues have a maximum, those above them too.
+    - `preemption`: a queue has a guarantee, and pods have priorities.
+    - `budgets`: PodDisruptionBudgets, which protect a share of the pods.
+    - `atomic`: gangs without placeholders, by the property of their queue or by the annotation of their pods.
+    - `holds`: these may hold nodes.
+    - `foreign`: others bind pods, those of their own and now and then one of licorne's.
+    - `gates`: pods come with scheduling gates, which are removed later, or never.
+    - `ports`: pods take ports of their nodes.
+    - `places`: nodes are tainted, cordoned and relabelled; pods select and tolerate.
+    - `maps`: the ConfigMap changes, sometimes to one that is refused.
+    - `reservations`: pods that wait may reserve nodes.
+    """
+
+    quotas: bool = False
+    preemption: bool = False
+    budgets: bool = False
+    atomic: bool = False
+    holds: bool = False
+    foreign: bool = False
+    gates: bool = False
+    ports: bool = False
+    places: bool = False
+    maps: bool = False
+    reservations: bool = False
+
+    @property
+    def keeps_nodes(self) -> bool:
+        """Whether a node may be kept for a pod that waits, so that others do not get what is free there."""
+        return self.reservations or self.holds
+
+
+def draw(seed: int) -> Kind:
+    """Return the kind of a seed's world."""
+    dice = random.Random(f"kind {seed}")
+    if dice.random() < PLAIN:
+        return Kind()
+    has = {name: dice.random() < SHARE for name in Kind.__struct_fields__}
+    has["preemption"] |= has["budgets"]
+    has["holds"] &= has["atomic"]
+    has["reservations"] &= dice.random() < 0.5
+    return Kind(**has)
+
+
+# -- configurations ----------------------------------------------------------------------------------------------
+
+
+def draw_limits(kind: Kind, dice: random.Random) -> Limits:
+    """Return maxima and guarantees that make a valid configuration."""
+    most: dict[str, Amounts] = {}
+    if kind.quotas:
+        if dice.random() < 0.7:
+            most["root.a"] = {"vcore": dice.randrange(2000, 6001, 250)}
+        if dice.random() < 0.5:
+            most["root.b"] = {"vcore": dice.randrange(4000, 8001, 250), "memory": dice.randrange(8, 13) * GIB}
+        if dice.random() < 0.7:
+            most["root.p"] = {"vcore": dice.randrange(3000, 6001, 250), "pods": dice.randrange(6, 16)}
+        if dice.random() < 0.5:
+            most["root.p.c"] = {"vcore": dice.randrange(1000, 3001, 250)}
+    guaranteed: dict[str, Amounts] = {}
+    if kind.preemption:
+        guaranteed["root.b"] = {"vcore": dice.randrange(2000, 4001, 500), "memory": 8 * GIB}
+        if dice.random() < 0.3:
+            guaranteed["root.a"] = {"vcore": 1000}
+    return Limits(most, guaranteed)
+
+
+def configuration(kind: Kind, limits: Limits) -> dict[str, str]:
+    """Return the entries of the ConfigMap."""
+
+    def resources(name: str) -> str:
+        parts = {"max": limits.max.get(name), "guaranteed": limits.guaranteed.get(name)}
+        texts = []
+        for part, given in parts.items():
+            if given is not None:
+                shown = {key: f"{value}m" if key == "vcore" else str(value) for key, value in given.items()}
+                texts.append(f"{part}: {{{', '.join(f'{key}: {value}' for key, value in shown.items())}}}")
+        return f"resources: {{{', '.join(texts)}}}" if texts else "resources: {}"
+
+    delay = "properties: {preemption.delay: 1s}"
+    queues = f"""
+partitions:
+  - name: default
+    placementrules: [{{name: provided}}, {{name: fixed, value: root.d}}]
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {{name: a, {resources("root.a")}, {delay}}}
+          - {{name: b, {resources("root.b")}, {delay}}}
+          - name: p
+            {resources("root.p")}
+            queues:
+              - {{name: c, {resources("root.p.c")}}}
+              - {{name: d}}
+          - {{name: d}}
+          - {{name: atom, properties: {{gang.scheduling: atomic}}}}
+"""
+    return {
+        "queues.yaml": queues,
+        "reservation.enabled": "true" if kind.reservations else "false",
+        "gang.hold.max.age": "120m" if kind.holds else "0s",
+    }
+
+
+def refused_configuration(kind: Kind, limits: Limits, dice: random.Random) -> dict[str, str]:
+    """Return the entries of a ConfigMap that cannot be used."""
+    sound = configuration(kind, limits)
+    broken = (
+        {"queues.yaml": "partitions: ["},
+        {"queues.yaml": "partitions: [{name: other, queues: [{name: root}]}]"},
+        {"queues.yaml": sound["queues.yaml"].replace("{name: d}", "{name: d, resources: {max: {vcore: much}}}")},
+        {"service.enableConfigHotRefresh": "perhaps"},
+    )
+    return sound | dice.choice(broken)
+
+
+# -- pods --------------------------------------------------------------------------------------------------------
+
+
+def dress(kind: Kind, dice: random.Random, body: dict[str, Any]) -> None:
+    """Give a plain pod what pods of such a world have."""
+    spec, labels = body["spec"], body["metadata"]["labels"]
+    if kind.places and dice.random() < 0.3:
+        spec["nodeSelector"] = {"disk": dice.choice(DISKS)}
+    if kind.places and dice.random() < 0.4:
+        whole = {"key": TAINT["key"], "operator": "Exists"}
+        one = {"key": TAINT["key"], "operator": "Equal", "value": dice.choice((TAINT["value"], "other"))}
+        spec["tolerations"] = [dice.choice((whole, one, {"key": CORDON, "operator": "Exists"}, {"operator": "Exists"}))]
+    if kind.ports and dice.random() < 0.4:
+        port = {"containerPort": 80, "hostPort": dice.choice(PORTS), "protocol": "TCP"}
+        spec["containers"][0] = {**spec["containers"][0], "ports": [port]}
+    if kind.gates and dice.random() < 0.2:
+        spec["schedulingGates"] = [{"name": GATE}]
+    if kind.preemption:
+        spec["priority"] = dice.choice((0, 0, 5, 10))
+        if dice.random() < 0.1:
+            spec["preemptionPolicy"] = "Never"
+    if kind.budgets and dice.random() < 0.5:
+        labels.update(GUARDED)

@@ -1,0 +1,221 @@
+"""Laws of each decision of licorne, checked when it is made.
+
+`Watched` follows one process: what its reflectors have read and which nodes it has chosen make a `View` that owes nothing
+to the scheduler or to the manager. A binding, and an eviction, must be right in this view. What others have done and
+licorne could not know is no fault of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, Protocol
+
+import msgspec
+
+from kube import books
+from kube.books import Limits, View
+from licorne.kube.manager.commands import AnyCommand, Bind, Evict, PostEvent
+from licorne.kube.objects import ConfigMap, Pod
+from licorne.kube.runner import Runner
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A node was chosen for a pod: when, and which pods that others have bound were known then."""
+
+    node: str
+    at: float
+    others: frozenset[str]
+    pod: Pod
+    exchanged: bool
+    """Whether it takes the place of a placeholder, perhaps one that others have made too small."""
+
+
+class Notes(Protocol):
+    """What `Watched` notes in the world, which outlives a process."""
+
+    decisions: dict[str, Decision]
+    limits_in_force: list[tuple[float, Limits]]
+    evictions: list[float]
+    bound: dict[str, str]
+    gangs: dict[str, int]
+    keeps_nodes: bool
+    disturbed: bool
+    """Whether a place that was right when it was given may be too much later: others bind pods, or quotas are lowered."""
+
+    def limits_of(self, found: ConfigMap) -> Limits | None:
+        """Return the limits of a ConfigMap; None if it is to be refused."""
+
+
+class Watched:
+    """One process of licorne, and its decisions."""
+
+    def __init__(self, notes: Notes, runner: Runner) -> None:
+        self._notes = notes
+        self._runner = runner
+        self._limits = Limits()
+        self._chosen: dict[str, str] = {}
+        self._evicted: dict[str, tuple[str, str]] = {}  # victims: for whom, and where
+        self._victim = ""
+        self._exchanges: Counter[str] = Counter()  # placeholders that make way for a pod, by application
+        self._whole: dict[str, float] = {}  # when the first pod of a gang without placeholders got a node
+        binder, writer = runner.binder, runner.writer
+        self._bind, self._write, self._map_changed = binder.bind, writer.write, runner.map_changed
+        binder.bind = self._on_bind  # type: ignore[method-assign]
+        writer.write = self._on_write  # type: ignore[method-assign]
+        runner.map_changed = self._on_map  # type: ignore[method-assign]
+        self._not_bound, self._outdated = binder._not_bound, binder._outdated
+        binder._not_bound = self._on_not_bound
+        binder._outdated = self._on_outdated
+
+    def view(self) -> View:
+        """Return what the process knows."""
+        store = self._runner.reflectors
+        pods: list[Pod] = [pod for pod in store["pods"].store.values() if not books.has_ended(pod)]
+        places = [(pod, pod.spec.node_name or self._chosen.get(pod.metadata.uid, "")) for pod in pods]
+        return View(store["nodes"].store.values(), places, self._limits)
+
+    # -- what it does -------------------------------------------------------------------------------------------
+
+    def _on_bind(self, command: Bind) -> None:
+        self.check_gangs()
+        view = self.view()
+        found = [pod for pod, _ in view.places if pod.metadata.uid == command.uid]
+        assert found, f"{command.name} is to be bound, and is not there"
+        exchanged = self._is_exchange(found[0])
+        self._check_binding(view, found[0], command.node, exchanged=exchanged)
+        others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)
+        known = frozenset(pod.metadata.uid for pod in others if pod.metadata.uid not in self._notes.bound)
+        self._chosen[command.uid] = command.node
+        self._notes.decisions[command.uid] = Decision(command.node, _now(), known, found[0], exchanged)
+        self._bind(command)
+
+    def _is_exchange(self, pod: Pod) -> bool:
+        """Return whether a pod takes the place of a placeholder that has gone."""
+        gang = books.application_of(pod)
+        if books.is_placeholder(pod) or not self._exchanges[gang]:
+            return False
+        self._exchanges[gang] -= 1
+        return True
+
+    def _check_binding(self, view: View, pod: Pod, node: str, *, exchanged: bool) -> None:
+        name = pod.metadata.name
+        assert not pod.spec.scheduling_gates, f"{name} is to be bound, and has scheduling gates"
+        assert not (pod.spec.node_name or pod.metadata.uid in self._chosen), f"a node is chosen for {name} twice"
+        if exchanged and self._notes.disturbed:
+            return  # it takes what its placeholder had, whatever has become of node and quota since
+        why_not = view.why_not(pod, node)
+        assert not why_not, f"{name} is to be bound to {node}: {why_not}, by {[one.metadata.name for one in view.on(node)]}"
+        queue = view.full_queue(pod)
+        assert not queue, f"{name} is to be bound; {queue} has {view.in_queue.get(queue)} of {view.limits.max}"
+        gang = books.application_of(pod)
+        if gang in self._notes.gangs:
+            self._whole.setdefault(gang, _now())
+
+    def check_gangs(self, *, ends: bool = False) -> None:
+        """Check that gangs without placeholders got nodes as a whole; those that have begun just now, later."""
+        for gang, began in list(self._whole.items()):
+            if not ends and began == _now():
+                continue
+            del self._whole[gang]
+            members = self._notes.gangs.get(gang, 0)
+            decided = sum(books.application_of(one.pod) == gang for one in self._notes.decisions.values())
+            assert decided >= members, f"{decided} of the {members} members of gang {gang} got a node"
+
+    def _on_not_bound(self, uid: str, reason: str) -> None:
+        self._chosen.pop(uid, None)
+        self._not_bound(uid, reason)
+
+    def _on_outdated(self, uid: str) -> None:
+        self._chosen.pop(uid, None)
+        self._outdated(uid)
+
+    def _on_map(self, name: str, found: ConfigMap | None) -> None:
+        limits = None if found is None else self._notes.limits_of(found)
+        if limits is not None:
+            self._limits = limits
+            self._notes.limits_in_force.append((_now(), limits))
+        self._map_changed(name, found)
+
+    def has_begun(self) -> bool:
+        """Return whether the process has read everything, so that a bad ConfigMap does not end it."""
+        return self._runner.manager is not None
+
+    # -- evictions ----------------------------------------------------------------------------------------------
+
+    def _on_write(self, command: Any) -> None:
+        self._check_writing(command)
+        self._write(command)
+
+    def _check_writing(self, command: AnyCommand) -> None:
+        if isinstance(command, Evict) and command.reason == "PLACEHOLDER_REPLACED":
+            pods = (pod for pod, _ in self.view().places if pod.metadata.uid == command.uid)
+            self._exchanges.update(books.application_of(pod) for pod in pods)
+        elif isinstance(command, Evict) and command.disruption:
+            self._victim = command.uid
+            self._notes.evictions.append(_now())
+        elif isinstance(command, PostEvent) and command.reason == "Preempted":
+            assert command.uid == self._victim
+            assert command.related is not None, f"{command.name} is evicted for nobody"
+            self._check_eviction(self.view(), command.uid, command.related[2])
+
+    def _check_eviction(self, view: View, uid: str, asking_uid: str) -> None:
+        """Check that an eviction serves a guarantee, takes none away, and breaks no budget that need not be broken."""
+        places = {pod.metadata.uid: (pod, node) for pod, node in view.places}
+        assert asking_uid in places, f"{uid} is evicted for a pod that is not there"
+        asking, asking_node = places[asking_uid]
+        victim, node = places[uid]
+        what = f"{victim.metadata.name} of {books.queue_of(victim)} is evicted for {asking.metadata.name}"
+        assert not asking_node, f"{what}, which has a node"
+        assert (victim.spec.priority or 0) <= (asking.spec.priority or 0), f"{what}, which is less important"
+        assert books.queue_of(victim) != books.queue_of(asking), f"{what} of the same queue"
+        assert view.is_entitled(asking), f"{what}, which is entitled to nothing"
+        going = {uid, *self._evicted}
+        left = [(pod, where) for pod, where in view.places if pod.metadata.uid not in going]
+        bound = view.limits.guaranteed.get(books.queue_of(victim), {})
+        rest = View(view.nodes.values(), left, view.limits).in_queue.get(books.queue_of(victim), {})
+        assert all(rest.get(name, 0) >= amount for name, amount in bound.items()), f"{what}, below its guarantee"
+        broken = self._broken(uid, places)
+        if broken and not self._notes.keeps_nodes:
+            other = self._other_victims(view, asking, asking_uid)
+            assert not other, f"{what}, and breaks budget {broken}; others on {other} would do"
+        self._evicted[uid] = (asking_uid, node)
+
+    def _broken(self, uid: str, places: dict[str, tuple[Pod, str]]) -> str:
+        """Return a budget that has no eviction left for a pod, after those that the API server has not shown yet."""
+        for budget in self._runner.reflectors["poddisruptionbudgets"].store.values():
+            if books.means(budget, places[uid][0]):
+                pending = {
+                    other
+                    for other in self._evicted
+                    if other in places
+                    and not places[other][0].metadata.deletion_timestamp
+                    and books.means(budget, places[other][0])
+                }
+                if len({uid, *pending}) > books.allowed(budget):
+                    return budget.metadata.name
+        return ""
+
+    def _other_victims(self, view: View, asking: Pod, asking_uid: str) -> str:
+        """Return a node where pods that no budget means are enough; "" if there is none.
+
+        Nodes that are kept for pods for which others were evicted are left out.
+        """
+        waiting = {pod.metadata.uid for pod, node in view.places if not node}
+        kept = {node for other, node in self._evicted.values() if other in waiting and other != asking_uid}
+        budgets = list(self._runner.reflectors["poddisruptionbudgets"].store.values())
+        for node in view.nodes:
+            victims = [
+                pod
+                for pod in view.evictable(asking, node)
+                if pod.spec.node_name
+                and pod.metadata.uid not in self._evicted
+                and not any(books.means(budget, pod) for budget in budgets)
+            ]
+            if victims and node not in kept and view.makes_room(asking, node, victims):
+                return node
+        return ""
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
