@@ -182,15 +182,16 @@ class View:
                 return queue
         return ""
 
-    def is_full(self, pod: Pod) -> bool:
-        """Return whether a pod would lift the root queue above the size of the cluster.
+    def is_full(self, pod: Pod, more: int = 1) -> bool:
+        """Return whether so many pods like this one would lift the root queue above the size of the cluster.
 
         A pod that fits on a node does so only where others have given one of licorne's pods a node without room for it.
         """
         total: Amounts = {}
         for node in self.nodes.values():
             total = plus(total, capacity(node))
-        return not within(plus(self.in_queue.get("root", {}), amounts(pod)), total)
+        asked = {name: amount * more for name, amount in amounts(pod).items()}
+        return not within(plus(self.in_queue.get("root", {}), asked), total)
 
     def is_entitled(self, pod: Pod) -> bool:
         """Return whether the guarantee of a pod's queue covers the pod."""
@@ -223,7 +224,9 @@ class View:
         ]
 
     def makes_room(self, asking: Pod, node: str, victims: Iterable[Pod]) -> bool:
-        """Return whether a pod may run on a node when others have gone, as far as evictions can help it."""
+        """Return whether a pod may run on a node when others have gone; nobody is evicted to free a port."""
+        if ports(asking) & {port for pod in self.on(node) for port in ports(pod)}:
+            return False
         gone = {pod.metadata.uid for pod in victims}
         others = [(pod, where) for pod, where in self.places if pod.metadata.uid not in gone]
         return not View(self.nodes.values(), others, self.limits).why_not(asking, node)

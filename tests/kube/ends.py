@@ -28,7 +28,8 @@ def state(runner: Runner) -> dict[str, Any]:
 
     The queue of an application is that of the first of its pods that was seen: where they name several, as in plain worlds,
     it may be another one after a restart.
-    Pods of gangs that wait are left out: whether a gang has given up reserving room is remembered by the process alone.
+    Pods of gangs that wait are left out: whether a gang has given up reserving room is remembered by the process alone. And
+    a gang is too large for a quota, and refused, by the quota of when it is seen first.
     """
     manager = runner.manager
     assert manager is not None
@@ -46,7 +47,7 @@ def state(runner: Runner) -> dict[str, Any]:
         "pods": {
             record.pod.metadata.name: (record.stage, record.node)
             for record in manager.pods.values()
-            if record.node or record.application.gang is None
+            if record.node or (record.application.gang is None and record.work.gang is None)
         },
         "nodes": {node.id: used(node.allocated) for node in partition.nodes.values()},
         "occupied": {node.id: used(node.occupied) for node in partition.nodes.values()},
@@ -56,11 +57,21 @@ def state(runner: Runner) -> dict[str, Any]:
     }
 
 
-def is_at_rest(runner: Runner) -> bool:
-    """Return whether a process has read the cluster and waits for no answer, nor for a time to try again."""
+def is_at_rest(world: World, runner: Runner) -> bool:
+    """Return whether a process has read the present state, and waits for no answer, nor for a time to try again."""
     manager = runner.manager
     if manager is None or not runner.guard.check() or len(runner.binder):
         return False
+    for plural in ("pods", "nodes", "poddisruptionbudgets"):
+        there = world.server.objects.get(plural, {}).items()
+        known = runner.reflectors[plural].store
+        wanted = {key: one for key, one in there if not (isinstance(one, Pod) and books.has_ended(one))}
+        if {key: one.metadata.resource_version for key, one in known.items()} != {
+            key: one.metadata.resource_version for key, one in wanted.items()
+        }:
+            return False
+    if any(app.gang_stage is GangStage.RESERVING and app.state == "Completing" for app in manager.applications.values()):
+        return False  # its placeholders have gone, and in half a minute it begins anew
     return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.pods.values())
 
 
@@ -129,8 +140,11 @@ def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
     if pod.spec.scheduling_gates:
         assert told is None, f"{pod.metadata.name} has scheduling gates, and is told {told}"
         return
-    if record.application.gang_stage is GangStage.RESERVING:
-        return  # some of its placeholders find no room
+    if record.application.gang_stage is GangStage.RESERVING and not books.is_placeholder(pod):
+        mates = [other for other in view.places if books.application_of(other[0]) == books.application_of(pod)]
+        lacking = [other for other, node in mates if books.is_placeholder(other) and not node]
+        assert lacking, f"{pod.metadata.name} waits for room that nobody looks for, {_why(runner, pod)}"
+        return  # some of its placeholders find no room, for which they are looked at themselves
     full = view.full_queue(pod)
     if books.application_of(pod) in world.gangs:
         _check_gang(world, runner, view, pod)
@@ -173,7 +187,8 @@ def _check_gang(world: World, runner: Runner, view: View, pod: Pod) -> None:
     members = [one for one in view.places if books.application_of(one[0]) == gang]
     alive = [one for one in members if not one[0].metadata.deletion_timestamp]
     waiting = [one for one, node in alive if not node]
-    if len(alive) < world.gangs[gang] or world.keeps_nodes or view.full_queue(pod, len(waiting)):
+    full = view.full_queue(pod, len(waiting)) or view.is_full(pod, len(waiting))
+    if len(alive) < world.gangs[gang] or world.keeps_nodes or full:
         return
     room = view.copies(pod)
     assert room < len(waiting), f"gang {gang}: {len(waiting)} wait, room for {room}, {_why(runner, pod)}"

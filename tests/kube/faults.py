@@ -5,23 +5,35 @@ Run as a program, `faults.py NAME`, this plants one fault, plays schedules until
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
+
 from kube import schedules
+from licorne.kube import runner
 from licorne.kube.binding import Binder
-from licorne.kube.manager import Manager
+from licorne.kube.configmaps import Configuration
+from licorne.kube.manager import Manager, budgets, demands, manager
+from licorne.kube.manager.budgets import Budgets
+from licorne.kube.manager.commands import Evict
+from licorne.kube.manager.gangs import Gangs
+from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
+from licorne.kube.pods import constraints, foreign, keys
 from licorne.kube.reflector import Reflector
+from licorne.kube.writing import Writer
+from licorne.si import v19
 
 ENOUGH = 400
 """A fault that is not caught in so many schedules is not caught."""
 
 
 def _given_back_without_looking(_sound: Any) -> Any:
-    async def bind(self: Binder, command: Any) -> str | None:
+    async def bind(self: Binder, command: Any, _pauses: int) -> str | None:
         try:
             await self._client.bind(command.namespace, command.name, command.uid, command.node)
         except Exception as error:  # noqa: BLE001  that is the fault
@@ -82,6 +94,84 @@ def _read_from_caches(sound: Any) -> Any:
     return run
 
 
+def _without_maxima(sound: Any) -> Any:
+    def read(*arguments: Any) -> Configuration:
+        found: Configuration = sound(*arguments)
+        return msgspec.structs.replace(found, queues=re.sub(r"max: {.*?}(, )?", "", found.queues))
+
+    return read
+
+
+def _no_ports(_sound: Any) -> Any:
+    return lambda _pod: []
+
+
+def _without_taints(sound: Any) -> Any:
+    def info(node: Node, *arguments: Any) -> v19.NodeInfo:
+        bare = msgspec.structs.replace(node.spec, taints=None, unschedulable=False)
+        told: v19.NodeInfo = sound(msgspec.structs.replace(node, spec=bare), *arguments)
+        return told
+
+    return info
+
+
+def _as_at_first(sound: Any) -> Any:
+    def seen(self: Manager, node: Node) -> None:
+        sound(self, self.nodes.get(node.metadata.name, node))
+
+    return seen
+
+
+def _read_with(**changes: Any) -> Callable[[Any], Any]:
+    """Return a fault of `read_pod`: what a pod asks for has other values."""
+
+    def broken(sound: Any) -> Any:
+        return lambda *arguments: msgspec.structs.replace(sound(*arguments), **changes)
+
+    return broken
+
+
+def _all_as_important(sound: Any) -> Any:
+    def read(*arguments: Any) -> Any:
+        work = sound(*arguments)
+        return msgspec.structs.replace(work, ask=msgspec.structs.replace(work.ask, priority=10))
+
+    return read
+
+
+def _no_whole_gangs(sound: Any) -> Any:
+    def read(*arguments: Any) -> Any:
+        work = sound(*arguments)
+        if work.gang is None or "whole" not in work.ask.application_id:
+            return work
+        names = [name for name in work.application.tags if "gang" in name or "group" in name]
+        tags = {name: text for name, text in work.application.tags.items() if name not in names}
+        application = msgspec.structs.replace(work.application, tags=tags)
+        return msgspec.structs.replace(work, gang=None, application=application)
+
+    return read
+
+
+def _whatever_generation(_sound: Any) -> Any:
+    return property(lambda self: self.found.status.disruptions_allowed)
+
+
+def _untold(sound: Any) -> Any:
+    async def carry_out(self: Writer, command: Any) -> None:
+        await sound(self, msgspec.structs.replace(command, disruption=False) if isinstance(command, Evict) else command)
+
+    return carry_out
+
+
+def _placeholders_without_a_queue(sound: Any) -> Any:
+    def body(self: Gangs, *arguments: Any) -> dict[str, Any]:
+        made: dict[str, Any] = sound(self, *arguments)
+        made["metadata"]["labels"].pop(keys.QUEUE, None)
+        return made
+
+    return body
+
+
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a binding whose answer was lost gives its place back": (Binder, "_bind", _given_back_without_looking),
     "pods that are gone keep their places": (Manager, "pod_gone", _nothing),
@@ -92,6 +182,22 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a pause goes unnoticed": (PauseGuard, "check", lambda _sound: lambda _self: True),
     "a pause while the cluster is read again goes unnoticed": (PauseGuard, "was_read", _read_whatever_happened),
     "a decision of before a pause is forgotten": (Manager, "outdated", _nothing),
+    "queues have no maximum": (runner, "read_configuration", _without_maxima),
+    "a changed ConfigMap changes no queue": (runner.Runner, "_reload", _nothing),
+    "host ports do not count": (constraints, "host_ports", _no_ports),
+    "host ports of other schedulers' pods do not count": (foreign, "host_ports", _no_ports),
+    "pods of other schedulers take nothing": (Manager, "_place_foreign", _nothing),
+    "taints do not count, and cordons neither": (demands, "node_info", _without_taints),
+    "a node stays as it was at first": (Manager, "node_seen", _as_at_first),
+    "scheduling gates do not count": (manager, "read_pod", _read_with(gates=())),
+    "a scheduling gate that is removed goes unnoticed": (manager, "asks_the_same", lambda _sound: lambda *_: True),
+    "a gang without placeholders is placed one by one": (manager, "read_pod", _no_whole_gangs),
+    "disruption budgets are not told": (Budgets, "tell", _nothing),
+    "the status of an earlier budget counts": (budgets._Budget, "allowed", _whatever_generation),
+    "nobody is evicted": (Manager, "evict", _nothing),
+    "all pods are as important": (manager, "read_pod", _all_as_important),
+    "a victim is deleted before it is told so": (Writer, "_carry_out", _untold),
+    "placeholders name no queue": (Gangs, "_body", _placeholders_without_a_queue),
 }
 
 

@@ -603,7 +603,7 @@ async def compare_now(world: World, runner: Runner) -> bool:
     while loop.time() < gives_up_at and loop.time() < since + QUIET_S:
         world.kubelets()
         await asyncio.sleep(1.0)
-        if server.version != version or not ends.is_at_rest(runner):
+        if server.version != version or not ends.is_at_rest(world, runner):
             version, since = server.version, loop.time()
     at_rest = loop.time() >= since + QUIET_S
     if at_rest:

@@ -46,9 +46,13 @@ def started() -> Manager:
     api.register_resource_manager(
         v19.RegisterResourceManagerRequest(rm_id="rm", config=QUEUES), manager.decisions, now_ns=10**18
     )
-    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
-    manager.node_seen(msgspec.convert({"metadata": {"name": "n", "uid": "n"}, "status": status}, Node))
+    manager.node_seen(node("n"))
     return manager
+
+
+def node(name: str) -> Node:
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+    return msgspec.convert({"metadata": {"name": name, "uid": name}, "status": status}, Node)
 
 
 def step(manager: Manager) -> list[Any]:
@@ -95,3 +99,25 @@ def test_a_placeholder_that_is_seen_first_names_queue_and_user_of_its_gang(queue
     for each in (before, manager):
         application = each.api.cluster.partition("rm").applications["app"]
         assert (application.queue.path, application.user) == ("root.q", "ann")
+
+
+def test_a_binding_that_was_decided_is_not_sent_to_a_node_that_has_gone() -> None:
+    """A pod takes the place of a placeholder as soon as that is gone; in the same moment its node may go, too."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
+    placeholders = [as_pod(f"placeholder-{number}", body, 10 + number) for number, body in enumerate(bodies)]
+    for pod in placeholders:
+        manager.pod_seen(pod)
+    step(manager)
+    (gone,) = [command for command in step(manager) if isinstance(command, Evict)]
+    manager.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == gone.uid))
+    manager.flush()
+    assert manager.pods["uid-first"].node == "n"  # decided, and not given out
+    manager.node_gone(manager.nodes["n"])
+    assert not [command for command in step(manager) if isinstance(command, Bind)]
+    manager.node_seen(node("m"))
+    assert [(command.uid, command.node) for command in step(manager) if isinstance(command, Bind)] == [
+        ("uid-first", "m")
+    ]
+    manager.api.validate()

@@ -81,7 +81,9 @@ class Watched:
         self.check_gangs()
         view = self.view()
         found = [pod for pod, _ in view.places if pod.metadata.uid == command.uid]
-        assert found, f"{command.name} is to be bound, and is not there"
+        if not found:  # it has gone since it got the place of a placeholder; the API server will refuse this
+            self._bind(command)
+            return
         exchanged = self._is_exchange(found[0])
         self._check_binding(view, found[0], command.node, exchanged=exchanged)
         others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)

@@ -199,7 +199,10 @@ class Manager:
                 self._report(self.pods[uid])
 
     def node_gone(self, node: Node) -> None:
-        """Forget a node. Its pods take nothing any more; whether they end is for others to decide."""
+        """Forget a node. Its pods take nothing any more; whether they end is for others to decide.
+
+        A binding to it that was decided and not given out is taken back: the API server would take it, and the pod be lost.
+        """
         name = node.metadata.name
         if self.nodes.pop(name, None) is None:
             return
@@ -216,6 +219,10 @@ class Manager:
                 foreign.known = False
                 homeless[foreign.pod.metadata.uid] = None
         self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
+        lost = [one for one in self.decided if isinstance(one, Bind) and one.node == name]
+        self.decided = [one for one in self.decided if one not in lost]
+        for command in lost:
+            self.outdated(command.uid)
 
     def _tell_of_node(self, info: v19.NodeInfo) -> None:
         self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
@@ -495,7 +502,7 @@ class Manager:
         record.failures = min(record.failures + 1, 20)
 
     def outdated(self, uid: str) -> None:
-        """Give the place back, and ask at once, because the binding was decided before a pause and is not sent any more."""
+        """Give the place back, and ask at once, because the binding was decided on a past state and is not sent any more."""
         record = self._take_back(uid)
         if record is not None:
             self._hold_or_ask(record)
