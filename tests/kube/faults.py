@@ -17,7 +17,7 @@ from kube import schedules
 from licorne.kube import runner
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
-from licorne.kube.manager import Manager, budgets, demands, manager
+from licorne.kube.manager import Manager, demands, manager
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.commands import Evict
 from licorne.kube.manager.gangs import Gangs
@@ -152,10 +152,6 @@ def _no_whole_gangs(sound: Any) -> Any:
     return read
 
 
-def _whatever_generation(_sound: Any) -> Any:
-    return property(lambda self: self.found.status.disruptions_allowed)
-
-
 def _untold(sound: Any) -> Any:
     async def carry_out(self: Writer, command: Any) -> None:
         await sound(self, msgspec.structs.replace(command, disruption=False) if isinstance(command, Evict) else command)
@@ -193,7 +189,6 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a scheduling gate that is removed goes unnoticed": (manager, "asks_the_same", lambda _sound: lambda *_: True),
     "a gang without placeholders is placed one by one": (manager, "read_pod", _no_whole_gangs),
     "disruption budgets are not told": (Budgets, "tell", _nothing),
-    "the status of an earlier budget counts": (budgets._Budget, "allowed", _whatever_generation),
     "nobody is evicted": (Manager, "evict", _nothing),
     "all pods are as important": (manager, "read_pod", _all_as_important),
     "a victim is deleted before it is told so": (Writer, "_carry_out", _untold),

@@ -90,7 +90,8 @@ def draw_limits(kind: Kind, dice: random.Random) -> Limits:
             most["root.p.c"] = {"vcore": dice.randrange(1000, 3001, 250)}
     guaranteed: dict[str, Amounts] = {}
     if kind.preemption:
-        guaranteed["root.b"] = {"vcore": dice.randrange(2000, 4001, 500), "memory": 8 * GIB}
+        bound = most.get("root.b", {"vcore": 8000, "memory": 20 * GIB})
+        guaranteed["root.b"] = {"vcore": dice.randrange(bound["vcore"] // 2, bound["vcore"] + 1, 250), "memory": bound["memory"]}
         if dice.random() < 0.3:
             guaranteed["root.a"] = {"vcore": 1000}
     return Limits(most, guaranteed)

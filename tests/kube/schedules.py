@@ -369,7 +369,7 @@ class World:
             del self.budgets["guard"]
             self.server.remove("poddisruptionbudgets", "default", "guard")
             return
-        self.budgets["guard"] = self.dice.randrange(0, 4)
+        self.budgets["guard"] = self.dice.choice((0, 1, 3, 20))
         known = self.server.objects.get("poddisruptionbudgets", {}).get(("default", "guard"))
         meta = {"name": "guard", "namespace": "default", "uid": "guard"}
         generation = 1 if known is None else known.metadata.generation + 1
@@ -392,7 +392,7 @@ class World:
                 disruptions_allowed=max(len(healthy) - least, 0),
                 observed_generation=found.metadata.generation,
             )
-            if status != found.status and self.dice.random() < 0.7:
+            if status != found.status and self.dice.random() < 0.3:
                 self.server.put("poddisruptionbudgets", msgspec.structs.replace(found, status=status))
 
     def happen_specially(self) -> None:

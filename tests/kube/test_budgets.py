@@ -66,8 +66,9 @@ class Cluster(Places):
         return self.api.cluster.partition("rm")
 
     def evictions(self, owner: str) -> list[Any]:
-        """Let a pod of the guaranteed queue come; return the commands that follow."""
-        self.manager.pod_seen(pod(owner, {}, "owner"))
+        """Let a pod of the guaranteed queue come, if one is named; return the commands that follow."""
+        if owner:
+            self.manager.pod_seen(pod(owner, {}, "owner"))
         commands = []
         for _ in range(4):
             commands += self.manager.commands()
@@ -119,6 +120,21 @@ def test_a_victim_is_told_for_whom_it_goes() -> None:
     assert (evict.message, event.note) == (text, text)
     assert event.related == ("n", "owner", "owner")
     assert not [c for c in commands if isinstance(c, Bind)]
+
+
+def test_a_pod_that_waited_for_its_placeholder_evicts_when_that_is_gone() -> None:
+    """While a placeholder of its group is there it waits for that one; then for room, of which it is guaranteed some."""
+    cluster = Cluster({}, {})
+    member = pod("member", {}, "owner")
+    placeholder = pod("placeholder", {}, "owner", preemptionPolicy="Never")
+    group = {"yunikorn.apache.org/task-group-name": "g"}
+    member.metadata.annotations = group
+    placeholder.metadata.annotations = group | {"internal.yunikorn.apache.org/placeholder": "true"}
+    cluster.manager.pod_seen(placeholder)
+    cluster.manager.pod_seen(member)
+    assert not [c for c in cluster.evictions("") if isinstance(c, Evict)]
+    cluster.manager.pod_gone(placeholder)
+    assert [c.name for c in cluster.evictions("") if isinstance(c, Evict)] == ["p1"]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -10,7 +10,7 @@ import pytest
 
 from licorne import SchedulerAPI
 from licorne.kube.manager import Manager
-from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict
+from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.objects import Node, Pod
 from licorne.si import v19
 
@@ -40,11 +40,11 @@ def member(name: str, labels: dict[str, str] = LABELS) -> Pod:
     return as_pod(name, {"metadata": metadata, "spec": {"schedulerName": "yunikorn", "containers": containers}}, 1)
 
 
-def started() -> Manager:
+def started(queues: str = QUEUES) -> Manager:
     api = SchedulerAPI(clock=lambda: 10**18, other_settings=True)
     manager = Manager(api, "rm")
     api.register_resource_manager(
-        v19.RegisterResourceManagerRequest(rm_id="rm", config=QUEUES), manager.decisions, now_ns=10**18
+        v19.RegisterResourceManagerRequest(rm_id="rm", config=queues), manager.decisions, now_ns=10**18
     )
     manager.node_seen(node("n"))
     return manager
@@ -120,4 +120,22 @@ def test_a_binding_that_was_decided_is_not_sent_to_a_node_that_has_gone() -> Non
     assert [(command.uid, command.node) for command in step(manager) if isinstance(command, Bind)] == [
         ("uid-first", "m")
     ]
+    manager.api.validate()
+
+
+@pytest.mark.parametrize("kind", [{}, {"gang.scheduling": "atomic"}], ids=["placeholders", "as a whole"])
+def test_a_gang_that_runs_counts_after_a_restart_though_its_quota_is_less_by_now(kind: dict[str, str]) -> None:
+    """It was admitted when its quota was larger. A new one of this size is refused, and what it has not must wait."""
+    manager = started(QUEUES.replace("{name: q}", "{name: q, resources: {max: {vcore: 2}}}"))
+    members = [member(f"member-{number}") for number in range(3)]
+    for each in members:
+        each.metadata.annotations = {**ANNOTATIONS, **kind}
+    for each in members[:2]:
+        each.spec.node_name = "n"
+    for each in members:
+        manager.pod_seen(each)
+    assert not [command for command in step(manager) if isinstance(command, Bind | Fail)]
+    partition = manager.api.cluster.partition("rm")
+    assert len(partition.nodes["n"].allocations) == 2
+    assert partition.applications["app"].queue.path == "root.q"
     manager.api.validate()

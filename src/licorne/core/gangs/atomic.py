@@ -119,8 +119,10 @@ def own_fault(message: AddApplication) -> str:
     return _parsed(text)[1]
 
 
-def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, str]:
+def gang_of(message: AddApplication, queue: Queue, *, forced: bool = False) -> tuple[AtomicGang | None, str]:
     """Return the atomic gang of a new application in this queue, if any, and why it is refused if it can never fit.
+
+    A forced one is not refused for its size.
 
     Source: docs/spec/scheduling.md, section 9.1.
 
@@ -142,7 +144,7 @@ def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, s
         total = sum_of(groups)
         fault = amounts_fault(total)
         for level in queue.lineage():
-            if fault or level.parent is None:
+            if fault or forced or level.parent is None:
                 break
             limit = level.max_config or {}
             over = [name for name, amount in sorted(total.items()) if name in limit and amount > limit[name]]

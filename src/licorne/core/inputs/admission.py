@@ -59,7 +59,8 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         refused("", naming(f"failed to find queue {placed.queue} for application ", message.application_id))
         return False
     # From here on a refusal may leave a queue that was made for this application alone.
-    gang, fault = gang_of(message, queue) if message.tags else (None, "")
+    # A forced application has allocations that run: they must count, even if its gang is larger than a max by now.
+    gang, fault = gang_of(message, queue, forced=forced) if message.tags else (None, "")
     if fault:
         _left_empty(partition, queue)
         refused(queue.path, fault)
@@ -67,7 +68,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if gang is not None:
         message.placeholder_ask = {}
     apply_namespace_tags(partition, queue, message.tags)
-    if message.placeholder_ask:
+    if message.placeholder_ask and not forced:
         wanted = partition.numbering.of_ask(message.placeholder_ask, message.application_id)
         fault = partition.gangs.fault(queue, message, wanted)
         if fault:

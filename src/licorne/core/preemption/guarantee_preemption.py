@@ -175,16 +175,27 @@ class GuaranteePreemption:
                 self._ready[leaf] = None
             seen = 0 if app.ask_reentered else self.seen.get(app, 0)
             app.ask_reentered = False
+            retry = self.retries.find(leaf)
+            scheduled = {} if retry is None else retry.failed_searches  # these try again when something has changed
             first: int | None = None
+            self.seen[app] = partition.accounting.asks_seen
             # Asks stand in the order of their arrival, unless one was entered again: those that are new are the last ones.
             for ask in reversed(app.asks.values()):
                 if ask.seq <= seen:
                     break
-                if may_ever_preempt(ask):
+                if ask in scheduled:
+                    continue
+                if may_preempt(ask):
                     first = ask.created if first is None else min(first, ask.created)
-            self.seen[app] = partition.accounting.asks_seen
+                elif may_ever_preempt(ask):
+                    self._look_again(ask)
             if first is not None:
                 self._schedule(self.retries.of(leaf), first + delay_ns(leaf))
+
+    def _look_again(self, ask: Ask) -> None:
+        """Count an ask as new at the next review: it waits for its placeholder or its gang now, and may wait for room later."""
+        app = ask.app
+        self.seen[app] = min(self.seen.get(app, 0), ask.seq - 1)
 
     def _something_changed(self) -> None:
         """Schedule the leaves with failed searches, 15 seconds after the earliest of these searches."""
@@ -261,6 +272,8 @@ class GuaranteePreemption:
             allowed: bool | None = None
             for ask in app.requests.in_order():
                 if not may_preempt(ask):
+                    if may_ever_preempt(ask):
+                        self._look_again(ask)
                     continue
                 due_ns = ask.created + delay
                 check = retry.failed_searches.get(ask)
