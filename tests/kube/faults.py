@@ -14,6 +14,7 @@ from unittest.mock import patch
 import msgspec
 
 from kube import schedules
+from kube.kinds import Kind
 from licorne.kube import runner
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
@@ -196,13 +197,21 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 }
 
 
+KINDS = {
+    "a changed ConfigMap changes no queue": Kind(quotas=True, maps=True),
+    "host ports of other schedulers' pods do not count": Kind(foreign=True, ports=True),
+    "disruption budgets are not told": Kind(preemption=True, budgets=True),
+}
+"""Kinds of worlds for faults that few of the drawn ones can show; the others are looked for in those."""
+
+
 def caught(name: str) -> str:
     """Plant the fault and say after how many schedules what showed it, or that nothing did."""
     where, method, broken = FAULTS[name]
     with patch.object(where, method, broken(getattr(where, method))):
         for seed in range(1, ENOUGH + 1):
             try:
-                schedules.play(seed)
+                schedules.play(seed, KINDS.get(name))
             except (AssertionError, ExceptionGroup) as error:
                 return f"caught after {seed} schedules: {_first_line(error)}"
     return "not caught"

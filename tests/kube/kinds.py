@@ -91,7 +91,10 @@ def draw_limits(kind: Kind, dice: random.Random) -> Limits:
     guaranteed: dict[str, Amounts] = {}
     if kind.preemption:
         bound = most.get("root.b", {"vcore": 8000, "memory": 20 * GIB})
-        guaranteed["root.b"] = {"vcore": dice.randrange(bound["vcore"] // 2, bound["vcore"] + 1, 250), "memory": bound["memory"]}
+        guaranteed["root.b"] = {
+            "vcore": dice.randrange(bound["vcore"] // 2, bound["vcore"] + 1, 250),
+            "memory": bound["memory"],
+        }
         if dice.random() < 0.3:
             guaranteed["root.a"] = {"vcore": 1000}
     return Limits(most, guaranteed)

@@ -39,9 +39,14 @@ class Notes(Protocol):
     evictions: list[float]
     bound: dict[str, str]
     gangs: dict[str, int]
-    keeps_nodes: bool
-    disturbed: bool
-    """Whether a place that was right when it was given may be too much later: others bind pods, or quotas are lowered."""
+
+    @property
+    def keeps_nodes(self) -> bool:
+        """Whether nodes may be kept for pods that wait."""
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether a place that was right when it was given may be too much later: others bind pods, or quotas are lowered."""
 
     def limits_of(self, found: ConfigMap) -> Limits | None:
         """Return the limits of a ConfigMap; None if it is to be refused."""
@@ -107,7 +112,9 @@ class Watched:
         if exchanged and self._notes.disturbed:
             return  # it takes what its placeholder had, whatever has become of node and quota since
         why_not = view.why_not(pod, node)
-        assert not why_not, f"{name} is to be bound to {node}: {why_not}, by {[one.metadata.name for one in view.on(node)]}"
+        assert not why_not, (
+            f"{name} is to be bound to {node}: {why_not}, by {[one.metadata.name for one in view.on(node)]}"
+        )
         queue = view.full_queue(pod)
         assert not queue, f"{name} is to be bound; {queue} has {view.in_queue.get(queue)} of {view.limits.max}"
         gang = books.application_of(pod)
@@ -121,7 +128,10 @@ class Watched:
                 continue
             del self._whole[gang]
             members = self._notes.gangs.get(gang, 0)
-            decided = sum(books.application_of(one.pod) == gang for one in self._notes.decisions.values())
+            own = {uid for uid, one in self._notes.decisions.items() if books.application_of(one.pod) == gang}
+            places = self.view().places
+            others = {pod.metadata.uid for pod, node in places if node and books.application_of(pod) == gang}
+            decided = len(own | others)
             assert decided >= members, f"{decided} of the {members} members of gang {gang} got a node"
 
     def _on_not_bound(self, uid: str, reason: str) -> None:
@@ -195,7 +205,7 @@ class Watched:
                     and books.means(budget, places[other][0])
                 }
                 if len({uid, *pending}) > books.allowed(budget):
-                    return budget.metadata.name
+                    return str(budget.metadata.name)
         return ""
 
     def _other_victims(self, view: View, asking: Pod, asking_uid: str) -> str:
