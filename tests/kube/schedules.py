@@ -518,6 +518,13 @@ def start(
     return runner, asyncio.create_task(runner.run())
 
 
+def check_runs(task: asyncio.Task[None]) -> None:
+    """Fail if licorne has ended, with the law that one of its steps has broken if that is why."""
+    if task.done():
+        task.result()
+        raise AssertionError("licorne ended by itself")
+
+
 async def stop(task: asyncio.Task[None]) -> None:
     """Kill licorne."""
     task.cancel()
@@ -552,9 +559,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     while loop.time() < busy_until:
         world.happen()
         await asyncio.sleep(dice.expovariate(2.0))
-        if task.done():
-            task.result()
-            raise AssertionError("licorne ended by itself")
+        check_runs(task)
         if loop.time() > quiet_at:
             began, quiet_at = loop.time(), NEVER_S
             compared += await compare_now(world, runner)
@@ -573,6 +578,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     while loop.time() < ends_at:
         world.kubelets()
         await asyncio.sleep(1.0)
+        check_runs(task)
     ends.check_end(world, runner)
     after = ends.state(runner)
     await stop(task)
