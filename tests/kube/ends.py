@@ -70,10 +70,6 @@ def is_at_rest(world: World, runner: Runner) -> bool:
             key: one.metadata.resource_version for key, one in wanted.items()
         }:
             return False
-    if any(
-        app.gang_stage is GangStage.RESERVING and app.state == "Completing" for app in manager.applications.values()
-    ):
-        return False  # its placeholders have gone, and in half a minute it begins anew
     return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.pods.values())
 
 

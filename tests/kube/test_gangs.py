@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from licorne import SchedulerAPI
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
+from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.si import v19
 
@@ -40,8 +42,8 @@ def member(name: str, labels: dict[str, str] = LABELS) -> Pod:
     return as_pod(name, {"metadata": metadata, "spec": {"schedulerName": "yunikorn", "containers": containers}}, 1)
 
 
-def started(queues: str = QUEUES) -> Manager:
-    api = SchedulerAPI(clock=lambda: 10**18, other_settings=True)
+def started(queues: str = QUEUES, clock: Callable[[], int] = lambda: 10**18) -> Manager:
+    api = SchedulerAPI(clock=clock, other_settings=True)
     manager = Manager(api, "rm")
     api.register_resource_manager(
         v19.RegisterResourceManagerRequest(rm_id="rm", config=queues), manager.decisions, now_ns=10**18
@@ -139,3 +141,27 @@ def test_a_gang_that_runs_counts_after_a_restart_though_its_quota_is_less_by_now
     assert len(partition.nodes["n"].allocations) == 2
     assert partition.applications["app"].queue.path == "root.q"
     manager.api.validate()
+
+
+def test_the_others_do_not_wait_for_ever_when_somebody_else_has_bound_a_member() -> None:
+    """The application runs then, so the scheduler removes its placeholders when their time is over, and says no more."""
+    now_ns = 10**18
+    manager = started(clock=lambda: now_ns)
+    manager.pod_seen(member("first"))
+    bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
+    placeholders = [as_pod(f"placeholder-{number}", body, 10 + number) for number, body in enumerate(bodies[:2])]
+    for pod in placeholders:
+        manager.pod_seen(pod)
+    second = member("second")
+    second.metadata.annotations = {}  # of the application, and of no group
+    manager.pod_seen(second)
+    step(manager)
+    manager.pod_seen(msgspec.structs.replace(second, spec=msgspec.structs.replace(second.spec, node_name="n")))
+    step(manager)
+    assert manager.pods["uid-first"].stage is Stage.HELD
+    now_ns += 1000 * 10**9
+    gone = {command.uid for command in [*step(manager), *step(manager)] if isinstance(command, Evict)}
+    assert gone == {pod.metadata.uid for pod in placeholders}
+    for pod in placeholders:
+        manager.pod_gone(pod)
+    assert [command.uid for command in step(manager) if isinstance(command, Bind)] == ["uid-first"]

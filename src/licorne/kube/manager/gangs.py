@@ -185,10 +185,7 @@ class Gangs:
     def state_changed(self, application: ApplicationRecord, message: str) -> None:
         """Take a new state of an application: a gang whose time is over goes on without its room, or fails."""
         if application.state == "Resuming" and application.gang_stage is GangStage.RESERVING:
-            text = f"Application {application.id} resuming as non-gang application (SOFT)"
-            self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
-            self._manager.yunikorn_events.timed_out(application)
-            self._run(application)
+            self._give_up(application)
         elif application.state in ("Completed", "Expired"):
             application.gang_stage = GangStage.NONE
         elif application.state in ("Failing", "Failed"):
@@ -199,6 +196,21 @@ class Gangs:
                 if record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND) and not record.work.ask.placeholder:
                     reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if timed_out else (FAILED, message)
                     self._manager.fail(record, reason, text)
+
+    def placeholder_timed_out(self, record: PodRecord) -> None:
+        """Go on without the room of a gang of which a pod runs already, because somebody else has bound it.
+
+        Such an application is running, so it does not resume when the time of its placeholders is over.
+        """
+        application = record.application
+        if application.gang_stage is GangStage.RESERVING and application.state in ("Running", "Completing"):
+            self._give_up(application)
+
+    def _give_up(self, application: ApplicationRecord) -> None:
+        text = f"Application {application.id} resuming as non-gang application (SOFT)"
+        self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
+        self._manager.yunikorn_events.timed_out(application)
+        self._run(application)
 
     def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:
         originator = application.pods.get(application.originator)

@@ -553,6 +553,8 @@ class Manager:
         if not victim:
             text = released.message
             self.decided.append(Evict(meta.namespace, meta.name, meta.uid, kind.name, text, disruption=False))
+            if kind is v19.TerminationType.TIMEOUT:
+                self.gangs.placeholder_timed_out(record)
             return
         evictions = self.api.cluster.partition(self.rm_id).evictions
         eviction = next((one for one in reversed(evictions) if one.victim == meta.uid), None)
