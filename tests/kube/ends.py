@@ -70,6 +70,10 @@ def is_at_rest(world: World, runner: Runner) -> bool:
             key: one.metadata.resource_version for key, one in wanted.items()
         }:
             return False
+    for app in manager.applications.values():
+        placeholders = [record for record in app.pods.values() if record.work.ask.placeholder]
+        if app.gang_stage is GangStage.RESERVING and not placeholders:
+            return False  # nobody has seen those that it had made; they are made again in a while
     return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.pods.values())
 
 

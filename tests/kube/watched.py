@@ -181,11 +181,12 @@ class Watched:
         assert not asking_node, f"{what}, which has a node"
         assert (victim.spec.priority or 0) <= (asking.spec.priority or 0), f"{what}, which is less important"
         assert books.queue_of(victim) != books.queue_of(asking), f"{what} of the same queue"
-        assert view.is_entitled(asking), f"{what}, which is entitled to nothing"
         going = {uid, *self._evicted}
         left = [(pod, where) for pod, where in view.places if pod.metadata.uid not in going]
+        after = View(view.nodes.values(), left, view.limits)
+        assert after.is_entitled(asking), f"{what}, which is entitled to nothing"
         bound = view.limits.guaranteed.get(books.queue_of(victim), {})
-        rest = View(view.nodes.values(), left, view.limits).in_queue.get(books.queue_of(victim), {})
+        rest = after.in_queue.get(books.queue_of(victim), {})
         assert all(rest.get(name, 0) >= amount for name, amount in bound.items()), f"{what}, below its guarantee"
         broken = self._broken(uid, places)
         if broken and not self._notes.keeps_nodes:
