@@ -51,7 +51,7 @@ EPOCH_S = 1_767_225_600
 AMOUNTS = {"cpu": 4000, "memory": 8 << 30, "pods": 20}
 CALM_S = 400.0
 BUSY_S = 120.0
-QUIET_S, QUIET_MAX_S = 15.0, 100.0
+QUIET_S, QUIET_MAX_S = 12.0, 60.0
 """A cluster is at rest when nothing has changed for so long; it is given up after a while."""
 NEVER_S = float("inf")
 
@@ -577,7 +577,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     ends_at = loop.time() + CALM_S
     while loop.time() < ends_at:
         world.kubelets()
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(2.0)
         check_runs(task)
     ends.check_end(world, runner)
     after = ends.state(runner)
