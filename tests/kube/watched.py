@@ -86,7 +86,8 @@ class Watched:
         self.check_gangs()
         view = self.view()
         found = [pod for pod, _ in view.places if pod.metadata.uid == command.uid]
-        if not found:  # it has gone since it got the place of a placeholder; the API server will refuse this
+        if not found or found[0].spec.node_name:
+            # It has got the place of a placeholder, and has gone or was bound by others since: the API server refuses this.
             self._bind(command)
             return
         exchanged = self._is_exchange(found[0])
@@ -108,7 +109,7 @@ class Watched:
     def _check_binding(self, view: View, pod: Pod, node: str, *, exchanged: bool) -> None:
         name = pod.metadata.name
         assert not pod.spec.scheduling_gates, f"{name} is to be bound, and has scheduling gates"
-        assert not (pod.spec.node_name or pod.metadata.uid in self._chosen), f"a node is chosen for {name} twice"
+        assert pod.metadata.uid not in self._chosen, f"a node is chosen for {name} twice"
         if exchanged and self._notes.disturbed:
             return  # it takes what its placeholder had, whatever has become of node and quota since
         why_not = view.why_not(pod, node)
