@@ -89,7 +89,8 @@ def results(
     request: pytest.FixtureRequest, plane: ControlPlane, licorne: Licorne
 ) -> Iterator[dict[str, Future[float]]]:
     """Run all cases that were chosen, at once."""
-    chosen = [item.callspec.params["case"] for item in request.session.items if hasattr(item, "callspec")]
+    own = (item for item in request.session.items if item.getparent(pytest.Module) is request.node)
+    chosen = [item.callspec.params["case"] for item in own if hasattr(item, "callspec")]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         cases = [case for case in CASES if case in chosen]
         yield {str(case): pool.submit(_run, case, plane, licorne) for case in cases}
