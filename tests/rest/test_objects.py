@@ -317,10 +317,11 @@ def test_weights_are_written_as_numbers_without_a_fraction() -> None:
 
 
 def test_rejected_applications_are_shown_with_the_queue_and_the_user_that_they_had() -> None:
-    world = World().register(text=WAITING).application("x").application("x")
+    text = WAITING.replace("sort.policy: fair", "sort.policy: fair, gang.scheduling: atomic")
+    world = World().register(text=text).application("x").application("x")
     world.application("forced", "root.none", "", tags={"application.create.force": "true"}).application("", "root.b")
-    gang = {"placeholder_ask": {"vcore": 1}, "execution_timeout_ms": 1000}
-    world.application("gang", "root.b", "", tags={"application.create.force": "true"}, **gang)
+    broken = {"application.create.force": "true", "yunikorn.apache.org/task-groups": "["}
+    world.application("gang", "root.b", "", tags=broken)
     found = {app["applicationID"]: app for app in world.get(f"{P}/applications/rejected")}
     assert [(name, app["queueName"], app["user"]) for name, app in found.items()] == [
         ("x", "", "alice"),
