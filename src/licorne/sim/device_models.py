@@ -15,7 +15,7 @@ import msgspec
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
 
 OPENB_LABEL = "alibabacloud.com/gpu-card-model"
-"""The label of the openb trace."""
+"""The label of a node that names the model of its GPUs in the openb trace."""
 MODEL_LABELS = (OPENB_LABEL, "nvidia.com/gpu.product", "model")
 """Labels that name the model of a node's devices: of the openb trace, of NVIDIA's feature discovery, and the plain word."""
 _ATTRIBUTES = tuple(f"label/{label}" for label in MODEL_LABELS)

@@ -117,7 +117,7 @@ class Keys:
         self._policies: dict[str, str] = {}
 
     def of(self, point: Point) -> str:
-        """Return the key of a point.
+        """Return the key by which the result of a point is found again: a digest of all that the result depends on.
 
         Raises:
             OSError: a file cannot be read.

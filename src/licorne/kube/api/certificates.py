@@ -74,7 +74,7 @@ class Certificates:
                 raise
 
     def _read(self) -> tuple[bytes, bytes, bytes]:
-        """Return the authority, our certificate and our key."""
+        """Return the certificates of the authority, the certificate of the client, and its key; each as PEM, empty without one."""
         if not self._secure:
             return b"", *NO_PAIR
         cluster, user = self._found.cluster, self._user

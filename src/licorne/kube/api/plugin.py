@@ -38,8 +38,6 @@ CALM_S: Final = 30.0
 EARLY_S: Final = 10.0
 """How long before its end a credential is renewed."""
 VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-
-
 KIND: Final = "ExecCredential"
 
 

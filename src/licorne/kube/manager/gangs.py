@@ -198,9 +198,9 @@ class Gangs:
                     self._manager.fail(record, reason, text)
 
     def placeholder_timed_out(self, record: PodRecord) -> None:
-        """Go on without the room of a gang of which a pod runs already, because somebody else has bound it.
+        """Note that a placeholder has timed out: a gang of which a pod runs already, bound by somebody else, goes on without its room.
 
-        Such an application is running, so it does not resume when the time of its placeholders is over.
+        The application of such a gang is running, so the scheduler does not let it resume, which would say the same.
         """
         application = record.application
         if application.gang_stage is GangStage.RESERVING and application.state in ("Running", "Completing"):

@@ -331,7 +331,10 @@ class _UserInfo(msgspec.Struct):
 def _beyond_limits(
     pod: Pod, application: v19.AddApplicationRequest, ask: v19.Allocation, settings: WorkSettings
 ) -> str:
-    """Return why a pod is too much for the scheduler and its logs: the API server takes annotations of 256 KiB; else ""."""
+    """Return which limit on the names and entries of a pod it exceeds, "" if none.
+
+    The API server takes annotations of 256 KiB, which neither the scheduler nor its logs should hold as a name.
+    """
     names = {
         "application id": application.application_id,
         "queue": application.queue_name,

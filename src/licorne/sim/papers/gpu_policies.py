@@ -109,7 +109,7 @@ class _ByNumber(Policy):
 
 
 class DotProd(_ByNumber):
-    """Nodes on which the product of what is wanted and what is left is small: tight ones."""
+    """Takes the node on which the product of what the pod wants and what is left is least."""
 
     def number(self, node: Machine, shape: Shape) -> int:
         """Return the number of a node."""
@@ -117,7 +117,7 @@ class DotProd(_ByNumber):
 
 
 class BestFit(_ByNumber):
-    """Nodes of which little is left afterwards."""
+    """Takes the node of which the least is left with the pod on it."""
 
     def number(self, node: Machine, shape: Shape) -> int:
         """Return the number of a node."""
@@ -125,7 +125,7 @@ class BestFit(_ByNumber):
 
 
 class GpuClustering(_ByNumber):
-    """Nodes whose pods want devices as this pod does: shares, or as many whole ones."""
+    """Takes a node whose pods want devices as this pod does: shares, or as many whole ones."""
 
     def number(self, node: Machine, shape: Shape) -> int:
         """Return the number of a node."""
@@ -140,7 +140,7 @@ class GpuClustering(_ByNumber):
 
 
 class GpuPacking(_ByNumber):
-    """Used devices first, then nodes with used devices, and few untouched devices."""
+    """Takes a node with used devices that suffice, else one with used devices, else one with few devices."""
 
     def number(self, node: Machine, shape: Shape) -> int:
         """Return the number of a node."""

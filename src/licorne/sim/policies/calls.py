@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import isnan
 from numbers import Real
-from time import monotonic
 from typing import Any
 
 from licorne.sim.policies.interface import Key, PolicyError
@@ -36,8 +35,7 @@ class Caller:
         watch = self._watch
         self._policy.now_s = now_s
         try:
-            watch.number += 1
-            watch.since_s = monotonic()
+            watch.restart()
             watch.running = True
             return self._function(*given)
         except TookTooLongError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from licorne.core.scheduling.host_orders import HostOrders
@@ -157,8 +156,7 @@ class _PlannedPods:
             if line.at is not None:
                 at_s = line.at
             if type(line) is Ask:
-                self._watch.number += 1
-                self._watch.since_s = monotonic()
+                self._watch.restart()
                 yield PlannedPod(line, self._devices, at_s)
 
     def __repr__(self) -> str:

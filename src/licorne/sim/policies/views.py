@@ -180,7 +180,7 @@ class Node(_View):
 
 
 class NodeBefore(Node):
-    """A node as it is without a pod whose amounts the scheduler counts there already: one that is about to get a device."""
+    """A node in a choice of device, shown without the pod that gets the device, whose amounts the scheduler counts there already."""
 
     __slots__ = ("_pod",)
 

@@ -63,7 +63,9 @@ def watch_calls(limit_s: float | None) -> Watch:
 
 
 class Watch:
-    """Watches calls while it is entered; `limit_s` None: nothing is watched. The caller sets `number`, `running` and `since_s`.
+    """Watches calls while it is entered; `limit_s` None: nothing is watched.
+
+    `run` makes a call. A caller that makes many calls `restart` instead, and sets `running` while one of them runs.
 
     `number` is different for each call; `running` says that one runs, and `since_s` since when (`time.monotonic`).
     """
@@ -87,14 +89,18 @@ class Watch:
             PolicyError: it took too long.
         """
         try:
-            self.number += 1
-            self.since_s = time.monotonic()
+            self.restart()
             self.running = True
             return named(call, function)(*given)
         except TookTooLongError:
             raise self.too_long(call) from None
         finally:
             self.running = False
+
+    def restart(self) -> None:
+        """Let the time of the call begin now: of one that is about to be made, or anew within one."""
+        self.number += 1
+        self.since_s = time.monotonic()
 
     def too_long(self, call: str) -> PolicyError:
         """Return the error of a call that took too long."""

@@ -238,7 +238,7 @@ class Planner:
     # -- arrivals ------------------------------------------------------------------------------------------------
 
     def _class(self, name: str) -> Class:
-        """Return what a class means; what is wrong with it is noted."""
+        """Return the plan of a class of arrivals; mistakes in it are noted, and do not end the reading."""
         given, path = self.document.arrivals[name], ("arrivals", name)
         start_us = self._time(given.start, (*path, "from"))
         end_us = self.length_us if given.end is None else min(self._time(given.end, (*path, "to")), self.length_us)

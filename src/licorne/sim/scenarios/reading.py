@@ -55,7 +55,7 @@ class Problems:
             self.found.append(problem)
 
     def warn(self, warning: DocumentError) -> None:
-        """Add a warning at its place in the text, as `add` does."""
+        """Note a warning with its line and column, unless it is about what was left out, or there are too many."""
         if len(self.warnings) < PROBLEMS_MAX and warning.path not in self._repaired:
             self.warnings.append(self._placed(warning))
 

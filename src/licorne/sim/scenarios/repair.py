@@ -216,7 +216,7 @@ def _with_only(value: object, inner: Path, key: str) -> object:
 
 
 def _close(name: str, known: list[str]) -> list[str]:
-    """Return the key that was probably meant, in a list."""
+    """Return the known key that resembles an unknown one most, as the only item of a list; an empty list if none does."""
     return difflib.get_close_matches(name, known, n=1, cutoff=0.7)
 
 
