@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import grpc
 import pytest
 
 import licorne.cli
+from common.certificates import make_certificates
 from service.peers import Peer
 from service.processes import serving
 
@@ -131,21 +131,7 @@ def test_values_that_may_be_secret_are_not_logged() -> None:
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority, and key and certificate of a service and of a client."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not here: it makes the certificates")
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-
-    new = ("req", "-newkey", "rsa:2048", "-nodes")
-    openssl(*new, "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    for name in ("server", "client"):
-        openssl(*new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        sign = ("x509", "-req", "-days", "2", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key")
-        openssl(*sign, "-CAcreateserial", "-extfile", "names", "-out", f"{name}.pem")
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("tls"), "server", "client")
 
 
 def test_tls_with_certificates_of_clients(certificates: Path) -> None:
@@ -191,7 +177,7 @@ def test_a_certificate_that_cannot_be_used_is_refused_in_one_line(
     certificates: Path, certificate: str, key: str, authority: str, complaint: str
 ) -> None:
     folder = certificates
-    locked = ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", "server.key", "-out", "locked.key"]
+    locked = ["openssl", "pkey", "-aes256", "-passout", "pass:x", "-in", "server.key", "-out", "locked.key"]
     subprocess.run(locked, cwd=folder, check=True, capture_output=True)
     words = ["--grpc", "127.0.0.1:0", "--tls-cert", str(folder / certificate), "--tls-key", str(folder / key)]
     if authority:

@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
-from licorne.si.messages import NewAllocation, Output
 from licorne.sim.device_models import OPENB_LABEL
 from licorne.sim.devices import WHOLE, Demand, least_left
 from licorne.sim.lines import App, Ask, Line, NodeUpdate
 from licorne.sim.lines import Node as NodeLine
-from licorne.sim.observer import Observer
 from licorne.sim.papers.fgd import read_nodes, read_orders, read_pod_list
 from licorne.sim.papers.fragmentation import Shape, typical_shapes
 from licorne.sim.papers.gpu_policies import FGD, BestFit, DotProd, GpuClustering, GpuPacking, Random
@@ -26,8 +24,8 @@ from licorne.sim.papers.placements import DEVICE, Experiment, GpuNode, GpuPod, n
 from licorne.sim.policies import Node, PlannedPod, Pod, Policy
 from licorne.sim.policies.loading import load_policy
 from licorne.sim.runner import simulate
-from licorne.sim.simulation import SimulatedCluster
 from licorne.sim.workload import Mode, Workload
+from sim.held import Held
 
 CLASSES: dict[str, type[Policy]] = {
     "Random": Random,
@@ -54,21 +52,12 @@ partitions:
 """
 
 
-class Placed(Observer):
-    """Hears on which node and devices each pod is placed, by its number."""
+class Placed(Held):
+    """Hears on which node and devices each pod is placed; pods and nodes have numbers as names."""
 
-    def __init__(self) -> None:
-        self.where: dict[int, Chosen] = {}
-
-    def on_begin(self, simulation: SimulatedCluster) -> None:
-        self._book = simulation.model.devices
-
-    def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
-        assert self._book is not None
-        for output in outputs:
-            if isinstance(output, NewAllocation):
-                devices = self._book.held(output.application_id, output.uuid or output.key)
-                self.where[int(output.key)] = Chosen(int(output.node_id), devices)
+    @property
+    def where(self) -> dict[int, Chosen]:
+        return {int(key): Chosen(int(node), self.devices[key]) for key, node in self.nodes.items()}
 
 
 def workload(nodes: Sequence[GpuNode], pods: Sequence[GpuPod], order: str = "fair") -> Workload:

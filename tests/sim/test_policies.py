@@ -23,11 +23,9 @@ from hypothesis import strategies as st
 
 import licorne
 from common.examples import examples
-from licorne.si.messages import NewAllocation, Output
 from licorne.sim.devices import Demand
 from licorne.sim.lines import App, Ask, Line, ReleaseApp, TaskGroup
 from licorne.sim.lines import Node as NodeLine
-from licorne.sim.observer import Observer
 from licorne.sim.policies import (
     Application,
     Node,
@@ -45,8 +43,8 @@ from licorne.sim.policies.loading import Given
 from licorne.sim.policies.orders import Policies
 from licorne.sim.report import Result
 from licorne.sim.runner import Simulation, simulate
-from licorne.sim.simulation import SimulatedCluster
 from licorne.sim.workload import Mode, Workload
+from sim.held import Held
 from sim.random_workloads import Writer
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
@@ -139,22 +137,6 @@ def test_an_application_order_says_which_application_is_next() -> None:
     lines = list(given.lines)
     lines[1].at, lines[5].at = 0.5, 1
     assert sorted(placed(simulate(given, policies=[YoungestFirst]))) == ["x-0", "y-0", "y-1", "y-2"]
-
-
-class Held(Observer):
-    """Hears which devices each pod gets."""
-
-    def __init__(self) -> None:
-        self.devices: dict[str, tuple[int, ...]] = {}
-
-    def on_begin(self, simulation: SimulatedCluster) -> None:
-        self._book = simulation.model.devices
-
-    def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
-        assert self._book is not None
-        for output in outputs:
-            if isinstance(output, NewAllocation):
-                self.devices[output.key] = self._book.held(output.application_id, output.uuid or output.key)
 
 
 def devices_of_shares(shares: Sequence[int], *policies: Given) -> dict[str, tuple[int, ...]]:
