@@ -7,6 +7,7 @@ first and sets LICORNE_REQUIRE_COMPILED=1, and then such a run is refused.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 import budget
 import common.examples  # noqa: F401  loads the profile of Hypothesis
+import lost_errors
 import seeds
 
 # A shell that starts the tests in the background has this signal ignored, and programs that they start inherit that; so
@@ -63,6 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if seeds.RANDOM and options.get("hypothesis_seed") is None:
         config.option.hypothesis_seed = seeds.SEED
     config.pluginmanager.register(budget)
+    reports = lost_errors.LostErrors()
+    logging.getLogger("asyncio").addHandler(reports)
+    config.pluginmanager.register(reports)
 
 
 def pytest_report_header() -> list[str]:

@@ -515,7 +515,15 @@ def start(
     if world.kind is not None and not runner.settings.dry_run:
         world.watched = Watched(world, runner)
     client.on_write = functools.partial(world.check_writing, runner)
-    return runner, asyncio.create_task(runner.run())
+    task = asyncio.create_task(runner.run())
+    task.add_done_callback(_take_error)
+    return runner, task
+
+
+def _take_error(task: asyncio.Task[None]) -> None:
+    """Take the error with which licorne ended: `check_runs` and `stop` raise it, unless the schedule fails of another before."""
+    if not task.cancelled():
+        task.exception()
 
 
 def check_runs(task: asyncio.Task[None]) -> None:
