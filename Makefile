@@ -22,14 +22,14 @@ BENCH ?=
 # How the tests run, and which of them run a second time on the hot modules as plain Python.
 PARALLEL := --numprocesses auto --dist worksteal
 PYTEST ?= $(BIN)/python -m pytest $(PARALLEL)
-INTERPRETED ?= tests/core tests/growth
+INTERPRETED ?= tests/core tests/growth tests/sim/test_gauges.py
 COVERED ?= tests/config tests/constraints tests/core tests/gangs tests/gangs_atomic tests/placement tests/plugins \
     tests/preemption tests/quotachange tests/si tests/sim tests/states
 # The Pythons that `make test-versions` looks for, and after how many minutes `make test-long` ends (not given: when done).
 VERSIONS ?= 3.11 3.12 3.13 3.14
 MINUTES ?=
 
-HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si -name '*.py')
+HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si src/licorne/sim -name '*.py')
 IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; sys.exit(not compiled)'
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 

@@ -34,7 +34,7 @@ sys.path.insert(0, "tools")
 import pxd  # noqa: E402  these imports need the line above
 import pyi  # noqa: E402
 
-PACKAGES = [Path("src", "licorne", "core"), Path("src", "licorne", "si")]
+PACKAGES = [Path("src", "licorne", room) for room in ("core", "si", "sim")]
 """Where hot modules are."""
 PURE = os.environ.get("LICORNE_PURE") == "1"
 REQUIRED = os.environ.get("LICORNE_REQUIRE_COMPILED") == "1"

@@ -30,7 +30,7 @@ def _declare(kind: object, value: T) -> T:
 
 
 _nothing: dict[object, Any] = {}
-_TYPES = "Py_ssize_t int longlong p_Py_ssize_t p_char p_double p_longlong p_void size_t uchar ulonglong"
+_TYPES = "Py_ssize_t int longlong p_Py_ssize_t p_char p_double p_longlong p_void double size_t uchar ulonglong"
 
 cython: Any = ModuleType("cython")  # a module, since CPython finds the attributes of modules fastest
 vars(cython).update(

@@ -15,7 +15,8 @@ Modules, by responsibility: `lines` defines the lines of a workload file; `workl
 what others have recorded into the same lines, and `reading` chooses between them; `generate`, `contended` and `week` make lines
 from a seed, `scenarios` from a description in YAML; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
 order, by the keys of `joborders`; `simulation` connects it to a scheduler, `runner` is the clock, `devices` the book of the
-nodes' devices, such as GPUs. `measure`, `pods`, `times` and `series` are the observations, `report` the result, `comparison` two
+nodes' devices, such as GPUs. `gauges`, `use`, `pods`, `times` and `series` are the observations (`measure` has
+seconds and percentiles), `report` the result, `comparison` two
 of them side by side; `row_tables` hands observations to programs as tables, `row_files` writes them as files, `finished` gives a file its name when it is complete, `script` the trace that is compared with recordings.
 `policies` lets users decide in place of the scheduler. `papers` makes published tables again. The package `licorne.measure` times the core alone.
 

@@ -6,27 +6,44 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from licorne.sim.measure import Gauge, Share
-
 if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.sim.gauges import Gauge, Share
+else:
     from licorne.core.queues.queue import Queue
+    from licorne.sim.gauges import Gauge, Share
 
 
+@cython.cclass
 class Use:
     """Gauges of the queues, and of the whole cluster; read only where something has changed.
 
     Only the time from `from_ns` up to `to_ns` (None: without end) counts.
     """
 
+    from_ns: int
+    to_ns: int
+    share: Share
+    gauges: dict[str, Gauge]
+    _root: Queue
+    _changed: set[Queue]
+    _resized: cython.bint
+    _names: list[str]
+
     def __init__(self, root: Queue, from_ns: int = 0, to_ns: int | None = None) -> None:
         self.from_ns = from_ns
         self.to_ns = sys.maxsize if to_ns is None else to_ns
         self.share = Share(from_ns)
-        self.gauges: dict[str, Gauge] = {root.path: self.share.used}
+        self.gauges = {root.path: self.share.used}
         self._root = root
-        self._changed: set[Queue] = set()
+        self._changed = set()
         self._resized = True
-        self._capacity: dict[str, int] = {}
+        self._names = []
 
     def changed(self, leaf: Queue) -> None:
         """Note that an allocation of this queue has begun, ended or changed."""
@@ -46,19 +63,23 @@ class Use:
         if now_ns > self.to_ns or not (self._changed or self._resized):
             return
         now_ns = max(now_ns, self.from_ns)
-        root, gauges = self._root, self.gauges
+        root = self._root
+        if root.types.names != self._names:
+            self._names = root.types.names.copy()
+        names = self._names
         seen = {root}
+        queue: Queue | None
         for leaf in self._changed:
-            queue: Queue | None = leaf
+            queue = leaf
             while queue is not None and queue not in seen:
                 seen.add(queue)
-                path = queue.path
-                if path not in gauges:
-                    gauges[path] = Gauge(now_ns)
-                gauges[path].set(now_ns, queue.allocated_resource())
+                gauge: Gauge | None = self.gauges.get(queue.path)
+                if gauge is None:
+                    gauge = self.gauges[queue.path] = Gauge(now_ns)
+                gauge.set(now_ns, queue.allocated, names)
                 queue = queue.parent
         self._changed.clear()
         if self._resized:
             self._resized = False
-            self._capacity = root.max_resource() or {}
-        self.share.set(now_ns, root.allocated_resource(), self._capacity)
+            self.share.resize(now_ns, root.limit, names)
+        self.share.set(now_ns, root.allocated, names)

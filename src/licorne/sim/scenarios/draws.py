@@ -13,19 +13,36 @@ import random
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from math import frexp, ldexp, sqrt
-from typing import Final
+from math import frexp
+from typing import TYPE_CHECKING, Final
 
-_LN2: Final = 0.6931471805599453
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
+
+if cython.compiled:
+    from cython.cimports.libc.math import ldexp, sqrt
+else:
+    from math import ldexp, sqrt
+
+_LN2 = cython.declare(cython.double, 0.6931471805599453)
+_EXP_LARGEST = cython.declare(cython.double, 700.0)
 _TWO_PI: Final = 6.283185307179586
-_EXP_LARGEST: Final = 700.0
 
 Draw = Callable[["Source"], float]
 """A function that draws a number."""
 
 
-def ln(x: float) -> float:
+@cython.ccall
+@cython.exceptval(check=False)
+def ln(x: cython.double) -> cython.double:
     """Return the natural logarithm of a number above 0, to about 15 digits."""
+    mantissa: cython.double
+    exponent: cython.int
+    z: cython.double
+    q: cython.double
+    high: cython.double
     mantissa, exponent = frexp(x)
     if mantissa < 0.7071067811865476:
         mantissa, exponent = mantissa * 2.0, exponent - 1
@@ -36,8 +53,14 @@ def ln(x: float) -> float:
     return exponent * _LN2 + 2.0 * z * (1.0 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * (1 / 9 + high)))))
 
 
-def exp(x: float) -> float:
+@cython.ccall
+@cython.exceptval(check=False)
+def exp(x: cython.double) -> cython.double:
     """Return e to the power of x, to about 14 digits; x is held within ±700."""
+    twos: cython.int
+    r: cython.double
+    high: cython.double
+    root: cython.double
     if not -_EXP_LARGEST <= x <= _EXP_LARGEST:
         x = _EXP_LARGEST if x > 0 else -_EXP_LARGEST
     twos = int(x / _LN2 + (0.5 if x >= 0 else -0.5))
@@ -59,32 +82,48 @@ def cosine(turns: float) -> float:
     return series
 
 
+@cython.cclass
 class Source:
-    """A stream of random numbers; equal names give equal streams, and different names independent ones."""
+    """A stream of random numbers; equal names give equal streams, and different names independent ones.
 
-    __slots__ = ("_spare", "uniform")
+    `uniform` draws a number from 0 up to, and not, 1.
+    """
+
+    uniform: Callable[[], float]
+    _spare: cython.double
+    _has_spare: cython.bint
 
     def __init__(self, *name: object) -> None:
         digest = hashlib.sha256("\n".join(map(str, name)).encode()).digest()
         self.uniform = random.Random(int.from_bytes(digest)).random
-        """Draws a number from 0 up to, and not, 1."""
-        self._spare: float | None = None
+        self._spare = 0.0
+        self._has_spare = False
 
-    def exponential(self) -> float:
+    @cython.ccall
+    def exponential(self) -> cython.double:
         """Draw from the exponential distribution of mean 1."""
-        return -ln(1.0 - self.uniform())
+        x: cython.double = self.uniform()
+        return -ln(1.0 - x)
 
-    def normal(self) -> float:
+    @cython.ccall
+    def normal(self) -> cython.double:
         """Draw from the normal distribution of mean 0 and deviation 1, by Marsaglia's polar method."""
-        if self._spare is not None:
-            spare, self._spare = self._spare, None
-            return spare
+        x: cython.double
+        y: cython.double
+        square: cython.double
+        factor: cython.double
+        if self._has_spare:
+            self._has_spare = False
+            return self._spare
         while True:
-            x, y = 2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0
+            x = self.uniform()
+            y = self.uniform()
+            x, y = 2.0 * x - 1.0, 2.0 * y - 1.0
             square = x * x + y * y
             if 0.0 < square < 1.0:
                 factor = sqrt(-2.0 * ln(square) / square)
                 self._spare = y * factor
+                self._has_spare = True
                 return x * factor
 
     def below(self, number: int) -> int:
@@ -108,7 +147,8 @@ def picker(weights: Sequence[float]) -> Callable[[Source], int]:
     if len(weights) == 1:
         return lambda _: 0
     sums = list(accumulate(weights))
-    total, last = sums[-1], len(sums) - 1
+    last = len(sums) - 1
+    total = sums[last]
     return lambda source: min(bisect_right(sums, source.uniform() * total), last)
 
 
