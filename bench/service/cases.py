@@ -68,7 +68,7 @@ SERVICE_CASES: dict[str, ServiceCase] = {
         ServiceCase(
             name="record",
             size=CASES["c"],
-            seconds=30.0,
+            seconds=32.0,
             targets=(
                 Target("loop_percent", 3, at_most=True),
                 Target("bytes_per_decision", 200, at_most=True),

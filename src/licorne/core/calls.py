@@ -131,6 +131,8 @@ class Calls:
         if isinstance(request, bytes):
             rm_id, translation = adapt_v19.inputs_from_allocation_bytes(request)
             self._check(rm_id, "AllocationRequest", False)
+            if self.input_log is not None:
+                translation.part = Part(request, 0)
             self._take(rm_id, translation, now_ns)
             return
         if not _is_request(request, v19.AllocationRequest):

@@ -38,7 +38,6 @@ from licorne.config.placement import is_regexp
 from licorne.core.base.setting_table import NO_EFFECT, TABLE
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.gangs.atomic import GROUPS_TAG, SCHEDULING_TAG
-from licorne.recording.digest import TEXTS
 from licorne.si.constants import (
     DOMAIN_K8S,
     GROUP_META,
@@ -55,6 +54,7 @@ from licorne.si.constants import (
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
 )
+from licorne.si.output_lines import TEXTS
 
 KNOWN_MAX: Final = 100_000
 """How many digests are kept, so that they need not be computed again."""

@@ -1,7 +1,7 @@
 """What notes the inputs of a scheduler: `SchedulerAPI.input_log` of a host that records, or that another process follows.
 
-The calls come from the thread of the scheduler, whose time they must not take: bytes and outputs are queued as they are,
-and only messages that the caller may still change are encoded at once. Where the queue is full or an input cannot be
+The calls come from the thread of the scheduler, whose time they must not take: bytes are queued as they are. Messages that
+the caller may still change are encoded at once, and of outputs the lines that their digest is made of. Where the queue is full or an input cannot be
 encoded, the run ends with a gap, since nothing after a lost input could be repeated. The next run begins when a resource
 manager registers and no other one is registered, for then the scheduler begins anew.
 """
@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from licorne.core.input_log import InputLog
 from licorne.si.adapt import Part
 from licorne.si.messages import Input, Output
+from licorne.si.output_lines import output_lines
 
 from . import entries
 from .anonymous import AnonymityError, Names
@@ -40,7 +41,7 @@ class Noting:
     """Notes the inputs of a scheduler as entries; see `licorne.core.input_log.InputLog` for the calls.
 
     Parameters:
-        sink: what takes the entries; `START` begins a run there, and `DELIVERED` has messages of the scheduler.
+        sink: what takes the entries; `START` begins a run there, and `DELIVERED` has lines of messages of the scheduler.
         queue_bytes: what may wait there; more ends the run.
         too_slow: why the run then ends.
         names: replaces names of users and groups in all entries; None: they are noted.
@@ -184,8 +185,19 @@ class Noting:
         self._put(entries.DECIDE, limit, made)
 
     def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        """Note messages of the scheduler, for the digest."""
-        self._put(DELIVERED, rm_id, outputs, size=ENTRY_BYTES * len(outputs))
+        """Note messages of the scheduler, for the digest, by their lines.
+
+        Messages that were kept for another thread would cost more: the next ones would be made in cold memory.
+        """
+        if not self._running:
+            self.lost += 1
+            return
+        try:
+            lines, allocations = output_lines(outputs, texts=self._names is None)
+        except Exception as error:  # noqa: BLE001  as in `_put_messages`
+            self._end(f"a message could not be recorded: {error!r}")
+            return
+        self._put(DELIVERED, rm_id, lines, len(outputs), allocations, size=ENTRY_BYTES + len(lines))
 
 
 class Ignoring:

@@ -19,7 +19,7 @@ from .blocks import BLOCK_BYTES, BlockWriter
 from .bounds import Bounds
 from .checkpointer import TIMES_THE_LOG, Checkpointer
 from .digest import Digest
-from .entries import ANONYMOUS, CHECK, GAP, TIME, Entry
+from .entries import CHECK, GAP, TIME, Entry
 from .folder import new_run
 from .noting import DELIVERED, START
 from .retention import make_room
@@ -110,14 +110,12 @@ class Writer:
             elif self._file is None:
                 continue
             elif kind == DELIVERED:
-                allocations = self._digest.allocations
-                self._digest.add(entry[1], entry[2])
-                self.counts.allocations += self._digest.allocations - allocations
+                _, rm_id, lines, count, allocations = entry
+                self._digest.add_lines(rm_id, lines, count, allocations)
+                self.counts.allocations += allocations
             elif kind == GAP:
                 self._end(entry[1])
             else:
-                if kind == ANONYMOUS:
-                    self._digest.texts = False
                 if kind == TIME and time.monotonic() - self._checked_s >= FLUSH_S:
                     self._add(0, self._check())
                 self._add(size, entry)

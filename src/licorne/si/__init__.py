@@ -8,6 +8,7 @@
     callback                    the resource manager's side of the in-process API
     rpc                         names of the gRPC service and its calls
     constants                   names of attributes, tags and resources
+    output_lines                outputs as lines of text, by which decisions are compared
     rest_objects                the JSON objects of the REST interface, which a state dump consists of
 
 Asks and decisions, which come and go by the million, have compiled fast paths: `reading` and `decisions` (asks in,
