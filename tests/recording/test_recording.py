@@ -411,6 +411,10 @@ while True:
 """
 
 
+def written_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("segment-*"))
+
+
 def test_a_process_that_is_killed_leaves_what_it_had_written(tmp_path: Path) -> None:
     seed = random.randrange(10**6)
     sys.stdout.write(f"seed {seed}\n")
@@ -418,11 +422,15 @@ def test_a_process_that_is_killed_leaves_what_it_had_written(tmp_path: Path) -> 
     here = Path(__file__).parent.parent
     environment: dict[str, Any] = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent / 'src'}"}
     for number in range(1, 4):
+        before = written_bytes(tmp_path)
         with subprocess.Popen(
             [sys.executable, "-c", RECORDS_UNTIL_KILLED, str(tmp_path)], stdout=subprocess.PIPE, env=environment
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
+            until_s = time.monotonic() + 60.0  # on a busy machine the thread that writes has its turn late
+            while time.monotonic() < until_s and written_bytes(tmp_path) <= before + len(MAGIC):
+                time.sleep(0.01)
             time.sleep(dice.uniform(0.05, 0.3))
             process.send_signal(signal.SIGKILL)
         outcome = replayed(tmp_path, number)
