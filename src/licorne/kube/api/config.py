@@ -12,6 +12,7 @@ import os
 import ssl
 import time
 import urllib.request
+from copy import copy
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -68,8 +69,8 @@ class Access:
         if program is None:
             return None
         if "/" in program.command:  # as the documentation has it: beside the kubeconfig
-            command = str(self._found.abs_file(program.command))
-            program = msgspec.structs.replace(program, command=command)
+            program = copy(program)  # a struct, or before lightkube 1.0 a dataclass
+            program.command = str(self._found.abs_file(program.command))
         told = self._told(cluster) if more.provide_cluster_info else None
         return ExecPlugin(program, interactive=more.interactive_mode or "IfAvailable", cluster=told)
 
