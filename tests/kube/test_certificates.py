@@ -12,12 +12,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
+from common.certificates import FLAGS_OF_313, default_flags
 from kube.test_access import SAYS, kubeconfig
 from kube.test_client import site_address
-from licorne.kube.api import Access, Client, KubeconfigError
+from licorne.kube.api import Access, Client, KubeconfigError, UnansweredError
 from licorne.kube.api import config as config_module
 from licorne.kube.api.kinds import PODS
 
@@ -48,21 +50,24 @@ class Server:
 
 
 @asynccontextmanager
-async def secured(certificates: Path, folder: Path, user: Any) -> AsyncIterator[tuple[Server, Client]]:
-    """Serve HTTPS on loopback, and connect a client."""
+async def secured(
+    certificates: Path, folder: Path, user: Any, authority: str = "ca.pem"
+) -> AsyncIterator[tuple[Server, Client]]:
+    """Serve HTTPS on loopback, and connect a client that knows the server by the certificate `authority`."""
     server = Server()
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", server.answer)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificates / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_verify_locations(certificates / "ca.pem")
     context.load_cert_chain(certificates / "server.pem", certificates / "server.key")
     context.verify_mode = ssl.CERT_OPTIONAL
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     address = site_address(runner).replace("http:", "https:")
-    authority = {"certificate-authority": str(certificates / "ca.pem")}
+    cluster = {"server": address, "certificate-authority": str(certificates / authority)}
     try:
-        async with Client(Access.load(kubeconfig(folder, user, server=address, **authority))) as client:
+        async with Client(Access.load(kubeconfig(folder, user, **cluster))) as client:
             yield server, client
     finally:
         await runner.cleanup()
@@ -129,6 +134,48 @@ def test_what_stands_in_the_kubeconfig_goes_before_files(certificates: Path, tmp
     assert asyncio.run(run(files | inside)) == ["two"]
     one = {"client-certificate": "mine.pem", "client-key-data": data("one.key")}
     assert asyncio.run(run(one)) == ["one"]
+
+
+def test_an_authority_without_key_usage_is_taken(
+    certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Go's clients take it. Python's default refuses it from 3.13 on."""
+    default_flags(monkeypatch, FLAGS_OF_313)
+
+    async def run() -> None:
+        async with secured(certificates, tmp_path, {}) as (server, client):
+            context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
+            async with aiohttp.ClientSession() as session:
+                with pytest.raises(aiohttp.ClientConnectorCertificateError, match="key usage"):
+                    await session.get(client.access.server, ssl=context)
+            await client.get(PODS, "n", "p")
+        assert server.seen == [""]
+
+    asyncio.run(run())
+
+
+def test_an_authority_need_not_have_signed_itself(
+    certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for Go's clients: an authority between, or the server's own certificate. Python's default takes them from 3.13 on."""
+    default_flags(monkeypatch, 0)
+
+    async def run() -> None:
+        async with secured(certificates, tmp_path, {}, "server.pem") as (server, client):
+            await client.get(PODS, "n", "p")
+        assert server.seen == [""]
+
+    asyncio.run(run())
+
+
+def test_another_authority_is_not_taken(certificates: Path, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with secured(certificates, tmp_path, {}, "one.pem") as (server, client):
+            with pytest.raises(UnansweredError, match="CERTIFICATE_VERIFY_FAILED"):
+                await client.get(PODS, "n", "p")
+        assert server.seen == []
+
+    asyncio.run(run())
 
 
 PRINTS_PAIR = """

@@ -1,0 +1,69 @@
+"""A scheduler's REST interface behind TLS is known by the certificate that is given, on every Python."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.certificates import FLAGS_OF_313, default_flags, make_certificates
+from licorne.answers.source import Server, SourceError
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        """Answer."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write nothing."""
+
+
+class _Https(HTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write nothing: a client that does not take the certificate hangs up."""
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority without a key usage, and key and certificate of a server and of another."""
+    return make_certificates(tmp_path_factory.mktemp("tls"), "server", "other")
+
+
+@pytest.fixture
+def address(certificates: Path) -> Iterator[str]:
+    """The address of a server with TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "server.pem", certificates / "server.key")
+    with _Https(("127.0.0.1", 0), _Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"https://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("flags", [0, FLAGS_OF_313], ids=["default of 3.11", "default of 3.13"])
+@pytest.mark.parametrize("known", ["ca.pem", "server.pem"])
+def test_the_authority_or_the_certificate_itself_is_enough(
+    known: str, flags: int, address: str, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default_flags(monkeypatch, flags)
+    with Server(address, tls_ca=certificates / known).open("/", "dump") as answer:
+        assert answer.read() == b"{}"
+
+
+def test_another_certificate_is_not_enough(address: str, certificates: Path) -> None:
+    with (
+        pytest.raises(SourceError, match="its certificate is not accepted"),
+        Server(address, tls_ca=certificates / "other.pem").open("/", "dump"),
+    ):
+        pass
