@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pydoc
+import re
 
 import licorne
 
@@ -15,4 +16,5 @@ def test_the_help_of_the_package_describes_what_it_offers() -> None:
     text = pydoc.plain(pydoc.render_doc(licorne))
     for name in set(licorne.__all__) - {"__version__"}:
         assert f"class {name}(" in text or f"\n    {name}(" in text, name
-    assert "update_allocation(self, request" in text
+    # From Python 3.13 on, a long signature has a line for each parameter, behind a bar.
+    assert "update_allocation(self,request" in re.sub(r"[\s|]+", "", text)

@@ -6,6 +6,7 @@ Source: docs/spec/scheduler-interface.md, sections 2 to 5.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -128,8 +129,9 @@ def document(names: Mapping[str, Any]) -> None:
                 (name, MEANINGS.get(f"{message.__name__}.{name}", "") or MEANINGS[name])
                 for name in message.__struct_fields__
             )
-            lines = "\n".join(f"        {name}: {meaning}." for name, meaning in fields)
-            message.__doc__ = f"{text.rstrip()}\n\n    Attributes:\n{lines}\n    "
+            lines = "\n".join(f"    {name}: {meaning}." for name, meaning in fields)
+            # Without indentation: from Python 3.13 on the compiler takes that of the text away, before it leaves it.
+            message.__doc__ = f"{inspect.cleandoc(text)}\n\nAttributes:\n{lines}\n"
 
 
 __all__ = ["MEANINGS", "document"]
