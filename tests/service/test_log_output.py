@@ -127,7 +127,7 @@ def test_log_records_of_libraries_become_events() -> None:
     with process_log(out, form="json", levels=Levels()):
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
         for number in range(50):
-            logging.getLogger("asyncio").error("it failed %d times", number)
+            logging.getLogger("concurrent.futures").error("it failed %d times", number)
         logging.getLogger("uvicorn.error").info("not of interest")
         try:
             int("a reason")
