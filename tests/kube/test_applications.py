@@ -10,8 +10,8 @@ import pytest
 
 from kube.places import Places
 from licorne.core.queues.application import Application
-from licorne.kube.manager.commands import Bind, Evict, Fail, PostEvent
-from licorne.kube.objects import Namespace, Pod
+from licorne.kube.manager.commands import AskAgain, Bind, Evict, Fail, PostEvent
+from licorne.kube.objects import Namespace, Pod, PriorityClass
 from licorne.si import v19
 
 SECOND_NS = 10**9
@@ -163,6 +163,86 @@ def test_a_pod_that_comes_before_its_namespace_waits_for_its_quota() -> None:
     cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n", "annotations": annotations}}, Namespace))
     assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["p"]
     assert cluster.application("a").tags["namespace.resourcequota"] == '{"resources": {"vcore": {"value": 5000}}}'
+
+
+# -- priority classes -------------------------------------------------------------------------------------------------
+
+
+def priority_class(name: str, allow: str = "") -> PriorityClass:
+    annotations = {Y + "allow-preemption": allow} if allow else {}
+    return msgspec.convert({"metadata": {"name": name, "annotations": annotations}}, PriorityClass)
+
+
+def may_be_evicted(cluster: Cluster, key: str) -> bool:
+    """Return what the scheduler knows of an ask or an allocation of application `a`."""
+    application = cluster.application("a")
+    return bool((application.asks.get(key) or application.allocations[key]).allow_self)
+
+
+def test_a_pod_that_comes_before_its_priority_class_waits_a_moment_for_what_it_says() -> None:
+    cluster = Cluster(1)
+    cluster.manager.class_seen(priority_class("other"))
+    waits = cluster.see(pod("p", "a", priorityClassName="kept"))
+    assert [each for each in waits if isinstance(each, AskAgain | Bind)] == [AskAgain("p", 1.0)]
+    cluster.manager.class_seen(priority_class("kept", "false"))
+    assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["p"]
+    assert not may_be_evicted(cluster, "p")
+
+
+def test_a_pod_whose_priority_class_is_gone_is_asked_for_after_that_moment() -> None:
+    cluster = Cluster(1)
+    cluster.manager.class_seen(priority_class("other"))
+    cluster.see(pod("p", "a", priorityClassName="gone"))
+    cluster.manager.ask_again("p")
+    assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["p"]
+    assert may_be_evicted(cluster, "p")
+
+
+SAYS_ITSELF: dict[str, Any] = {"annotations": {Y + "allow-preemption": "true"}}
+AT_ONCE: dict[str, tuple[list[PriorityClass], dict[str, Any]]] = {
+    "it names none": ([priority_class("other")], {}),
+    "it says itself whether it may be evicted": (
+        [priority_class("other")],
+        {"priorityClassName": "unseen", **SAYS_ITSELF},
+    ),
+    "licorne may not read priority classes": ([], {"priorityClassName": "unseen"}),
+    "it has a node": ([priority_class("other")], {"priorityClassName": "unseen", "nodeName": "n0"}),
+}
+
+
+@pytest.mark.parametrize("why", AT_ONCE)
+def test_other_pods_wait_for_no_priority_class(why: str) -> None:
+    classes, more = AT_ONCE[why]
+    cluster = Cluster(1)
+    for known in classes:
+        cluster.manager.class_seen(known)
+    assert not [each for each in cluster.see(pod("p", "a", **more)) if isinstance(each, AskAgain)]
+    assert list(cluster.application("a").allocations) == ["p"]
+
+
+def test_a_priority_class_that_changes_counts_for_pods_that_are_not_asked_for_yet() -> None:
+    cluster = Cluster()
+    cluster.manager.class_seen(priority_class("kept"))
+    cluster.see(pod("asked", "a", priorityClassName="kept"), pod("gated", "a", priorityClassName="kept", **GATED))
+    cluster.manager.pod_seen(pod("new", "a", priorityClassName="kept"))
+    cluster.manager.class_seen(priority_class("kept", "false"))
+    cluster.see(pod("gated", "a", priorityClassName="kept"))
+    assert {key: may_be_evicted(cluster, key) for key in ("asked", "new", "gated")} == {
+        "asked": True,
+        "new": False,
+        "gated": False,
+    }
+
+
+def test_a_pod_that_is_asked_for_keeps_its_age_when_its_priority_class_changes() -> None:
+    cluster = Cluster()
+    cluster.manager.class_seen(priority_class("kept"))
+    cluster.see(pod("old", "a", priorityClassName="kept"))
+    cluster.see(pod("young", "a"))
+    cluster.manager.class_seen(priority_class("kept", "false"))
+    cluster.see()
+    cluster.node("n0", allocatable={"cpu": "4"})
+    assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["old"]
 
 
 # -- pods of an application that was refused, or fails ----------------------------------------------------------------

@@ -13,6 +13,7 @@ from kube import ends, schedules
 from kube.apiserver import FakeClient
 from kube.virtual import run
 from licorne.kube.manager.commands import Bind
+from licorne.kube.objects import PriorityClass
 from licorne.kube.runner import Runner, RunSettings
 from licorne.kube.shadow import DIFFERENCES_MAX, Shadow
 
@@ -200,3 +201,19 @@ def test_without_dry_run_the_same_test_would_notice_writes() -> None:
         return world.server.writes.get("bind", 0)
 
     assert run(play()) == 1
+
+
+def test_a_pod_whose_priority_class_is_not_known_is_decided_too() -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        known = {"metadata": {"name": "system-cluster-critical"}, "value": 2000000000}
+        world.server.put("priorityclasses", msgspec.convert(known, PriorityClass))
+        runner, task = schedules.start(world, settings=DRY)
+        await asyncio.sleep(1.0)
+        world.add_pod(priorityClassName="gone")
+        await asyncio.sleep(2.0)
+        assert runner.shadow is not None
+        assert runner.shadow.report()["onlyLicorne"] == 1
+        await schedules.stop(task)
+
+    run(play())

@@ -373,12 +373,12 @@ class Runner:
 
     def _carry_out(self, manager: Manager) -> None:
         for command in manager.commands():
-            if self.shadow is not None:
+            if isinstance(command, AskAgain):
+                asyncio.get_running_loop().call_later(command.after_s, self._ask_again, command.uid)
+            elif self.shadow is not None:
                 self.shadow.take(command)
             elif isinstance(command, Bind):
                 self.binder.bind(command)
-            elif isinstance(command, AskAgain):
-                asyncio.get_running_loop().call_later(command.after_s, self._ask_again, command.uid)
             else:
                 self.writer.write(command)
 

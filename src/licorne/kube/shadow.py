@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from licorne.kube.manager.commands import AnyCommand, AskAgain, Bind
+from licorne.kube.manager.commands import AnyCommand, Bind
 from licorne.kube.objects import Pod
 
 DIFFERENCES_MAX: Final = 1000
@@ -60,10 +60,10 @@ class Shadow:
         """By how much licorne was earlier, over all pods that both have decided."""
 
     def take(self, command: AnyCommand) -> None:
-        """Note a command in place of carrying it out."""
+        """Note a command to the API server in place of carrying it out."""
         if isinstance(command, Bind):
             self._decisions[command.uid] = _Decision(command.node, self._clock())
-        elif not isinstance(command, AskAgain):
+        else:
             self.unwritten[type(command).__name__] += 1
 
     def bound(self, pod: Pod) -> None:

@@ -73,7 +73,7 @@ class PostEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class AskAgain(msgspec.Struct, frozen=True, gc=False):
-    """Call `Manager.ask_again` after some time, for a pod that could not be bound."""
+    """Call `Manager.ask_again` after some time, for a pod that could not be bound, or whose priority class is not known."""
 
     uid: str
     after_s: float

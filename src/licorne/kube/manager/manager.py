@@ -27,10 +27,12 @@ from licorne.kube.pods import (
     foreign_allocation,
     is_managed,
     is_over,
+    lacks_class,
     namespace_tags,
     node_info,
     read_pod,
     unread_annotations,
+    with_classes,
 )
 from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
@@ -49,6 +51,8 @@ UNKNOWN = frozenset({"", "Completed", "Failed", "Expired", "Rejected"})
 """States of an application that the scheduler does not know, or that takes no asks any more."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 """How long a pod that could not be bound waits before it is asked for again."""
+CLASS_WAIT_S = 1.0
+"""How long a pod waits for its priority class at most. The class was there before the pod, but may be gone by now."""
 PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
@@ -169,8 +173,26 @@ class Manager:
             self.demands.heed_again(namespace.metadata.name)
 
     def class_seen(self, known: PriorityClass) -> None:
-        """Take in a priority class; it counts for pods that come later."""
-        self.classes[known.metadata.name] = known
+        """Take in a priority class; it counts for pods that the scheduler has not been told of yet."""
+        name = known.metadata.name
+        self.classes[name] = known
+        for record in list(self.pods.values()):
+            if record.pod.spec.priority_class_name == name:
+                self._class_changed(record)
+
+    def _class_changed(self, record: PodRecord) -> None:
+        """Read anew what the priority class of a pod says.
+
+        An ask that the scheduler has keeps its preemption policy: the interface cannot change it, and a new ask in its place
+        would have lost its age and its reservation.
+        """
+        record.work = with_classes(record.work, record.pod, self.classes)
+        if record.awaits_class:
+            record.awaits_class = False
+            if record.stage is Stage.HELD:
+                self._hold_or_ask(record)
+        elif record.stage is Stage.ASKED and record.uid in self._asks:
+            self.ask(record)
 
     def class_gone(self, known: PriorityClass) -> None:
         """Forget a priority class."""
@@ -332,6 +354,10 @@ class Manager:
             application = ApplicationRecord(application_id, pod.metadata.namespace)
             self.applications[application_id] = application
         record = PodRecord(pod, work, application)
+        # Where no priority class is known at all, licorne may not read them, and nobody waits for one.
+        if self.classes and not pod.spec.node_name and lacks_class(pod, self.classes):
+            record.awaits_class = True
+            self.decided.append(AskAgain(record.uid, CLASS_WAIT_S))
         self.pods[record.uid] = application.pods[record.uid] = record
         self.gangs.note_originator(record)
         self.budgets.pod_seen(pod)
@@ -377,6 +403,7 @@ class Manager:
             or work.fault
             or record.pod.metadata.deletion_timestamp
             or record.leaving is not None
+            or record.awaits_class
             or self.is_early(record)
         ):
             if asked:
@@ -524,9 +551,12 @@ class Manager:
         return record if record.leaving is None else None
 
     def ask_again(self, uid: str) -> None:
-        """Ask for a pod again that could not be bound."""
+        """Ask for a pod again that could not be bound, or for one whose priority class has not been seen."""
         record = self.pods.get(uid)
-        if record is not None and record.stage is Stage.UNBOUND:
+        if record is None:
+            return
+        awaited, record.awaits_class = record.awaits_class, False
+        if record.stage is Stage.UNBOUND or (awaited and record.stage is Stage.HELD):
             self._hold_or_ask(record)
 
     # -- what the scheduler says --------------------------------------------------------------------------------

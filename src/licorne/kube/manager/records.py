@@ -18,7 +18,7 @@ class Stage(Enum):
     """
 
     HELD = "held"
-    """Not asked for: it has gates, a fault, or a part that is not supported, or its gang has no room yet."""
+    """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet, or it has come too early."""
     ASKED = "asked"
     """Waits for a decision."""
     ASSUMED = "assumed"
@@ -39,6 +39,7 @@ class PodRecord:
     __slots__ = (
         "application",
         "asked",
+        "awaits_class",
         "failure",
         "failures",
         "leaving",
@@ -58,6 +59,8 @@ class PodRecord:
         self.stage = Stage.HELD
         self.asked = ("", "")
         """On which nodes it may run, as it was asked for last: its node constraints, and the node that it requires."""
+        self.awaits_class = False
+        """Whether the pod has come before its priority class, by another watch, and waits a moment for that."""
         self.node = ""
         """The node of a pod from ASSUMED on."""
         self.leaving: v19.TerminationType | None = None

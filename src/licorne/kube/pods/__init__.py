@@ -23,9 +23,11 @@ from .work import (
     is_managed,
     is_over,
     is_placeholder,
+    lacks_class,
     placeholder_ask,
     read_pod,
     unix_seconds,
+    with_classes,
 )
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "is_managed",
     "is_over",
     "is_placeholder",
+    "lacks_class",
     "namespace_tags",
     "node_info",
     "placeholder_ask",
@@ -50,4 +53,5 @@ __all__ = [
     "read_resources",
     "unix_seconds",
     "unread_annotations",
+    "with_classes",
 ]

@@ -184,6 +184,20 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
     )
 
 
+def lacks_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> bool:
+    """Return whether a priority class that is not known says whether the pod may be evicted."""
+    name = pod.spec.priority_class_name
+    return name not in ("", *classes) and _label(pod, keys.ALLOW_PREEMPTION) not in ("true", "false")
+
+
+def with_classes(work: Work, pod: Pod, classes: Mapping[str, PriorityClass]) -> Work:
+    """Return what a pod asks for where priority classes say something else than when it was read."""
+    policy = _preemption_policy(pod, classes, [])
+    if policy == work.ask.preemption_policy:
+        return work
+    return msgspec.structs.replace(work, ask=msgspec.structs.replace(work.ask, preemption_policy=policy))
+
+
 def is_placeholder(pod: Pod) -> bool:
     """Return whether the pod only holds room for another one of its gang."""
     annotations = pod.metadata.annotations or {}
