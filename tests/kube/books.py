@@ -170,8 +170,17 @@ class View:
             return "its labels and taints do not admit the pod"
         if not within(plus(self.used(node), amounts(pod)), capacity(found)):
             return f"{self.used(node)} of {capacity(found)} are used"
-        taken = {port for other in self.on(node) for port in ports(other)}
-        return f"ports {taken} are taken" if ports(pod) & taken else ""
+        taken = self.taken_ports(pod, node)
+        return f"ports {taken} are taken" if taken else ""
+
+    def taken_ports(self, pod: Pod, node: str) -> set[Port]:
+        """Return the ports that a pod wants and others of a node have."""
+        return ports(pod) & {port for other in self.on(node) for port in ports(other)}
+
+    def may_be_kept(self, node: str, pod: Pod) -> bool:
+        """Return whether a node would do for a pod if it had more room: nothing is kept for a pod that waits for a port."""
+        found = self.nodes[node]
+        return admits(found, pod) and within(amounts(pod), capacity(found)) and not self.taken_ports(pod, node)
 
     def full_queue(self, pod: Pod, more: int = 1) -> str:
         """Return the first queue above a pod that so many pods like it would lift above its limit; "" if there is none."""

@@ -128,9 +128,13 @@ def check_end(world: World, runner: Runner) -> None:
         world.watched.check_gangs(ends=True)
     settled = asyncio.get_running_loop().time() - SETTLED_S
     assert not [at for at in world.evictions if at > settled], "pods are evicted for ever"
-    for pod, node in view.places:
-        if not node and not pod.metadata.deletion_timestamp and books.is_ours(pod):
-            _check_waiting(world, runner, view, pod)
+    waiting = [
+        pod for pod, node in view.places if not node and not pod.metadata.deletion_timestamp and books.is_ours(pod)
+    ]
+    for pod in waiting:
+        _check_waiting(world, runner, view, pod)
+    if world.kind is not None and world.kind.reservations:
+        _check_reservations(world, runner, view, waiting)
 
 
 def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
@@ -174,8 +178,27 @@ def _is_kept(world: World, runner: Runner, record: PodRecord, node: str) -> bool
         return False
     known = runner.api.cluster.partition(runner.manager.rm_id).nodes[node]
     waiting = [pod for pod in world.server.pods() if not pod.spec.node_name and books.is_ours(pod)]
-    others = [pod for pod in waiting if pod.metadata.uid != record.uid]
-    return not known.open and bool(others)
+    others = {pod.metadata.uid for pod in waiting if pod.metadata.uid != record.uid}
+    return not known.open and bool(others) and {ask.key for ask in known.reservations} <= others
+
+
+def _check_reservations(world: World, runner: Runner, view: View, waiting: list[Pod]) -> None:
+    """Check that a node is kept for somebody, where pods wait for room that one would have if nothing ran there.
+
+    For which of the pods, and which node, is the scheduler's choice. One that requires more than its queue has left
+    reserves nothing, neither does a gang that is placed as a whole.
+    """
+    assert runner.manager is not None
+    partition = runner.api.cluster.partition(runner.manager.rm_id)
+    for pod in waiting:
+        stage = runner.manager.pods[pod.metadata.uid].stage
+        whole = books.application_of(pod) in world.gangs
+        if stage is not Stage.ASKED or whole or view.full_queue(pod) or view.is_full(pod):
+            continue
+        large = [name for name in view.nodes if partition.nodes[name].open and view.may_be_kept(name, pod)]
+        assert not large or len(partition.reservations), (
+            f"no node is kept, {pod.metadata.name} may reserve {large}, {_why(runner, pod)}"
+        )
 
 
 def _check_gang(world: World, runner: Runner, view: View, pod: Pod) -> None:

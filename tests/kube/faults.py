@@ -1,4 +1,4 @@
-"""Faults to plant in the Kubernetes side: random schedules of a cluster must notice each of them.
+"""Faults to plant in the Kubernetes side, and in how nodes are kept: random schedules of a cluster must notice each of them.
 
 Run as a program, `faults.py NAME`, this plants one fault, plays schedules until one fails, and prints what it was.
 """
@@ -15,6 +15,7 @@ import msgspec
 
 from kube import schedules
 from kube.kinds import Kind
+from licorne.core.scheduling.reservations import Reservations
 from licorne.kube import runner
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
@@ -103,6 +104,19 @@ def _without_maxima(sound: Any) -> Any:
     return read
 
 
+def _without_reservations(sound: Any) -> Any:
+    return lambda configuration: sound(configuration) | {"reservation.enabled": "false"}
+
+
+def _open_though_kept(sound: Any) -> Any:
+    def mend_open(self: Reservations, node: Any) -> None:
+        kept, node.reservations = node.reservations, {}
+        sound(self, node)
+        node.reservations = kept
+
+    return mend_open
+
+
 def _no_ports(_sound: Any) -> Any:
     return lambda _pod: []
 
@@ -181,6 +195,8 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a decision of before a pause is forgotten": (Manager, "outdated", _nothing),
     "queues have no maximum": (runner, "read_configuration", _without_maxima),
     "a changed ConfigMap changes no queue": (runner.Runner, "_reload", _nothing),
+    "no node is kept for a pod that waits": (Configuration, "of_scheduler", _without_reservations),
+    "others get a node that is kept": (Reservations, "mend_open", _open_though_kept),
     "host ports do not count": (constraints, "host_ports", _no_ports),
     "host ports of other schedulers' pods do not count": (foreign, "host_ports", _no_ports),
     "pods of other schedulers take nothing": (Manager, "_place_foreign", _nothing),
@@ -198,6 +214,8 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 
 KINDS = {
+    "no node is kept for a pod that waits": Kind(reservations=True),
+    "others get a node that is kept": Kind(reservations=True),
     "a changed ConfigMap changes no queue": Kind(quotas=True, maps=True),
     "host ports of other schedulers' pods do not count": Kind(foreign=True, ports=True),
     "disruption budgets are not told": Kind(preemption=True, budgets=True),

@@ -69,6 +69,8 @@ class Watched:
         binder.bind = self._on_bind  # type: ignore[method-assign]
         writer.write = self._on_write  # type: ignore[method-assign]
         runner.map_changed = self._on_map  # type: ignore[method-assign]
+        self._schedule = runner.api.schedule
+        runner.api.schedule = self._on_schedule  # type: ignore[method-assign]
         self._not_bound, self._outdated = binder._not_bound, binder._outdated
         binder._not_bound = self._on_not_bound
         binder._outdated = self._on_outdated
@@ -81,6 +83,24 @@ class Watched:
         return View(store["nodes"].store.values(), places, self._limits)
 
     # -- what it does -------------------------------------------------------------------------------------------
+
+    def _on_schedule(self, **options: Any) -> int:
+        """Check that what is free on a node that is kept for a pod goes to no other pod, in one go of decisions."""
+        manager = self._runner.manager
+        assert manager is not None
+        before, known = self._kept(), len(manager.decided)
+        made = self._schedule(**options)
+        kept = self._kept()
+        for command in manager.decided[known:]:
+            if isinstance(command, Bind):
+                others = before.get(command.node, set()) & kept.get(command.node, set())
+                assert not others - {command.uid}, f"{command.name} gets {command.node}, which is kept for {others}"
+        return made
+
+    def _kept(self) -> dict[str, set[str]]:
+        """Return the pods by the node that is reserved for them."""
+        nodes = self._runner.api.cluster.partition(self._runner.manager.rm_id).nodes if self._runner.manager else {}
+        return {name: {ask.key for ask in node.reservations} for name, node in nodes.items() if node.reservations}
 
     def _on_bind(self, command: Bind) -> None:
         self.check_gangs()
