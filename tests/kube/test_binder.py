@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -80,7 +81,9 @@ CASES: dict[str, tuple[list[Exception | None], list[Pod | Exception], list[str],
 }
 
 
-def play(answers: Answers, count: int = 1, at_once: int = 32) -> Binder:
+def play(
+    answers: Answers, count: int = 1, at_once: int = 32, is_gone: Callable[[str], bool] = lambda _: False
+) -> Binder:
     """Bind pods until all have an outcome."""
 
     async def main() -> Binder:
@@ -93,7 +96,15 @@ def play(answers: Answers, count: int = 1, at_once: int = 32) -> Binder:
 
         guard = Clocks().guard
         binder = Binder(
-            answers, told, told, told, guard=guard, at_once=at_once, dice=random.Random(1), sleep=answers.sleep
+            answers,
+            told,
+            told,
+            told,
+            guard=guard,
+            is_gone=is_gone,
+            at_once=at_once,
+            dice=random.Random(1),
+            sleep=answers.sleep,
         )
         for number in range(1, count + 1):
             binder.bind(Bind("n", f"p{number}", f"u{number}", f"n{number}"))
@@ -157,6 +168,19 @@ def test_in_the_order_of_decisions_and_never_too_many_at_once(at_once: int) -> N
     assert answers.calls == [f"n{number}" for number in range(1, 101)]
     assert answers.most == at_once
     assert binder.sent == 100
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_no_request_is_made_for_a_pod_that_is_known_to_be_gone(after: int) -> None:
+    """Its binding may wait for its turn, or to be repeated, while the pod is deleted."""
+
+    class Gone(Answers):
+        def __call__(self, _: str) -> bool:
+            return len(self.calls) >= after
+
+    answers = Gone([BUSY], [])
+    play(answers, is_gone=answers)
+    assert (answers.calls, answers.outcome) == (["bind n1"] * after, "the pod is gone")
 
 
 class Clocks:

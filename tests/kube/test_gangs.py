@@ -103,8 +103,8 @@ def test_a_placeholder_that_is_seen_first_names_queue_and_user_of_its_gang(queue
         assert (application.queue.path, application.user) == ("root.q", "ann")
 
 
-def test_a_binding_that_was_decided_is_not_sent_to_a_node_that_has_gone() -> None:
-    """A pod takes the place of a placeholder as soon as that is gone; in the same moment its node may go, too."""
+def exchanged() -> Manager:
+    """Return a manager where a pod takes the place of a placeholder that has gone: decided, and not given out."""
     manager = started()
     manager.pod_seen(member("first"))
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
@@ -115,13 +115,36 @@ def test_a_binding_that_was_decided_is_not_sent_to_a_node_that_has_gone() -> Non
     (gone,) = [command for command in step(manager) if isinstance(command, Evict)]
     manager.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == gone.uid))
     manager.flush()
-    assert manager.pods["uid-first"].node == "n"  # decided, and not given out
+    assert manager.pods["uid-first"].node == "n"
+    return manager
+
+
+def test_a_binding_that_was_decided_is_not_sent_to_a_node_that_has_gone() -> None:
+    """A pod takes the place of a placeholder as soon as that is gone; in the same moment its node may go, too."""
+    manager = exchanged()
     manager.node_gone(manager.nodes["n"])
     assert not [command for command in step(manager) if isinstance(command, Bind)]
     manager.node_seen(node("m"))
     assert [(command.uid, command.node) for command in step(manager) if isinstance(command, Bind)] == [
         ("uid-first", "m")
     ]
+    manager.api.validate()
+
+
+def test_a_binding_that_was_decided_is_not_sent_for_a_pod_that_has_gone() -> None:
+    manager = exchanged()
+    manager.pod_gone(manager.pods["uid-first"].pod)
+    assert not [command for command in step(manager) if isinstance(command, Bind)]
+    manager.api.validate()
+
+
+def test_a_binding_that_was_decided_is_not_sent_for_a_pod_that_others_have_bound() -> None:
+    manager = exchanged()
+    manager.node_seen(node("m"))
+    pod = manager.pods["uid-first"].pod
+    manager.pod_seen(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="m")))
+    assert not [command for command in step(manager) if isinstance(command, Bind)]
+    assert [one.key for one in manager.api.cluster.partition("rm").nodes["m"].allocations] == ["uid-first"]
     manager.api.validate()
 
 

@@ -106,10 +106,8 @@ class Watched:
         self.check_gangs()
         view = self.view()
         found = [pod for pod, _ in view.places if pod.metadata.uid == command.uid]
-        if not found or found[0].spec.node_name:
-            # It has got the place of a placeholder, and has gone or was bound by others since: the API server refuses this.
-            self._bind(command)
-            return
+        assert found, f"{command.name} is to be bound, and is gone"
+        assert not found[0].spec.node_name, f"{command.name} is to be bound, and has a node"
         exchanged = self._is_exchange(found[0])
         self._check_binding(view, found[0], command.node, exchanged=exchanged)
         others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)

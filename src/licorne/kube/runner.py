@@ -132,7 +132,15 @@ class Runner:
         self._reading = clients.reading
         self.manager: Manager | None = None
         self.guard = PauseGuard(self._clock, wall)
-        self.binder = Binder(clients.binding, self._bound, self._not_bound, self._outdated, guard=self.guard, dice=dice)
+        self.binder = Binder(
+            clients.binding,
+            self._bound,
+            self._not_bound,
+            self._outdated,
+            guard=self.guard,
+            is_gone=self._is_gone,
+            dice=dice,
+        )
         self.writer = Writer(
             clients.writing,
             self._not_created,

@@ -56,6 +56,7 @@ class Binder:
         not_bound: told the UID of a pod that is not bound and will not be, and why.
         outdated: told the UID of a pod that is not bound because its binding was decided before a pause.
         guard: notices pauses of the process.
+        is_gone: returns whether a pod, by its UID, is known to be gone; no request is made for one that is.
         at_once: how many bindings are under way at most.
         dice, sleep: draw and spend the waiting times; given, tests can repeat them in no time.
 
@@ -70,6 +71,7 @@ class Binder:
         outdated: Callable[[str], None],
         *,
         guard: PauseGuard,
+        is_gone: Callable[[str], bool] = lambda _: False,
         at_once: int = AT_ONCE,
         dice: random.Random | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
@@ -79,6 +81,7 @@ class Binder:
         self._not_bound = not_bound
         self._outdated = outdated
         self._guard = guard
+        self._is_gone = is_gone
         self._at_once = at_once
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
         self._sleep = sleep
@@ -134,6 +137,8 @@ class Binder:
         while True:
             if not self._guard.check() or self._guard.pauses != pauses:
                 raise OutdatedError
+            if self._is_gone(command.uid):
+                return "the pod is gone"
             attempt += 1
             wait_s = None
             try:

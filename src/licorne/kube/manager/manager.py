@@ -241,10 +241,15 @@ class Manager:
                 foreign.known = False
                 homeless[foreign.pod.metadata.uid] = None
         self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
-        lost = [one for one in self.decided if isinstance(one, Bind) and one.node == name]
-        self.decided = [one for one in self.decided if one not in lost]
-        for command in lost:
+        for command in self._withdraw_bindings(lambda command: command.node == name):
             self.outdated(command.uid)
+
+    def _withdraw_bindings(self, lost: Callable[[Bind], bool]) -> list[Bind]:
+        """Take back bindings that were decided and not given out, and return them."""
+        withdrawn = [one for one in self.decided if isinstance(one, Bind) and lost(one)]
+        if withdrawn:
+            self.decided = [one for one in self.decided if one not in withdrawn]
+        return withdrawn
 
     def _tell_of_node(self, info: v19.NodeInfo) -> None:
         self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
@@ -280,6 +285,8 @@ class Manager:
             return
         if record.stage is Stage.HOMELESS:
             self._homed(uid, record.node)
+        elif record.stage is Stage.ASSUMED:
+            self._withdraw_bindings(lambda command: command.uid == uid)
         if record.stage in (Stage.ASKED, Stage.ASSUMED, Stage.BOUND):
             self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
         application = record.application
@@ -501,6 +508,7 @@ class Manager:
         if record.stage is Stage.HOMELESS:
             self._homed(record.uid, record.node)
         else:
+            self._withdraw_bindings(lambda command: command.uid == record.uid)
             self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
             self.flush()
         self._report(record)
