@@ -1,10 +1,11 @@
-"""A way to the API server whose connections can be cut, whatever is under way on them."""
+"""A way to the API server whose connections can be cut, whatever is under way on them, and which may be slow."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -12,10 +13,14 @@ CHUNK_BYTES = 1 << 16
 
 
 class Proxy:
-    """Listens on a port of the loopback interface, and hands bytes to another port and back, while the context lasts."""
+    """Listens on a port of the loopback interface, and hands bytes to another port and back, while the context lasts.
 
-    def __init__(self, target: int) -> None:
+    `late_s`: how long each piece of a request is held back; answers, such as what a watch tells, are not.
+    """
+
+    def __init__(self, target: int, *, late_s: float = 0.0) -> None:
         self._target = target
+        self._late_s = late_s
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self._open: set[socket.socket] = set()
@@ -49,13 +54,15 @@ class Proxy:
                 return
             with self._lock:
                 self._open |= {client, server}
-            ends = [threading.Thread(target=self._hand_on, args=pair) for pair in ((client, server), (server, client))]
+            ways = ((client, server, self._late_s), (server, client, 0.0))
+            ends = [threading.Thread(target=self._hand_on, args=way) for way in ways]
             threading.Thread(target=self._close, args=(ends, client, server), daemon=True).start()
 
     @staticmethod
-    def _hand_on(source: socket.socket, target: socket.socket) -> None:
+    def _hand_on(source: socket.socket, target: socket.socket, late_s: float) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(CHUNK_BYTES):
+                time.sleep(late_s)
                 target.sendall(data)
         for one in (source, target):
             with contextlib.suppress(OSError):

@@ -8,9 +8,10 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from kube.cluster import comes
+from kube.cluster import Licorne, comes
 from kube.proxy import Proxy
 
 from . import Case, Cases, Place
@@ -139,6 +140,48 @@ def _(k: Place) -> None:
             proxy.cut()
         comes(lambda: placed(k) == 80, told=k.told)
     assert sorted(Counter(filter(None, k.pods().values())).values()) == [40, 40]
+
+
+LATE_S: Final = 0.3
+"""By how much what a licorne writes is held back, so that a dry run beside it, which reads the same, has decided before."""
+
+
+@CASES("10", "a dry run beside a licorne", "gangs come and go", "both decide the same")
+def _(k: Place) -> None:
+    dry = Licorne(k.plane, f"{k.name}-dry", "--dry-run", "--scheduler-name", k.name, namespace=k.name)
+
+    def report() -> Any:
+        return dry.ask("/debug/fullstatedump")["rmDiagnostics"]["shadow"]
+
+    def decided(pods: int) -> None:
+        comes(lambda: sum(report()["pods"].values()) == pods, told=lambda: f"{report()} {k.told()}")
+
+    with Proxy(k.plane.port, late_s=LATE_S) as proxy:
+        try:
+            k.alone({}, start=False)
+            k.licorne.port = proxy.port
+            k.licorne.started()
+            dry.started()
+            for node in [k.node(name, amounts={"cpu": "2"}) for name in ("one", "two")]:
+                comes(lambda node=node: dry.node(node), told=dry.log)  # type: ignore[misc]
+            room = {key: k.there[key] for key in ("nodeSelector", "tolerations")}
+            given = gang(group(3, "500m", **room))
+            for number in (1, 2):
+                names = [f"member-{number}-{member}" for member in range(3)]
+                for name in names:
+                    k.pod(name, cpu="500m", app=f"{k.name}-{number}", annotations=given, **k.there)
+                k.bound(*names)
+                comes(lambda: not placeholders(k), told=k.told)
+                # Each member, and the placeholder whose place it has taken: bound, or gone before that.
+                decided(6 * number)
+                k.delete(names[0])
+            found = report()
+            assert (found["differences"], found["pods"]["elsewhere"], found["pods"]["first"]) == ([], 0, 0)
+            assert found["pods"]["same"] >= 6
+            assert found["onlyLicorne"] == 0
+            assert {"CreatePod", "Evict"} <= set(found["notWritten"])
+        finally:
+            dry.close()
 
 
 @CASES("10", "a gang that reserves room", "licorne is killed and starts", "no placeholder is made twice")
@@ -439,6 +482,35 @@ def _rest_case(setting: dict[str, str], path: str, holds: Callable[[httpx.Respon
 
 
 CASES += [_rest_case(*row) for row in OF_REST]
+
+
+def _streams_case(key: str) -> Case:
+    def run(k: Place) -> None:
+        k.alone({})
+
+        def stream() -> AbstractContextManager[httpx.Response]:
+            return k.licorne.rest.stream("GET", "/ws/v1/events/stream")
+
+        def status() -> int:
+            with stream() as answer:
+                return answer.status_code
+
+        with ExitStack() as streams:
+            one, other = (streams.enter_context(stream()) for _ in range(2))
+            assert [one.status_code, other.status_code, status()] == [200, 200, 200]
+            k.configure(**{"queues.yaml": QUEUES, key: "2"})
+            comes(lambda: status() == 503, told=k.told)
+            k.pod(app=k.name, queue="root.open")
+            uid = k.uid()
+            assert next(line for line in other.iter_lines() if uid in line), "those that are open go on"
+            one.close()
+            comes(lambda: status() == 200, told=k.told)
+
+    given = f"{key}: 2, and two streams of events"
+    return Case("11", given, "a third one is opened, and again when one has ended", "it is refused, and then not", run)
+
+
+CASES += [_streams_case(key) for key in ("event.maxStreams", "event.maxStreamsPerHost")]
 
 
 @CASES("11", "health.checkInterval: 0", "licorne starts", "its health is not checked")

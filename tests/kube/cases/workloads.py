@@ -37,6 +37,51 @@ def _(k: Place) -> None:
     comes(lambda: k.plane.get(path)["status"].get("succeeded") == 6, told=k.told)
 
 
+@CASES(
+    "14", "Jobs with an id, with a unique one and without", "pods are made", "each is in the application of its labels"
+)
+def _(k: Place) -> None:
+    ids = {"named": {"applicationId": k.name}, "plain": {}, "unique": {Y + "app-id": f"{k.name}-uniqueautogen"}}
+    for name, labels in ids.items():
+        pod = template(k, {**labels, "queue": "root.open"}, restartPolicy="Never")
+        spec = {"completions": 2, "parallelism": 2, "template": pod}
+        k.plane.create(BATCH.format(k.name), {"metadata": {"name": name}, "spec": spec})
+    comes(lambda: len(k.pods()) == 6 and all(k.pods().values()), told=k.told)
+    for pod in k.plane.get(f"{k.path}/pods")["items"]:
+        meta = pod["metadata"]
+        (owner,) = meta["ownerReferences"]
+        assert (owner["kind"], meta["generateName"]) == ("Job", f"{owner['name']}-")
+        applications = {
+            "named": k.name,
+            "plain": f"yunikorn-{k.name}-autogen",
+            "unique": f"{k.name}-{meta['uid']}",
+        }
+        tags = k.item(applications[owner["name"]], meta["name"])["allocationTags"]
+        assert tags["kubernetes.io/label/batch.kubernetes.io/job-name"] == owner["name"]
+
+
+@CASES("14", "a CronJob with an id", "its Jobs run one a minute", "each run is an application of that id")
+def _(k: Place) -> None:
+    """Between two runs the application has ended, 30 s after its last pod: the next one of this id is a new one."""
+    labels = {"applicationId": k.name, "queue": "root.open"}
+    pod = template(k, labels, {"controlplane/run-for": "1s"}, restartPolicy="Never")
+    spec = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": pod}}}
+    path = BATCH.format(k.name).replace("/jobs", "/cronjobs")
+    k.plane.create(path, {"metadata": {"name": "c"}, "spec": spec})
+
+    def succeeded() -> int:
+        return sum(job["status"].get("succeeded", 0) for job in k.plane.get(BATCH.format(k.name))["items"])
+
+    for runs in (1, 2):
+        comes(lambda runs=runs: succeeded() == runs, told=k.told)  # type: ignore[misc]
+    assert k.application(k.name)["queueName"] == "root.open"
+    completed = k.licorne.ask("/ws/v1/partition/default/applications/completed")
+    assert [one["queueName"] for one in completed if one["applicationID"] == k.name] == ["root.open"]
+    jobs = {job["metadata"]["ownerReferences"][0]["kind"] for job in k.plane.get(BATCH.format(k.name))["items"]}
+    assert jobs == {"CronJob"}
+    k.plane.delete(f"{path}/c")
+
+
 @CASES("14", "a Deployment of three", "it is scaled to five and to one", "its pods run, and their room is given back")
 def _(k: Place) -> None:
     labels = {"applicationId": k.name, Y + "queue": "root.open"}
