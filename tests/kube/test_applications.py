@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -218,6 +219,17 @@ def test_other_pods_wait_for_no_priority_class(why: str) -> None:
         cluster.manager.class_seen(known)
     assert not [each for each in cluster.see(pod("p", "a", **more)) if isinstance(each, AskAgain)]
     assert list(cluster.application("a").allocations) == ["p"]
+
+
+@pytest.mark.parametrize(("age_s", "waits"), [(59, True), (60, False)])
+def test_an_old_pod_waits_for_no_priority_class(age_s: int, waits: bool) -> None:
+    """Else it would be behind younger ones after a restart, because its class has been deleted meanwhile."""
+    cluster = Cluster(1)
+    shown = pod("p", "a", priorityClassName="gone")
+    created_s = datetime.fromisoformat(shown.metadata.creation_timestamp or "").timestamp()
+    cluster.manager.now_s = lambda: created_s + age_s
+    cluster.manager.class_seen(priority_class("other"))
+    assert any(isinstance(each, AskAgain) for each in cluster.see(shown)) is waits
 
 
 def test_a_priority_class_that_changes_counts_for_pods_that_are_not_asked_for_yet() -> None:

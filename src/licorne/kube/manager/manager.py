@@ -31,6 +31,7 @@ from licorne.kube.pods import (
     namespace_tags,
     node_info,
     read_pod,
+    unix_seconds,
     unread_annotations,
     with_classes,
 )
@@ -53,6 +54,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 """How long a pod that could not be bound waits before it is asked for again."""
 CLASS_WAIT_S = 1.0
 """How long a pod waits for its priority class at most. The class was there before the pod, but may be gone by now."""
+CLASS_AGE_S = 60.0
+"""A pod of this age, such as one that is read at the start, waits for no priority class: if it is not known, it is gone."""
 PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
@@ -179,6 +182,15 @@ class Manager:
         for record in list(self.pods.values()):
             if record.pod.spec.priority_class_name == name:
                 self._class_changed(record)
+
+    def _is_before_class(self, pod: Pod) -> bool:
+        """Return whether a new pod may have come before its priority class, by another watch.
+
+        Where no priority class is known at all, licorne may not read them, and nobody waits for one.
+        """
+        if pod.spec.node_name or not self.classes or not lacks_class(pod, self.classes):
+            return False
+        return unix_seconds(pod.metadata.creation_timestamp) > self.now_s() - CLASS_AGE_S
 
     def _class_changed(self, record: PodRecord) -> None:
         """Read anew what the priority class of a pod says.
@@ -361,8 +373,7 @@ class Manager:
             application = ApplicationRecord(application_id, pod.metadata.namespace)
             self.applications[application_id] = application
         record = PodRecord(pod, work, application)
-        # Where no priority class is known at all, licorne may not read them, and nobody waits for one.
-        if self.classes and not pod.spec.node_name and lacks_class(pod, self.classes):
+        if self._is_before_class(pod):
             record.awaits_class = True
             self.decided.append(AskAgain(record.uid, CLASS_WAIT_S))
         self.pods[record.uid] = application.pods[record.uid] = record
