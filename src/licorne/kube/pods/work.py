@@ -187,7 +187,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
 def lacks_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> bool:
     """Return whether a priority class that is not known says whether the pod may be evicted."""
     name = pod.spec.priority_class_name
-    return name not in ("", *classes) and _label(pod, keys.ALLOW_PREEMPTION) not in ("true", "false")
+    return bool(name) and name not in classes and _label(pod, keys.ALLOW_PREEMPTION) not in ("true", "false")
 
 
 def with_classes(work: Work, pod: Pod, classes: Mapping[str, PriorityClass]) -> Work:
