@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from licorne.si.messages import Output
+from licorne.si.messages import Output, Termination
 
 if TYPE_CHECKING:
     import cython
@@ -25,6 +25,8 @@ else:
 TEXTS: Final = ("reason", "template", "message")
 """Fields that explain a decision to people, and may name a user."""
 
+_ENDS: Final = [f" {number:d}\n" for number in range(len(Termination))]
+"""The ends of the lines of releases, by the number of the termination: to format a number took as long as all the rest."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -35,6 +37,8 @@ def output_lines(outputs: Sequence[Output], *, texts: bool) -> tuple[bytes, int]
     """
     parts: list[str] = []
     allocations: cython.Py_ssize_t = 0
+    ends: list[str] = _ENDS
+    number: cython.Py_ssize_t
     new: NewAllocation
     released: Released
     output: object
@@ -48,7 +52,12 @@ def output_lines(outputs: Sequence[Output], *, texts: bool) -> tuple[bytes, int]
             parts.append("\n")
         elif type(output) is Released:
             released = cython.cast(Released, output)
-            parts.append(f"-{released.key} {released.application_id} {released.termination:d}\n")
+            number = released.termination
+            parts.append("-")
+            parts.append(released.key)
+            parts.append(" ")
+            parts.append(released.application_id)
+            parts.append(ends[number])
         else:
             shown = output if texts else _without_texts(output)
             parts.append(f"{type(output).__name__}{_fields(shown)}\n")
