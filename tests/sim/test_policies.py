@@ -503,11 +503,29 @@ def test_a_call_that_takes_too_long_is_ended(endless: Callable[..., float]) -> N
 
 def test_many_calls_may_together_take_longer() -> None:
     def slow(*_: object) -> float:
-        time.sleep(0.06)
+        time.sleep(0.1)  # eight calls: together twice the limit
         return 0
 
     given = workload(node("n1"), node("n2"), pods("x", "root.a", 4))
     assert simulate(given, policies=[made(node_key=slow)], policy_timeout_s=0.4).placed == 4
+
+
+def test_a_call_is_ended_once_though_the_next_tick_comes_before_its_caller_has_the_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    too_long = watch.Watch.too_long
+
+    def late(self: watch.Watch, call: str) -> PolicyError:
+        time.sleep(0.3)  # more than a tick
+        return too_long(self, call)
+
+    monkeypatch.setattr(watch.Watch, "too_long", late)
+    with pytest.raises(PolicyError, match=r"took longer than 0\.2 s"):
+        simulate(
+            workload(node("n1")),
+            policies=[made(node_key=lambda *_: 0, begin=lambda *_: time.sleep(100))],
+            policy_timeout_s=0.2,
+        )
 
 
 def test_the_time_of_a_call_begins_anew_with_each_pod_of_the_workload() -> None:

@@ -39,6 +39,7 @@ class Caller:
             watch.running = True
             return self._function(*given)
         except TookTooLongError:
+            watch.running = False  # first of all: the next tick would raise here
             raise watch.too_long(self._call(given)) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(

@@ -93,6 +93,7 @@ class Watch:
             self.running = True
             return named(call, function)(*given)
         except TookTooLongError:
+            self.running = False  # first of all: the next tick would raise here
             raise self.too_long(call) from None
         finally:
             self.running = False
@@ -147,7 +148,7 @@ class Watch:
             return
         self._ticks += 1
         if self._ticks >= TICKS:
-            raise TookTooLongError
+            raise TookTooLongError  # and again with each further tick, for calls that catch it
 
     def _arm(self, limit_s: float) -> None:
         """Have the process ended if this handler is not called any more."""
