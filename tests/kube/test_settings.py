@@ -33,6 +33,19 @@ def maps(**data: dict[str, str]) -> dict[str, ConfigMap]:
     return {name: ConfigMap(metadata=ObjectMeta(name=name), data=found) for name, found in named.items()}
 
 
+def put_map(world: schedules.World, data: dict[str, str], name: str = "yunikorn-configs") -> None:
+    """Create or change a ConfigMap of the cluster."""
+    known = world.server.objects["configmaps"].get(("default", name))
+    metadata = known.metadata if known is not None else ObjectMeta(name=name, namespace="default", uid=name)
+    world.server.put("configmaps", ConfigMap(metadata=metadata, data=data))
+
+
+def queues_of(runner: Runner) -> set[str]:
+    """Return the names of the queues right below root, without those that are being removed."""
+    (partition,) = runner.api.cluster.partitions()
+    return {name for name, queue in partition.tree.root.children.items() if not queue.draining}
+
+
 def test_the_second_configmap_counts_and_each_value_has_its_origin() -> None:
     found = read_configuration(
         maps(
@@ -220,6 +233,48 @@ def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said
         ]
         assert reasons == ["Scheduling", "Scheduled", "PodBindSuccessful"]
         assert not [event for event in world.server.events if event["regarding"]["name"] == pod.metadata.name]
+        await schedules.stop(task)
+
+    run(play())
+
+
+OTHER_QUEUES = schedules.QUEUES + "          - {name: other}\n"
+LATER_QUEUES = schedules.QUEUES + "          - {name: later}\n"
+POLICY_GROUPS: dict[str, tuple[list[dict[str, str]], set[str]]] = {
+    "changed once": ([{"queues2.yaml": OTHER_QUEUES, "service.policyGroup": "queues2"}], set()),
+    "another setting changes later": (
+        [{"service.policyGroup": "queues2"}, {"service.policyGroup": "queues2", "log.level": "ERROR"}],
+        set(),
+    ),
+    "the queues in force change later": (
+        [{"service.policyGroup": "queues2"}, {"service.policyGroup": "queues2", "queues.yaml": LATER_QUEUES}],
+        {"later"},
+    ),
+    "the queues get the new name with it": (
+        [
+            {"queues.yaml": "", "queues2.yaml": OTHER_QUEUES, "service.policyGroup": "queues2"},
+            {"queues.yaml": "", "queues2.yaml": OTHER_QUEUES, "service.policyGroup": "queues2", "log.level": "ERROR"},
+        ],
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "more"), POLICY_GROUPS.values(), ids=POLICY_GROUPS)
+def test_another_policy_group_leaves_the_queues_in_force_until_a_restart(
+    steps: list[dict[str, str]], more: set[str]
+) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        runner, task = schedules.start(world)
+        await asyncio.sleep(1.0)
+        before = queues_of(runner)
+        assert len(before) > 1
+        for step in steps:
+            put_map(world, {**schedules.DATA, **step})
+            await asyncio.sleep(1.0)
+        assert queues_of(runner) == before | more
+        assert [event["reason"] for event in world.server.events] == ["RestartNeeded"]
         await schedules.stop(task)
 
     run(play())

@@ -169,6 +169,8 @@ class Runner:
             kind = config_map_kind(settings.namespace, name)
             self.reflectors[name] = Reflector(self._reading, kind, _Maps(self), complain=self._complain, dice=dice)
         self._configuration = Configuration()
+        self._policy_group = ""
+        """The policy group that is in force: the one that the ConfigMaps named when licorne was started."""
         self._web = web
         self._security = security or Security()
         self._server: WebServer | None = None
@@ -277,6 +279,7 @@ class Runner:
             for found in self.reflectors[name].store.values():
                 self._maps[name] = found
         configuration = self._configuration = read_configuration(self._maps)
+        self._policy_group = configuration.settings.policy_group
         set_levels(self._levels, configuration.settings)
         for text in misread(configuration.texts):
             self.log.warning(text)
@@ -474,7 +477,10 @@ class Runner:
             self._maps[name] = found
         known = self._configuration
         try:
-            configuration = read_configuration(self._maps, known.settings.policy_group)
+            configuration = read_configuration(self._maps, self._policy_group)
+            if configuration.settings.policy_group != self._policy_group and not configuration.queues:
+                # The key has been renamed together with the group, which counts after a restart: until then no quota may go.
+                configuration = msgspec.structs.replace(configuration, queues=known.queues)
             if not (known.settings.hot_refresh or configuration.settings.hot_refresh):
                 text = "takes effect when licorne is started again: service.enableConfigHotRefresh is false"
                 self.log.info(text, config_map=name)
@@ -513,7 +519,7 @@ class Runner:
         self.api.update_configuration(
             v19.UpdateConfigurationRequest(
                 rm_id=self.manager.rm_id,
-                policy_group=configuration.settings.policy_group,
+                policy_group=self._policy_group,
                 config=queues,
                 extra_config=configuration.of_scheduler(),
             )

@@ -320,6 +320,9 @@ def _(k: Place) -> None:
     k.configure(**{"queues.yaml": QUEUES, "log.level": "ERROR", "service.policyGroup": "queues2"})
     k.event("RestartNeeded", "service.policyGroup", name="yunikorn-configs")
     assert k.licorne.log().count("is started again") == 1
+    k.configure(**{"queues.yaml": LARGER, "log.level": "INFO", "service.policyGroup": "queues2"})
+    comes(lambda: "the configuration has been changed" in k.licorne.log().rpartition("started again")[2], told=k.told)
+    assert k.licorne.queue("root.small") is not None
 
 
 @CASES("11", "two ConfigMaps", "licorne kube --print-config", "all settings are printed, with their origins")
