@@ -27,6 +27,10 @@ from licorne.web.monitor import Monitor
 from licorne.web.server import Web
 
 
+OTHER_QUEUES = schedules.QUEUES + "          - {name: other}\n"
+LATER_QUEUES = schedules.QUEUES + "          - {name: later}\n"
+
+
 def maps(**data: dict[str, str]) -> dict[str, ConfigMap]:
     """Return ConfigMaps by name, `defaults` and `configs`."""
     named = {f"yunikorn-{name}": found for name, found in data.items()}
@@ -69,11 +73,79 @@ def test_the_second_configmap_counts_and_each_value_has_its_origin() -> None:
         ("service.placeholderRunAsUser", "-1"),
         ("service.placeholderFsGroup", "1e3"),
         ("licorne.yunikorn-events", "2"),
+        ("licorne.max-body", "0"),
+        ("licorne.max-body", "1Mi"),
+        ("licorne.request-time", "soon"),
+        ("licorne.old-queue-metrics", "maybe"),
+        ("reservation.delay", "abc"),
+        ("service.schedulingInterval", "abc"),
+        ("service.schedulingInterval", "1"),
+        ("service.volumeBindTimeout", "x"),
+        ("service.dispatchTimeout", "300"),
+        ("service.eventChannelCapacity", "1k"),
+        ("service.eventChannelCapacity", "2147483648"),
+        ("kubernetes.qps", "x"),
+        ("kubernetes.burst", "1.5"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_name(key: str, text: str) -> None:
-    with pytest.raises(ConfigurationError, match=key):
+    with pytest.raises(ConfigurationError, match=f"ConfigMap yunikorn-configs: {key}: '{text}': must be "):
         read_configuration(maps(configs={key: text}))
+    assert read_configuration(maps(defaults={key: text}, configs={key: ""})).texts == {}
+
+
+@pytest.mark.parametrize("key", ["kubernetes.qps", "kubernetes.burst", "service.eventChannelCapacity"])
+@pytest.mark.parametrize("text", ["-1", "+5", "007"])
+def test_integers_are_those_of_yunikorn(key: str, text: str) -> None:
+    assert read_configuration(maps(configs={key: text})).texts == {key: text}
+
+
+def test_all_values_that_cannot_be_used_are_told_with_their_configmap() -> None:
+    with pytest.raises(ConfigurationError) as told:
+        read_configuration(maps(defaults={"kubernetes.qps": "x"}, configs={"licorne.max-body": "y"}))
+    assert str(told.value) == (
+        "ConfigMap yunikorn-defaults: kubernetes.qps: 'x': must be an integer of 32 bits; "
+        "ConfigMap yunikorn-configs: licorne.max-body: 'y': must be a whole number from 1 to 2147483648"
+    )
+
+
+WRONG = [
+    ("licorne.max-body", "0"),
+    ("licorne.request-time", "soon"),
+    ("licorne.old-queue-metrics", "maybe"),
+    ("kubernetes.qps", "x"),
+]
+
+
+@pytest.mark.parametrize(("key", "text"), WRONG)
+def test_a_value_that_cannot_be_used_refuses_the_whole_change(key: str, text: str) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        async with served(world) as (runner, rest):
+            put_map(world, {"queues.yaml": OTHER_QUEUES, key: text})
+            await asyncio.sleep(0.5)
+            (event,) = world.server.events
+            assert event["reason"] == "ConfigurationRefused"
+            assert f"ConfigMap yunikorn-configs: {key}: '{text}': must be " in event["note"]
+            assert "other" not in queues_of(runner)
+            assert (await asyncio.to_thread(rest.get, "/ws/v1/version")).status_code in (200, 404)
+            put_map(world, {"queues.yaml": OTHER_QUEUES, key: ""})
+            await asyncio.sleep(0.5)
+            assert "other" in queues_of(runner)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("key", "text"), WRONG)
+def test_licorne_does_not_start_with_a_value_that_cannot_be_used(key: str, text: str) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        put_map(world, {**schedules.DATA, key: text})
+        with pytest.raises(ConfigurationError, match=f"ConfigMap yunikorn-configs: {key}: "):
+            async with served(world):
+                pass
+
+    asyncio.run(play())
 
 
 NONE = ["null", "~", "---", "# nothing", "{}", "partitions: []", "partitions: [{name: other, queues: [{name: root}]}]"]
@@ -238,8 +310,6 @@ def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said
     run(play())
 
 
-OTHER_QUEUES = schedules.QUEUES + "          - {name: other}\n"
-LATER_QUEUES = schedules.QUEUES + "          - {name: later}\n"
 POLICY_GROUPS: dict[str, tuple[list[dict[str, str]], set[str]]] = {
     "changed once": ([{"queues2.yaml": OTHER_QUEUES, "service.policyGroup": "queues2"}], set()),
     "another setting changes later": (
@@ -377,6 +447,7 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
     async with asyncio.timeout(30.0):
         task = asyncio.create_task(runner.run())
         while runner._server is None or not runner._server.addresses:  # noqa: ASYNC110  nothing tells it
+            schedules.check_runs(task)
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)
         try:

@@ -148,7 +148,7 @@ def test_unparsable_values_mean_the_default_where_the_original_does_so(tmp_path:
 
 REFUSED = [
     ("service.dispatchTimeout: soon", "1: service.dispatchTimeout: 'soon': must be a duration"),
-    ("kubernetes.qps: fast", "1: kubernetes.qps: 'fast': must be a whole number"),
+    ("kubernetes.qps: fast", "1: kubernetes.qps: 'fast': must be an integer of 32 bits"),
     ("\nlicorne.max-name: 0", "2: licorne.max-name: '0': must be a whole number from 1"),
     ("reservation.delay: -1s", "1: reservation.delay: '-1s': must be a duration"),
     ("gang.hold.max.age: soon", "1: gang.hold.max.age: 'soon': must be a duration like 30m, or 0"),

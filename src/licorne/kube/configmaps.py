@@ -13,10 +13,10 @@ import msgspec
 from licorne.config.counting import load_counted
 from licorne.config.manifest import OVERLAID, read_entries
 from licorne.config.problems import ConfigError
-from licorne.core.base.setting_table import OWN, SettingsError
+from licorne.core.base.setting_table import OWN
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods import WorkSettings
-from licorne.kube.settings import TABLE, Settings, read_settings
+from licorne.kube.settings import TABLE, Settings, read_settings, unusable
 from licorne.si.constants import DEFAULT_PARTITION
 from licorne.si.partitions import short_partition
 
@@ -28,11 +28,13 @@ class ConfigurationError(Exception):
 class Configuration(msgspec.Struct, frozen=True):
     """What both ConfigMaps say together.
 
-    `queues` is the queue configuration, "" if there is none. `texts` are all other entries by key, `origins` the ConfigMap
-    that each comes from, and `settings` the values of those that are read here.
+    `queues` is the queue configuration, "" if there is none, and `queues_key` where it is, for messages. `texts` are all
+    other entries by key, but settings whose text is empty, which have their defaults. `origins` is the ConfigMap that each
+    entry comes from, and `settings` the values of those that are read here. Every text of a setting can be used.
     """
 
     queues: str = ""
+    queues_key: str = ""
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
     settings: Settings = Settings()
@@ -58,7 +60,8 @@ def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") ->
     `policy_group` is the policy group that counts; "": the one that they name.
 
     Raises:
-        ConfigurationError: a value under `binaryData` cannot be read, or a setting cannot be used.
+        ConfigurationError: a value under `binaryData` cannot be read, or a setting cannot be used; the text names the
+            ConfigMap and the key.
     """
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
@@ -73,12 +76,13 @@ def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") ->
             raise ConfigurationError(str(error)) from None
         texts |= {entry.key: entry.text for entry in entries}
         origins |= {entry.key: f"ConfigMap {name}" for entry in entries}
-    given = {key: text for key, text in texts.items() if not key.endswith(".yaml")}
-    try:
-        settings = read_settings(given)
-    except SettingsError as error:
-        raise ConfigurationError(str(error)) from None
-    return Configuration(texts.get(f"{policy_group or settings.policy_group}.yaml", ""), given, origins, settings)
+    given = {key: text for key, text in texts.items() if not key.endswith(".yaml") and (text or TABLE.find(key) is None)}
+    if wrong := [f"{origins[key]}: {why}" for key, why in unusable(given)]:
+        raise ConfigurationError("; ".join(wrong))
+    settings = read_settings(given)
+    key = f"{policy_group or settings.policy_group}.yaml"
+    queues = texts.get(key, "")
+    return Configuration(queues, f"{origins[key]}: {key}" if queues else "", given, origins, settings)
 
 
 def check_queues(queues: str, rm_id: str, queues_max: int) -> None:

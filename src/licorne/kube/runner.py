@@ -45,7 +45,6 @@ from licorne.si import v19
 from licorne.si.messages import Output
 from licorne.web.backend import Backend
 from licorne.web.monitor import Monitor
-from licorne.web.rest import RequestLimits
 from licorne.web.server import Web, WebServer
 from licorne.web.settings import WebSettings
 
@@ -337,6 +336,7 @@ class Runner:
             follower=self.follower,
         )
         texts = configuration.texts
+        web = self._rest(configuration, self._web)
         settings = TABLE.fill(WebSettings(), texts)
         self.monitor = Monitor(
             backend,
@@ -347,8 +347,13 @@ class Runner:
         )
         self.monitor.tracks_events = settings.tracks_events
         log = named(self.log, "core.rest")
-        web = msgspec.structs.replace(TABLE.fill(self._web, texts), limits=TABLE.fill(self._web.limits, texts))
         self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log))
+
+    @staticmethod
+    def _rest(configuration: Configuration, web: Web) -> Web:
+        """Return addresses and access of REST as they were given, with the limits of a configuration."""
+        texts = configuration.texts
+        return msgspec.structs.replace(TABLE.fill(web, texts), limits=TABLE.fill(web.limits, texts))
 
     def _admit(self, rm_id: str, queues: str) -> None:
         """Refuse a queue configuration that REST is given, by the rule for one of the ConfigMap; raises a ValueError."""
@@ -497,8 +502,8 @@ class Runner:
         self.manager.gangs.settings = settings
         self.manager.yunikorn_events.wanted = settings.yunikorn_events
         set_levels(self._levels, settings)
-        if self._server is not None:
-            limits = TABLE.fill(RequestLimits(), configuration.texts)
+        if self._server is not None and self._web is not None:
+            limits = self._rest(configuration, self._web).limits
             self._server.retune(configuration.texts, limits.request_s, limits.body_bytes)
         self.log.info("the configuration has been changed", config_map=name)
         for text in misread(configuration.texts):

@@ -121,6 +121,17 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
     return TABLE.fill(Settings(), {key: text for key, text in texts.items() if text})
 
 
+def unusable(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the key of each value that cannot be used, with a sentence, whether or not it has an effect here.
+
+    YuniKorn parses the settings that mean nothing here, too, and refuses the ConfigMap for them (docs/spec/k8shim.md, section 11).
+    """
+    for key, text in sorted(texts.items()):
+        setting = TABLE.find(key)
+        if setting is not None and not setting.lenient and text and setting.kind.read(text) is None:
+            yield key, f"{key}: {text[:80]!r}: {setting.kind.rule}"
+
+
 def set_levels(levels: Levels, settings: Settings) -> None:
     """Set the levels of the loggers."""
     levels.set(settings.level, settings.levels)
@@ -158,4 +169,4 @@ def shown(texts: Mapping[str, str], origins: Mapping[str, str]) -> Iterator[Show
             yield Shown(key, value, origins[key] if given else "default", setting.applies)
 
 
-__all__ = ["SETTINGS", "TABLE", "Settings", "misread", "read_settings", "set_levels", "shown", "wait_for_restart"]
+__all__ = ["SETTINGS", "TABLE", "Settings", "misread", "read_settings", "set_levels", "shown", "unusable", "wait_for_restart"]
