@@ -109,6 +109,80 @@ def test_all_values_that_cannot_be_used_are_told_with_their_configmap() -> None:
     )
 
 
+DEFAULTS, CONFIGS = "yunikorn-defaults", "yunikorn-configs"
+MORE = {"queues.yaml": OTHER_QUEUES}
+BOTH: dict[str, tuple[list[tuple[str, dict[str, str] | None]], list[tuple[str, str]], bool]] = {
+    "a wrong value is overlaid later": (
+        [(DEFAULTS, {"kubernetes.qps": "x"}), (CONFIGS, {**MORE, "kubernetes.qps": "5"})],
+        [(DEFAULTS, "ConfigMap yunikorn-defaults: kubernetes.qps: 'x': must be ")],
+        True,
+    ),
+    "another change while a value is wrong": (
+        [(DEFAULTS, {"kubernetes.qps": "x"}), (CONFIGS, MORE)],
+        [(DEFAULTS, "ConfigMap yunikorn-defaults: kubernetes.qps: "), (CONFIGS, "ConfigMap yunikorn-defaults: kubernetes.qps: ")],
+        False,
+    ),
+    "the wrong one is mended after another change": (
+        [(DEFAULTS, {"kubernetes.qps": "x"}), (CONFIGS, MORE), (DEFAULTS, {"kubernetes.qps": "5"})],
+        [(DEFAULTS, "ConfigMap yunikorn-defaults: "), (CONFIGS, "ConfigMap yunikorn-defaults: ")],
+        True,
+    ),
+    "wrong queues show when those that overlay them go": (
+        [(DEFAULTS, {"queues.yaml": "null"}), (CONFIGS, {}), (DEFAULTS, MORE)],
+        [(CONFIGS, "ConfigMap yunikorn-defaults: queues.yaml: the queue configuration has no partition")],
+        True,
+    ),
+    "the one that overlays a wrong value is deleted": (
+        [(CONFIGS, {**MORE, "kubernetes.qps": "5"}), (DEFAULTS, {"kubernetes.qps": "x"}), (CONFIGS, None)],
+        [(DEFAULTS, "ConfigMap yunikorn-defaults: kubernetes.qps: ")],
+        True,
+    ),
+}
+"""Steps, the ConfigMap of each event and the beginning of its reason, and whether the other queues count at the end."""
+
+
+@pytest.mark.parametrize(("steps", "told", "counts"), BOTH.values(), ids=BOTH)
+def test_both_configmaps_count_as_they_are_now(
+    steps: list[tuple[str, dict[str, str] | None]], told: list[tuple[str, str]], counts: bool
+) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        runner, task = schedules.start(world)
+        await asyncio.sleep(1.0)
+        for name, data in steps:
+            if data is None:
+                world.server.remove("configmaps", "default", name)
+            else:
+                put_map(world, data, name)
+            await asyncio.sleep(1.0)
+        assert ("other" in queues_of(runner)) is counts
+        begin = "the configuration is refused, and the one before counts: "
+        refused = [event for event in world.server.events if event["reason"] == "ConfigurationRefused"]
+        assert [event["regarding"]["name"] for event in refused] == [name for name, _ in told]
+        for event, (_, why) in zip(refused, told, strict=True):
+            assert event["note"].startswith(begin + why)
+        await schedules.stop(task)
+
+    run(play())
+
+
+def test_the_last_setting_of_the_scheduler_may_go() -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        runner, task = schedules.start(world)
+        await asyncio.sleep(1.0)
+        found = []
+        for more in ({"outstanding.inspection": "false"}, {}):
+            put_map(world, {"queues.yaml": schedules.QUEUES, **more})
+            await asyncio.sleep(1.0)
+            (partition,) = runner.api.cluster.partitions()
+            found.append(partition.settings.outstanding_inspection)
+        assert found == [False, True]
+        await schedules.stop(task)
+
+    run(play())
+
+
 WRONG = [
     ("licorne.max-body", "0"),
     ("licorne.request-time", "soon"),

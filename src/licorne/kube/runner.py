@@ -297,10 +297,9 @@ class Runner:
             version=__version__,
             policy_group=configuration.settings.policy_group,
             build_info={"buildVersion": __version__, "shimSHA": "", "coreSHA": ""},
-            config=self.settings.queues or configuration.queues,
+            config=self._queues(configuration, configuration.settings.cluster_id),
             extra_config=configuration.of_scheduler(),
         )
-        check_queues(request.config, request.rm_id, configuration.settings.queues_max)
         self._watch(configuration)
         try:
             self.api.register_resource_manager(request, manager.decisions)
@@ -472,10 +471,13 @@ class Runner:
     # -- configuration ------------------------------------------------------------------------------------------
 
     def map_changed(self, name: str, found: ConfigMap | None) -> None:
-        """Take in another state of a ConfigMap; one that cannot be used changes nothing, and an event on it says why."""
+        """Take in another state of a ConfigMap; if both together cannot be used, nothing changes, and an event on it says why.
+
+        What counts is always what both ConfigMaps say now: one that was refused counts as soon as a change of the other one
+        makes both valid, and as long as one is wrong, no change of the other is taken, since the next start would fail.
+        """
         if self.manager is None:
             return
-        before = dict(self._maps)
         if found is None:
             self._maps.pop(name, None)
         else:
@@ -485,14 +487,13 @@ class Runner:
             configuration = read_configuration(self._maps, self._policy_group)
             if configuration.settings.policy_group != self._policy_group and not configuration.queues:
                 # The key has been renamed together with the group, which counts after a restart: until then no quota may go.
-                configuration = msgspec.structs.replace(configuration, queues=known.queues)
+                configuration = msgspec.structs.replace(configuration, queues=known.queues, queues_key=known.queues_key)
             if not (known.settings.hot_refresh or configuration.settings.hot_refresh):
                 text = "takes effect when licorne is started again: service.enableConfigHotRefresh is false"
                 self.log.info(text, config_map=name)
                 return
             self._reload(configuration)
         except (ConfigurationError, QueuesError, SettingsError) as error:
-            self._maps = before
             self._refuse(found, str(error))
             return
         self._configuration = configuration
@@ -519,21 +520,31 @@ class Runner:
     def _reload(self, configuration: Configuration) -> None:
         """Give the scheduler another configuration; raises ConfigurationError or QueuesError if it is refused."""
         assert self.manager is not None
-        queues = self.settings.queues or configuration.queues
-        check_queues(queues, self.manager.rm_id, configuration.settings.queues_max)
+        queues = self._queues(configuration, self.manager.rm_id)
         self.api.update_configuration(
             v19.UpdateConfigurationRequest(
                 rm_id=self.manager.rm_id,
                 policy_group=self._policy_group,
                 config=queues,
-                extra_config=configuration.of_scheduler(),
+                # An empty one would leave the last one in force.
+                extra_config=configuration.of_scheduler() or {"service.policyGroup": self._policy_group},
             )
         )
+
+    def _queues(self, configuration: Configuration, rm_id: str) -> str:
+        """Return the queue configuration that counts; raises a ConfigurationError that says where it is, if it cannot be used."""
+        queues = self.settings.queues or configuration.queues
+        try:
+            check_queues(queues, rm_id, configuration.settings.queues_max)
+        except ConfigurationError as error:
+            where = "--config" if self.settings.queues else configuration.queues_key
+            raise ConfigurationError(f"{where}: {error}") from None
+        return queues
 
     def _refuse(self, found: ConfigMap | None, reason: str) -> None:
         self.log.error("a configuration was refused; the one before counts", reason=reason)
         text = f"the configuration is refused, and the one before counts: {reason}"
-        self._tell_map(found, "ConfigurationRefused", text)
+        self._tell_map(found or next(iter(self._maps.values()), None), "ConfigurationRefused", text)
 
     def _tell_map(self, found: ConfigMap | None, reason: str, text: str) -> None:
         """Post an event about a ConfigMap."""
