@@ -7,7 +7,7 @@ import contextlib
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -19,6 +19,7 @@ from kube.apiserver import FakeClient
 from kube.virtual import run
 from licorne.cli.kube import _options
 from licorne.daemon.log import Levels, make_log, no_log
+from licorne.kube.api import ApiError, Kind, Page, WatchEvent
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap, ObjectMeta
 from licorne.kube.runner import Clients, Runner, RunSettings
@@ -178,6 +179,70 @@ def test_the_last_setting_of_the_scheduler_may_go() -> None:
             (partition,) = runner.api.cluster.partitions()
             found.append(partition.settings.outstanding_inspection)
         assert found == [False, True]
+        await schedules.stop(task)
+
+    run(play())
+
+
+class Forbids(FakeClient):
+    """A client that may not read some kinds."""
+
+    forbidden: frozenset[str] = frozenset()
+
+    async def watch(self, kind: Kind[Any], *arguments: Any, **more: Any) -> AsyncGenerator[list[WatchEvent[Any]]]:
+        """Yield changes, or be refused."""
+        if kind.plural in self.forbidden:
+            raise ApiError(403, "Forbidden", f"{kind.plural} is forbidden")
+        async for batch in super().watch(kind, *arguments, **more):
+            yield batch
+
+    async def list_page(self, kind: Kind[Any], **more: Any) -> Page[Any]:
+        """Return a page, or be refused."""
+        if kind.plural in self.forbidden:
+            raise ApiError(403, "Forbidden", f"{kind.plural} is forbidden")
+        return await super().list_page(kind, **more)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_nothing_is_scheduled_while_the_configmaps_may_not_be_read(streams: bool) -> None:
+    async def play() -> None:
+        world = schedules.World(4)
+        world.server.trouble.no_streams = not streams
+        world.add_pod()
+        client = Forbids(world.server)
+        client.forbidden = frozenset({"configmaps"})
+        runner, task = schedules.start(world, client)
+        written = io.StringIO()
+        runner.log = make_log(written, form="json")
+        await asyncio.sleep(600.0)
+        assert runner.manager is None
+        assert not world.bound
+        lines = [json.loads(line) for line in written.getvalue().splitlines()]
+        told = [line for line in lines if line["event"].startswith("the ConfigMaps may not be read; nothing is scheduled")]
+        assert 20 < len(told) < 100
+        assert {(line["level"], line["namespace"]) for line in told} == {("error", "default")}
+        assert "403 Forbidden: configmaps is forbidden; tried again in " in told[0]["text"]
+        client.forbidden = frozenset()
+        await asyncio.sleep(40.0)
+        assert len(world.bound) == 1
+        assert queues_of(runner) == {"a", "b"}
+        await schedules.stop(task)
+
+    run(play())
+
+
+@pytest.mark.parametrize("queues", ["", schedules.QUEUES], ids=["not there", "not needed"])
+def test_it_is_done_without_budgets_and_classes_and_without_configmaps_that_are_not_there(queues: str) -> None:
+    async def play() -> None:
+        world = schedules.World(4)
+        world.server.remove("configmaps", "default", CONFIGS)
+        world.add_pod()
+        client = Forbids(world.server)
+        kinds = {"poddisruptionbudgets", "priorityclasses"} | ({"configmaps"} if queues else set())
+        client.forbidden = frozenset(kinds)
+        _, task = schedules.start(world, client, RunSettings(queues=queues))
+        await asyncio.sleep(30.0)
+        assert len(world.bound) == 1
         await schedules.stop(task)
 
     run(play())

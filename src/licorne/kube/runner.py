@@ -164,9 +164,12 @@ class Runner:
         self._classes = self._reflector(PRIORITY_CLASSES, lambda m: m.class_seen, lambda m: m.class_gone)
         self._budgets = self._reflector(DISRUPTION_BUDGETS, lambda m: m.budgets.seen, lambda m: m.budgets.gone)
         self._maps: dict[str, ConfigMap] = {}
+        forbidden = None if settings.queues else self._forbidden
         for name in CONFIG_MAP_NAMES:
             kind = config_map_kind(settings.namespace, name)
-            self.reflectors[name] = Reflector(self._reading, kind, _Maps(self), complain=self._complain, dice=dice)
+            self.reflectors[name] = Reflector(
+                self._reading, kind, _Maps(self), complain=self._complain, forbidden=forbidden, dice=dice
+            )
         self._configuration = Configuration()
         self._policy_group = ""
         """The policy group that is in force: the one that the ConfigMaps named when licorne was started."""
@@ -184,6 +187,11 @@ class Runner:
 
     def _complain(self, text: str) -> None:
         named(self.log, "kubernetes").warning(text)
+
+    def _forbidden(self, text: str) -> None:
+        """Say that the ConfigMaps may not be read: by the built-in queues pods would run without any quota."""
+        why = "the ConfigMaps may not be read; nothing is scheduled until they may, because their quotas are not known"
+        named(self.log, "kubernetes").error(why, namespace=self.settings.namespace, text=text)
 
     def _passed_over(self, incident: Incident) -> None:
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))

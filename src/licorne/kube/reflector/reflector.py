@@ -56,6 +56,8 @@ class Reflector(Generic[T]):
         handler: told of every change.
         complain: told in a sentence what went wrong and what is done about it; not of what is usual, such as a watch
             that the server ends. A missing permission or kind is said once.
+        forbidden: given, a missing permission is waited for instead of doing without the objects, and each attempt is
+            told here: for objects without which something would be decided that must not be.
         dice: draws the waiting times; given, they can be repeated.
         sleep: waits; given, tests need no time.
 
@@ -70,6 +72,7 @@ class Reflector(Generic[T]):
         handler: Handler[T],
         *,
         complain: Callable[[str], None] = lambda _: None,
+        forbidden: Callable[[str], None] | None = None,
         dice: random.Random | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -77,6 +80,7 @@ class Reflector(Generic[T]):
         self._kind = kind
         self._handler = handler
         self._complain = complain
+        self._forbidden = forbidden
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
         self._sleep = sleep
         self.store: dict[tuple[str, str], T] = {}
@@ -143,6 +147,9 @@ class Reflector(Generic[T]):
         if error.status in INVALID and self._streams and not self._listed:
             self._streams = False
             return
+        if error.status == FORBIDDEN and self._forbidden is not None and not self._was_listed:
+            await self._wait(str(error), error.retry_after_s, self._forbidden)
+            return
         if error.status in (FORBIDDEN, NOT_FOUND) and not self._was_listed:
             if not self.absent:
                 self.absent = True
@@ -153,13 +160,16 @@ class Reflector(Generic[T]):
         # What could be read once is missed: the store has a past state, which must not pass for the present one.
         await self._wait(str(error), error.retry_after_s)
 
-    async def _wait(self, why: str, asked_s: float | None = None) -> None:
-        """Wait before the next attempt: longer after each failure, and never all clients at once."""
+    async def _wait(self, why: str, asked_s: float | None = None, tell: Callable[[str], None] | None = None) -> None:
+        """Wait before the next attempt: longer after each failure, and never all clients at once.
+
+        The first failure in a row is told only if `tell` is given, which is told in place of `complain`.
+        """
         longest = min(FIRST_WAIT_S * 2**self._failures, LONGEST_WAIT_S)
         self._failures = min(self._failures + 1, 20)
         wait_s = max(longest * self._dice.uniform(0.5, 1.0), asked_s or 0.0)
-        if self._failures > 1:
-            self._complain(f"{self._kind.plural}: {why}; tried again in {wait_s:.1f} s")
+        if self._failures > 1 or tell is not None:
+            (tell or self._complain)(f"{self._kind.plural}: {why}; tried again in {wait_s:.1f} s")
         await self._sleep(wait_s)
 
     def _worked(self) -> None:
