@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 
+import licorne
 from kube import schedules
 from kube.apiserver import FakeClient
 from kube.virtual import run
@@ -572,6 +573,19 @@ def test_metrics_have_the_old_names_of_queues_if_they_are_wanted(wanted: bool) -
         async with served(world) as (_, rest):
             answer = await asyncio.to_thread(rest.get, "/ws/v1/metrics")
             assert ("yunikorn_root_a_queue_app{" in answer.text) is wanted
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("machine", "arch"), [("x86_64", "amd64"), ("AMD64", "amd64"), ("aarch64", "arm64"), ("s390x", "s390x")])
+def test_rest_shows_the_build(machine: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+
+    async def play() -> None:
+        async with served(schedules.World(1)) as (_, rest):
+            (cluster,) = (await asyncio.to_thread(rest.get, "/ws/v1/clusters")).json()
+            expected = {"buildVersion": licorne.__version__, "arch": arch, "rmId": "mycluster"}
+            assert cluster["rmBuildInformation"] == [expected]
 
     asyncio.run(play())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import platform
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -304,7 +305,7 @@ class Runner:
             rm_id=configuration.settings.cluster_id,
             version=__version__,
             policy_group=configuration.settings.policy_group,
-            build_info={"buildVersion": __version__, "shimSHA": "", "coreSHA": ""},
+            build_info=build_info(),
             config=self._queues(configuration, configuration.settings.cluster_id),
             extra_config=configuration.of_scheduler(),
         )
@@ -336,7 +337,7 @@ class Runner:
         backend = Backend(
             self.api,
             self._clock,
-            build_info=lambda _: {"buildVersion": __version__},
+            build_info=lambda _: build_info(),
             shadow=self._compared,
             admit=self._admit,
             changed=self.changed,
@@ -617,10 +618,20 @@ class _Maps:
         self._runner.map_changed(old.metadata.name, None)
 
 
+def build_info() -> dict[str, str]:
+    """Return what REST shows as the build, by YuniKorn's names and with its names of processors.
+
+    Of YuniKorn's other keys (docs/spec/k8shim.md, section 10) nothing true can be said: a Python package has no date of
+    a build and no version of Go, and core, interface and shim are one program, with one version.
+    """
+    machine = platform.machine().lower()
+    return {"buildVersion": __version__, "arch": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)}
+
+
 def _steady_clock() -> Callable[[], int]:
     """Return a clock in nanoseconds since 1970 that never goes back: system time now, monotonic time from then on."""
     offset = time.time_ns() - time.monotonic_ns()
     return lambda: time.monotonic_ns() + offset
 
 
-__all__ = ["RunSettings", "Runner"]
+__all__ = ["Clients", "RunSettings", "Runner", "build_info"]
