@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -92,6 +93,55 @@ def test_the_variable_kubeconfig_counts_before_the_file_in_the_home_folder(
     assert Access.load().server == "http://variable"
 
 
+def test_several_files_of_the_variable_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
+        folder.mkdir()
+    (second / "token").write_text("of b")
+    (first / "config").write_text(
+        "current-context: there\nclusters: [{name: one, cluster: {server: 'http://a', tls-server-name: a}}]\nusers: null\n"
+    )
+    more = """
+current-context: here
+clusters:
+  - {name: one, cluster: {server: 'http://hidden'}}
+  - {name: two, cluster: {server: 'http://b', tls-server-name: b}}
+users:
+  - {name: me, user: {tokenFile: token}}
+  - {name: program, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./print, interactiveMode: Never}}}
+contexts:
+  - {name: here, context: {cluster: one, user: me}}
+  - {name: there, context: {cluster: two, user: me}}
+  - {name: third, context: {cluster: two, user: program}}
+"""
+    (second / "config").write_text(more)
+    names = [str(first / "config"), "", str(tmp_path / "missing"), str(second / "config")]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(names))
+    found = Access.load()
+    assert (found.server, found.server_name, authorization(found)) == ("http://b", "b", "Bearer of b")
+    assert Access.load(context="here").server == "http://a"
+    program = Access.load(context="third")._plugin
+    assert program is not None
+    assert program._program.command == str(second / "print")
+    with pytest.raises(KubeconfigError, match="Context 'none' not found"):
+        Access.load(context="none")
+    assert Access.load(kubeconfig(tmp_path, server="http://given")).server == "http://given"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(None, "no such file"), ("[1]", "no usable kubeconfig"), ("{", "no usable kubeconfig"), ("clusters: [{}]", "no usable kubeconfig"), ("", "current")],
+)
+def test_several_files_that_cannot_be_used(
+    content: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "a").write_text(content)
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")]))
+    with pytest.raises(KubeconfigError, match=expected):
+        Access.load()
+
+
 @pytest.mark.parametrize(
     ("cluster", "environment", "expected"),
     [
@@ -131,6 +181,7 @@ print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "Exec
 
 SAYS = """
 import json
+import os
 head = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
 print(json.dumps({**head, "status": %s}))
 """

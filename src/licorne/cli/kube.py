@@ -168,7 +168,7 @@ def kube(
 ) -> int:
     """Schedule the pods of a Kubernetes cluster that ask for it, until SIGTERM or SIGINT.
 
-    Without --kubeconfig: the file of KUBECONFIG, else what a pod finds in its own file system, else ~/.kube/config. The
+    Without --kubeconfig: the files of KUBECONFIG, else what a pod finds in its own file system, else ~/.kube/config. The
     namespace of the ConfigMaps is that of the variable NAMESPACE, else `default`. Beyond loopback REST wants TLS and either
     tokens or certificates of clients, or --insecure.
     """

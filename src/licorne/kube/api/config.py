@@ -12,6 +12,7 @@ import os
 import ssl
 import time
 import urllib.request
+from collections.abc import Iterable, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any, Final
@@ -40,9 +41,10 @@ class Access:
 
     Parameters:
         found: a context of a kubeconfig, as lightkube has read it.
+        content: the kubeconfig, for what lightkube does not read; None: that of the file that `found` names, if any.
     """
 
-    def __init__(self, found: SingleConfig) -> None:
+    def __init__(self, found: SingleConfig, content: Mapping[str, Any] | None = None) -> None:
         self.server = found.cluster.server.rstrip("/")
         self.context = found.context_name
         self.namespace = found.namespace
@@ -51,7 +53,7 @@ class Access:
         self._token = ""
         self._until = 0.0
         self._files_until = time.monotonic() + FILES_S
-        more, of_program = _passed_over(found)
+        more, of_program = _passed_over(found, content)
         self.proxy = more.proxy_url or _proxy_of_environment(self.server)
         """The address of the proxy through which the server is reached; None: directly."""
         self.server_name = more.tls_server_name or None
@@ -94,16 +96,23 @@ class Access:
     def load(cls, kubeconfig: str | None = None, context: str | None = None) -> Access:
         """Read a kubeconfig: the file given, else that of KUBECONFIG, else the pod's own, else `~/.kube/config`.
 
+        KUBECONFIG may name several files, which count together, as they do for kubectl.
+
         Raises:
             KubeconfigError: there is none, or it cannot be used.
         """
         try:
             name = kubeconfig or os.environ.get("KUBECONFIG")
-            found = (KubeConfig.from_file(name) if name else KubeConfig.from_env()).get(context)
+            content = None
+            if not kubeconfig and name and os.pathsep in name:
+                content = _together(name.split(os.pathsep))
+                found = KubeConfig.from_dict(content).get(context)
+            else:
+                found = (KubeConfig.from_file(name) if name else KubeConfig.from_env()).get(context)
             if found is None:
                 raise KubeconfigError(f"{kubeconfig or 'the kubeconfig'}: no current context; say --context NAME")
-            return cls(found)
-        except (ConfigError, OSError, ValueError, msgspec.ValidationError, *_LIGHTKUBE) as error:
+            return cls(found, content)
+        except (ConfigError, OSError, ValueError, msgspec.DecodeError, *_LIGHTKUBE) as error:
             where = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config, and this is no pod"
             raise KubeconfigError(f"{where}: no usable kubeconfig: {_said(error)}; say --kubeconfig FILE") from None
 
@@ -185,11 +194,53 @@ class _File(msgspec.Struct):
     users: list[_NamedUser] = []
 
 
-def _passed_over(found: SingleConfig) -> tuple[_Cluster, _Exec]:
+_OF_CLUSTERS: Final = ("certificate-authority",)
+_OF_USERS: Final = ("client-certificate", "client-key", "tokenFile")
+"""What names a file, in the folder of the kubeconfig unless the path is absolute."""
+
+
+def _together(names: Iterable[str]) -> dict[str, Any]:
+    """Return several kubeconfigs as one, as kubectl reads them: of one name, what the first file has counts.
+
+    A file that does not exist is passed over, unless none exists; paths in a file are made absolute.
+    """
+    paths = [Path(name).expanduser() for name in names if name]
+    there = [path for path in paths if path.is_file()]
+    if not there:
+        raise KubeconfigError(f"{', '.join(map(str, paths)) or 'KUBECONFIG'}: no such file; say --kubeconfig FILE")
+    made: dict[str, Any] = {"clusters": [], "contexts": [], "users": []}
+    for path in there:
+        read = msgspec.yaml.decode(path.read_bytes()) or {}
+        made["current-context"] = made.get("current-context") or read.get("current-context") or None
+        for kind, entries in made.items():
+            if kind == "current-context":
+                continue
+            known = {entry["name"] for entry in entries}
+            entries += [entry for entry in read.get(kind) or () if entry["name"] not in known]
+            for entry in entries:
+                _make_absolute(entry, path.absolute().parent)  # those of the files before are absolute already
+    return made
+
+
+def _make_absolute(entry: Mapping[str, Any], folder: Path) -> None:
+    """Make the paths of an entry absolute; those that are already stay."""
+    for content, keys in ((entry.get("cluster"), _OF_CLUSTERS), (entry.get("user"), _OF_USERS)):
+        for key in keys:
+            if content and content.get(key):
+                content[key] = str(folder / content[key])
+    program = (entry.get("user") or {}).get("exec")
+    if program and "/" in program.get("command", ""):
+        program["command"] = str(folder / program["command"])
+
+
+def _passed_over(found: SingleConfig, content: Mapping[str, Any] | None) -> tuple[_Cluster, _Exec]:
     """Return what the kubeconfig says of the cluster, and of the program of the user, that lightkube does not read."""
-    if found.fname is None:
+    if content is not None:
+        read = msgspec.convert(content, _File)
+    elif found.fname is not None:
+        read = msgspec.yaml.decode(Path(found.fname).read_bytes(), type=_File)
+    else:
         return _Cluster(), _Exec()
-    read = msgspec.yaml.decode(Path(found.fname).read_bytes(), type=_File)
     cluster = next((one.cluster for one in read.clusters if one.name == found.context.cluster), _Cluster())
     user = next((one.user for one in read.users if one.name == found.context.user), None)
     return cluster, (user and user.exec) or _Exec()
