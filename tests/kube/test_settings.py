@@ -8,6 +8,7 @@ import io
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -268,7 +269,7 @@ def test_a_value_that_cannot_be_used_refuses_the_whole_change(key: str, text: st
             assert event["reason"] == "ConfigurationRefused"
             assert f"ConfigMap yunikorn-configs: {key}: '{text}': must be " in event["note"]
             assert "other" not in queues_of(runner)
-            assert (await asyncio.to_thread(rest.get, "/ws/v1/version")).status_code in (200, 404)
+            assert (await asyncio.to_thread(rest.get, "/ws/v1/version")).status_code == 200
             put_map(world, {"queues.yaml": OTHER_QUEUES, key: ""})
             await asyncio.sleep(0.5)
             assert "other" in queues_of(runner)
@@ -586,6 +587,21 @@ def test_rest_shows_the_build(machine: str, arch: str, monkeypatch: pytest.Monke
             (cluster,) = (await asyncio.to_thread(rest.get, "/ws/v1/clusters")).json()
             expected = {"buildVersion": licorne.__version__, "arch": arch, "rmId": "mycluster"}
             assert cluster["rmBuildInformation"] == [expected]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("interval", ["0", "30s"])
+def test_probes_of_the_deployment_are_answered_whatever_the_health_checks_are(interval: str) -> None:
+    text = (Path(__file__).resolve().parents[2] / "deploy/kubernetes/deployment.yaml").read_text(encoding="utf-8")
+    (container,) = msgspec.yaml.decode(text)["spec"]["template"]["spec"]["containers"]
+    probes = [container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
+
+    async def play() -> None:
+        world = schedules.World(1)
+        put_map(world, {**schedules.DATA, "health.checkInterval": interval})
+        async with served(world) as (_, rest):
+            assert [(await asyncio.to_thread(rest.get, path)).status_code for path in probes] == [200, 200, 200]
 
     asyncio.run(play())
 
