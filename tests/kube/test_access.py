@@ -130,7 +130,13 @@ contexts:
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [(None, "no such file"), ("[1]", "no usable kubeconfig"), ("{", "no usable kubeconfig"), ("clusters: [{}]", "no usable kubeconfig"), ("", "current")],
+    [
+        (None, "no such file"),
+        ("[1]", "no usable kubeconfig"),
+        ("{", "no usable kubeconfig"),
+        ("clusters: [{}]", "no usable kubeconfig"),
+        ("", "current"),
+    ],
 )
 def test_several_files_that_cannot_be_used(
     content: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -29,7 +29,6 @@ from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
 from licorne.web.monitor import Monitor
 from licorne.web.server import Web
 
-
 OTHER_QUEUES = schedules.QUEUES + "          - {name: other}\n"
 LATER_QUEUES = schedules.QUEUES + "          - {name: later}\n"
 
@@ -122,7 +121,10 @@ BOTH: dict[str, tuple[list[tuple[str, dict[str, str] | None]], list[tuple[str, s
     ),
     "another change while a value is wrong": (
         [(DEFAULTS, {"kubernetes.qps": "x"}), (CONFIGS, MORE)],
-        [(DEFAULTS, "ConfigMap yunikorn-defaults: kubernetes.qps: "), (CONFIGS, "ConfigMap yunikorn-defaults: kubernetes.qps: ")],
+        [
+            (DEFAULTS, "ConfigMap yunikorn-defaults: kubernetes.qps: "),
+            (CONFIGS, "ConfigMap yunikorn-defaults: kubernetes.qps: "),
+        ],
         False,
     ),
     "the wrong one is mended after another change": (
@@ -220,7 +222,9 @@ def test_nothing_is_scheduled_while_the_configmaps_may_not_be_read(streams: bool
         assert runner.manager is None
         assert not world.bound
         lines = [json.loads(line) for line in written.getvalue().splitlines()]
-        told = [line for line in lines if line["event"].startswith("the ConfigMaps may not be read; nothing is scheduled")]
+        told = [
+            line for line in lines if line["event"].startswith("the ConfigMaps may not be read; nothing is scheduled")
+        ]
         assert 20 < len(told) < 100
         assert {(line["level"], line["namespace"]) for line in told} == {("error", "default")}
         assert "403 Forbidden: configmaps is forbidden; tried again in " in told[0]["text"]
@@ -578,7 +582,9 @@ def test_metrics_have_the_old_names_of_queues_if_they_are_wanted(wanted: bool) -
     asyncio.run(play())
 
 
-@pytest.mark.parametrize(("machine", "arch"), [("x86_64", "amd64"), ("AMD64", "amd64"), ("aarch64", "arm64"), ("s390x", "s390x")])
+@pytest.mark.parametrize(
+    ("machine", "arch"), [("x86_64", "amd64"), ("AMD64", "amd64"), ("aarch64", "arm64"), ("s390x", "s390x")]
+)
 def test_rest_shows_the_build(machine: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)
 
@@ -615,7 +621,7 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
     runner = Runner(clients, RunSettings(), web=web, log=no_log(), wall=world.now_s)
     async with asyncio.timeout(30.0):
         task = asyncio.create_task(runner.run())
-        while runner._server is None or not runner._server.addresses:  # noqa: ASYNC110  nothing tells it
+        while runner._server is None or not runner._server.addresses:
             schedules.check_runs(task)
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)

@@ -76,7 +76,9 @@ def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") ->
             raise ConfigurationError(str(error)) from None
         texts |= {entry.key: entry.text for entry in entries}
         origins |= {entry.key: f"ConfigMap {name}" for entry in entries}
-    given = {key: text for key, text in texts.items() if not key.endswith(".yaml") and (text or TABLE.find(key) is None)}
+    given = {
+        key: text for key, text in texts.items() if not key.endswith(".yaml") and (text or TABLE.find(key) is None)
+    }
     if wrong := [f"{origins[key]}: {why}" for key, why in unusable(given)]:
         raise ConfigurationError("; ".join(wrong))
     settings = read_settings(given)

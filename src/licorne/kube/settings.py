@@ -169,4 +169,14 @@ def shown(texts: Mapping[str, str], origins: Mapping[str, str]) -> Iterator[Show
             yield Shown(key, value, origins[key] if given else "default", setting.applies)
 
 
-__all__ = ["SETTINGS", "TABLE", "Settings", "misread", "read_settings", "set_levels", "shown", "unusable", "wait_for_restart"]
+__all__ = [
+    "SETTINGS",
+    "TABLE",
+    "Settings",
+    "misread",
+    "read_settings",
+    "set_levels",
+    "shown",
+    "unusable",
+    "wait_for_restart",
+]
