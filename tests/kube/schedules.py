@@ -278,7 +278,7 @@ class World:
             kinds.dress(self.kind, dice, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 
-    def add_gang(self, members: int = 0) -> None:
+    def add_gang(self, members: int = 0, annotations: dict[str, str] | None = None) -> None:
         """Create the pods of a gang with placeholders; 0: of a drawn number."""
         members = members or self.dice.randrange(1, 4)
         groups = f'[{{"name":"g","minMember":{members},"minResource":{{"cpu":"500m","memory":"256Mi"}}}}]'
@@ -292,6 +292,7 @@ class World:
                         "yunikorn.apache.org/task-group-name": "g",
                         "yunikorn.apache.org/task-groups": groups,
                         "yunikorn.apache.org/schedulingPolicyParameters": parameters,
+                        **(annotations or {}),
                     },
                 },
                 containers=[{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}],

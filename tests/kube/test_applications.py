@@ -12,6 +12,7 @@ import pytest
 from kube.places import Places
 from licorne.core.queues.application import Application
 from licorne.kube.manager.commands import AskAgain, Bind, Evict, Fail, PostEvent
+from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Namespace, Pod, PriorityClass
 from licorne.si import v19
 
@@ -34,13 +35,14 @@ partitions:
 def pod(name: str, app: str, queue: str = "lender", *, cpu: str = "4", owner: str = "", **more: Any) -> Pod:
     """Return a pod; `owner`: it is a placeholder that belongs to the pod of this UID."""
     annotations = more.pop("annotations", {})
+    second = more.pop("second", 0)
     meta: dict[str, Any] = {
         "name": name,
         "namespace": "n",
         "uid": name,
         "labels": {"applicationId": app, "queue": f"root.{queue}"},
         "annotations": annotations,
-        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "creationTimestamp": f"2026-01-01T00:00:{second:02}Z",
     }
     if owner:
         meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner}]
@@ -125,12 +127,18 @@ GATED: dict[str, Any] = {"schedulingGates": [{"name": "example.com/later"}]}
 CREATORS: dict[str, tuple[list[Pod], str]] = {
     "the first one": ([pod("p", "a"), pod("q", "a", "other")], "root.lender"),
     "the first one, though it waits for its gates": ([pod("p", "a", **GATED), pod("q", "a", "other")], "root.lender"),
-    "the first one, though it cannot be asked for": (
-        [pod("p", "a", cpu="lots"), pod("q", "a", "other")],
+    "the first one, though it waits for its gates and the other one runs": (
+        [pod("q", "a", "other", nodeName="n0", second=1), pod("p", "a", **GATED)],
         "root.lender",
     ),
-    "one that runs, before one that waits for its gates": (
-        [pod("p", "a", **GATED), pod("q", "a", "other", nodeName="n0")],
+    "the first one without a fault": ([pod("p", "a", cpu="lots"), pod("q", "a", "other")], "root.other"),
+    "the first one without a fault, though the other one runs": (
+        [pod("p", "a", cpu="lots", nodeName="n0"), pod("q", "a", "other")],
+        "root.other",
+    ),
+    "one with a fault that runs, if there is no other": ([pod("p", "a", cpu="lots", nodeName="n0")], "root.lender"),
+    "no placeholder, if there is another": (
+        [pod("p", "a", owner="q", nodeName="n0"), pod("q", "a", "other")],
         "root.other",
     ),
 }
@@ -140,8 +148,31 @@ CREATORS: dict[str, tuple[list[Pod], str]] = {
 def test_which_pod_says_what_the_application_is(name: str) -> None:
     pods, queue = CREATORS[name]
     cluster = Cluster(1)
-    cluster.see(*pods)
+    cluster.manager.pods_read(pods)
+    cluster.see()
     assert cluster.application("a").queue.path == queue
+
+
+@pytest.mark.parametrize("starts", [False, True], ids=["seen", "read at the start"])
+def test_a_pod_whose_queue_has_too_long_a_name_has_no_others_refused(starts: bool) -> None:
+    """Alone it would wait, and be told why."""
+    cluster = Cluster(1)
+    pods = [pod("long", "a", "x" * 2000), pod("short", "a")]
+    if starts:
+        cluster.manager.pods_read(pods)
+        pods = []
+    commands = cluster.see(*pods)
+    assert not [each for each in commands if isinstance(each, Fail)]
+    assert [each.name for each in commands if isinstance(each, Bind)] == ["short"]
+    assert cluster.manager.pods["long"].stage is Stage.HELD
+    assert cluster.originators("a") == ["short"]
+
+
+def test_a_pod_whose_queue_has_a_short_name_again_is_asked_for() -> None:
+    cluster = Cluster(1)
+    cluster.see(pod("p", "a", "x" * 2000))
+    assert [each.name for each in cluster.see(pod("p", "a")) if isinstance(each, Bind)] == ["p"]
+    assert cluster.originators("a") == ["p"]
 
 
 def test_the_quota_of_a_namespace_is_that_of_the_moment_when_the_application_is_made() -> None:

@@ -22,6 +22,9 @@ from licorne.kube.pods import keys
 from licorne.kube.runner import Runner, RunSettings
 
 MEMBERS = 5
+USER = {keys.USER_INFO: '{"user":"ann","groups":["dev"]}'}
+MAKER = {keys.USER_INFO: '{"user":"system:serviceaccount:yunikorn:yunikorn-admin"}'}
+"""What an admission controller writes into pods: who has created them."""
 MEMBER = [{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}]
 
 
@@ -72,7 +75,7 @@ class Other:
                     "name": name,
                     "uid": f"uid-{name}",
                     "labels": meta.labels,
-                    "annotations": {**given, keys.PLACEHOLDER: "true"},
+                    "annotations": {**given, **MAKER, keys.PLACEHOLDER: "true"},
                     "ownerReferences": [{"kind": "Pod", "name": meta.name, "uid": meta.uid}],
                 },
                 containers=MEMBER,
@@ -105,7 +108,7 @@ async def stop_half_way(world: schedules.World) -> set[str]:
     made = [world.add_pod(containers=cores) for _ in range(3)]
     await pass_time(world, 3)
     before = {pod.metadata.uid for pod in world.server.pods()}
-    world.add_gang(MEMBERS)
+    world.add_gang(MEMBERS, USER)
     made += [pod for pod in world.server.pods() if pod.metadata.uid not in before]
     made += [world.add_pod(containers=core) for _ in range(2)]
     await pass_time(world, 4)
@@ -140,6 +143,9 @@ def check_taken_over(world: schedules.World, runner: Runner) -> None:
         record = runner.manager.pods[pod.metadata.uid]
         assert record.node == pod.spec.node_name
         assert (record.stage is Stage.BOUND) == bool(pod.spec.node_name)
+    applications = runner.api.cluster.partition(runner.manager.rm_id).applications
+    gangs_users = {applications[application_of(pod)].user for pod in world.server.pods() if is_member(pod)}
+    assert gangs_users == {"ann"}
     for _, node in world.server.objects["nodes"]:
         assert ends.state(runner)["nodes"][node] == world.used(node)
 

@@ -86,21 +86,73 @@ def test_a_placeholder_that_goes_before_it_is_bound_gives_its_place_to_its_membe
     manager.api.validate()
 
 
+USER_INFO = "yunikorn.apache.org/user.info"
+USERS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "annotation": ({}, {USER_INFO: '{"user":"ann"}'}),
+    "label": ({"yunikorn.apache.org/username": "ann"}, {}),
+}
+
+
+@pytest.mark.parametrize("how", USERS)
+def test_placeholders_name_no_user(how: str) -> None:
+    """An admission controller refuses a pod for which licorne names a user, or lets a group name somebody else."""
+    labels, annotations = USERS[how]
+    first = member("first", LABELS | labels)
+    group = json.loads(GROUPS)[0] | {
+        "labels": {"yunikorn.apache.org/username": "eve", "team": "t"},
+        "annotations": {USER_INFO: '{"user":"eve"}', "note": "n"},
+    }
+    first.metadata.annotations = {**ANNOTATIONS, "yunikorn.apache.org/task-groups": json.dumps([group]), **annotations}
+    manager = started()
+    manager.pod_seen(first)
+    bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
+    assert len(bodies) == 3
+    for body in bodies:
+        assert USER_INFO not in body["metadata"]["annotations"]
+        assert "yunikorn.apache.org/username" not in body["metadata"]["labels"]
+        assert (body["metadata"]["labels"]["team"], body["metadata"]["annotations"]["note"]) == ("t", "n")
+    assert manager.api.cluster.partition("rm").applications["app"].user == "ann"
+
+
+@pytest.mark.parametrize("how", USERS)
 @pytest.mark.parametrize("queue", [{"queue": "root.q"}, {"yunikorn.apache.org/queue": "root.q"}], ids=["old", "new"])
-def test_a_placeholder_that_is_seen_first_names_queue_and_user_of_its_gang(queue: dict[str, str]) -> None:
-    """As after a restart: pods that have a node come first, and the one that the gang began with may wait."""
+def test_after_a_restart_a_gang_that_reserves_is_what_its_oldest_pod_says(queue: dict[str, str], how: str) -> None:
+    """Placeholders have nodes, and the pods of the gang wait. An admission controller says of placeholders who made them."""
+    labels, annotations = USERS[how]
     before = started()
-    first = member("first", {"applicationId": "app", "yunikorn.apache.org/username": "ann", **queue})
-    before.pod_seen(first)
+    first, second = (member(name, {"applicationId": "app", **queue, **labels}) for name in ("first", "second"))
+    for each in (first, second):
+        each.metadata.annotations = {**ANNOTATIONS, **annotations}
+    second.metadata.creation_timestamp = "2026-01-01T00:00:09Z"
+    second.metadata.labels = {"applicationId": "app", "queue": "root.other"}
+    for each in (first, second):
+        before.pod_seen(each)
+    body = next(command.body for command in step(before) if isinstance(command, CreatePod))
+    body["spec"]["nodeName"] = "n"
+    body["metadata"]["annotations"][USER_INFO] = '{"user":"system:serviceaccount:yunikorn:yunikorn-admin"}'
+    placeholder = as_pod("placeholder", body, 10)
+    placeholder.metadata.creation_timestamp = "2026-01-01T00:00:10Z"
+    manager = started()
+    manager.pods_read([placeholder, second, first])
+    told = step(manager)
+    assert len([command for command in told if isinstance(command, CreatePod)]) == 2
+    for one in (before, manager):
+        application = one.api.cluster.partition("rm").applications["app"]
+        assert (application.queue.path, application.user) == ("root.q", "ann")
+        assert application.tags["yunikorn.apache.org/creationTime"] == "1767225600"
+    assert manager.pods["uid-placeholder"].stage is Stage.BOUND
+    assert manager.applications["app"].originator == "uid-first"
+
+
+def test_a_placeholder_says_what_its_application_is_where_no_other_pod_is_there() -> None:
+    before = started()
+    before.pod_seen(member("first"))
     body = next(command.body for command in step(before) if isinstance(command, CreatePod))
     body["spec"]["nodeName"] = "n"
     manager = started()
-    for pod in (as_pod("placeholder", body, 10), first):
-        manager.pod_seen(pod)
+    manager.pods_read([as_pod("placeholder", body, 10)])
     manager.commands()
-    for each in (before, manager):
-        application = each.api.cluster.partition("rm").applications["app"]
-        assert (application.queue.path, application.user) == ("root.q", "ann")
+    assert manager.api.cluster.partition("rm").applications["app"].queue.path == "root.q"
 
 
 def exchanged() -> Manager:

@@ -32,11 +32,10 @@ from licorne.kube.api import Kind
 from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues, read_configuration
-from licorne.kube.manager import Manager, pods_by_age
+from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.pods import is_managed
 from licorne.kube.reflector import Reflector, Source
 from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
@@ -57,8 +56,6 @@ SLICE: Final = 500
 LONGEST_SLEEP_S: Final = 60.0
 SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
-PODS_A_BEAT: Final = 1000
-"""Of so many pods the scheduler is told before the process says that it is awake."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
@@ -322,11 +319,7 @@ class Runner:
             manager.budgets.seen(budget)
         for node in self._nodes.store.values():
             manager.node_seen(node)
-        pods = pods_by_age(self._pods.store.values(), lambda pod: is_managed(pod, manager.around.settings))
-        for number, pod in enumerate(pods):
-            if number % PODS_A_BEAT == 0:
-                self.guard.beat()
-            manager.pod_seen(pod)
+        manager.pods_read(self._pods.store.values(), self.guard.beat)
         self.guard.beat()
         self.manager = manager
 

@@ -8,6 +8,6 @@
 
 from __future__ import annotations
 
-from .manager import Manager, pods_by_age
+from .manager import Manager
 
-__all__ = ["Manager", "pods_by_age"]
+__all__ = ["Manager"]

@@ -48,10 +48,12 @@ class Gangs:
     def note_originator(self, record: PodRecord) -> None:
         """Take a new pod as the originator of its application, if it is the first; of a placeholder, take the pod that owns it.
 
-        After a restart placeholders may be seen before the pod that they belong to.
+        One with a fault, which waits until somebody mends it, becomes the originator if it makes the application known.
         """
         application = record.application
         if not record.work.ask.placeholder:
+            if record.work.fault:
+                return
             application.originator = application.originator or record.uid
         elif owner := _owner(record.pod):
             application.originator = owner
@@ -65,6 +67,8 @@ class Gangs:
 
     def begin(self, application: ApplicationRecord, record: PodRecord) -> None:
         """Reserve room for an application that the scheduler has just accepted, if it is a gang with placeholders."""
+        if not record.work.ask.placeholder:
+            application.originator = application.originator or record.uid
         application.gang = record.work.gang
         application.gang_stage = GangStage.NONE
         if application.gang is None:
@@ -224,27 +228,24 @@ class Gangs:
     ) -> dict[str, Any]:
         """Return a placeholder pod.
 
-        It names queue and user as its gang does: after a restart it may be the first pod of the application that is seen.
-        Its name follows from application, group and number, so that one which is created twice, because an answer was
-        lost, is there once.
+        It names no user, whatever its group says: YuniKorn's admission controller refuses a pod for which licorne names
+        one, and where it trusts licorne a group could name somebody else. Its name follows from application, group and
+        number, so that one which is created twice, because an answer was lost, is there once.
         """
         meta, spec = originator.pod.metadata, originator.pod.spec
         seed = f"{meta.uid}/{application.id}/{group['name']}/{number}"
         ending = hashlib.sha256(seed.encode()).hexdigest()[:10]
         requests = {name: str(amount) for name, amount in (group.get("minResource") or {}).items()}
-        named = {
-            keys.QUEUE: originator.work.application.queue_name,
-            keys.USER_NAME: (meta.labels or {}).get(keys.USER_NAME, ""),
-        }
+        queue = originator.work.application.queue_name
         annotations = {
             **(group.get("annotations") or {}),
             keys.PLACEHOLDER: "true",
             keys.TASK_GROUP_NAME: group["name"],
             keys.TASK_GROUPS: application.gang.text if application.gang is not None else "",
         }
-        for key in (keys.GANG_PARAMETERS, keys.USER_INFO):
-            if key in (meta.annotations or {}):
-                annotations[key] = (meta.annotations or {})[key]
+        if keys.GANG_PARAMETERS in (meta.annotations or {}):
+            annotations[keys.GANG_PARAMETERS] = (meta.annotations or {})[keys.GANG_PARAMETERS]
+        annotations.pop(keys.USER_INFO, None)
         body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -254,7 +255,7 @@ class Gangs:
                 "labels": {
                     **(group.get("labels") or {}),
                     keys.APP_ID: application.id,
-                    **{key: value for key, value in named.items() if value},
+                    **({keys.QUEUE: queue} if queue else {}),
                 },
                 "annotations": annotations,
                 "ownerReferences": [
@@ -270,6 +271,7 @@ class Gangs:
             },
             "spec": self._spec(originator.pod, requests),
         }
+        body["metadata"]["labels"].pop(keys.USER_NAME, None)
         for name in ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
             if group.get(name):
                 body["spec"][name] = group[name]

@@ -37,7 +37,7 @@ from licorne.kube.pods import (
 )
 from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
-from licorne.si.constants import DEFAULT_PARTITION, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.constants import DEFAULT_PARTITION, TAG_CREATE_FORCE, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 
 from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
@@ -56,6 +56,8 @@ CLASS_WAIT_S = 1.0
 """How long a pod waits for its priority class at most. The class was there before the pod, but may be gone by now."""
 CLASS_AGE_S = 60.0
 """A pod of this age, such as one that is read at the start, waits for no priority class: if it is not known, it is gone."""
+PODS_A_BEAT = 1000
+"""How many pods are taken in at the start before the process says that it is awake."""
 PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
@@ -280,6 +282,27 @@ class Manager:
         else:
             self._new(pod)
 
+    def pods_read(self, pods: Iterable[Pod], awake: Callable[[], None] = lambda: None) -> None:
+        """Take in all pods that a process has read when it starts, in any order; `awake` is called now and then.
+
+        All are known before the first one is placed. Those with a node are placed first, because what runs must count
+        before anything is asked for; but the oldest pod of an application says what it is, and that one may wait while
+        its placeholders have a node.
+        """
+        new: list[PodRecord] = []
+        for number, pod in enumerate(sorted(pods, key=_age)):
+            if number % PODS_A_BEAT == 0:
+                awake()
+            if is_over(pod) or pod.metadata.uid in self.pods or not is_managed(pod, self.around.settings):
+                self.pod_seen(pod)
+            elif (record := self._take(pod)) is not None:
+                new.append(record)
+        new.sort(key=lambda record: not record.pod.spec.node_name)
+        for number, record in enumerate(new):
+            if number % PODS_A_BEAT == 0:
+                awake()
+            self._enter(record)
+
     def pod_gone(self, pod: Pod) -> None:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
@@ -364,8 +387,14 @@ class Manager:
     # -- pods of ours
 
     def _new(self, pod: Pod) -> None:
+        record = self._take(pod)
+        if record is not None:
+            self._enter(record)
+
+    def _take(self, pod: Pod) -> PodRecord | None:
+        """Make a pod known here, and say nothing of it to the scheduler yet; None: it is not to be known."""
         if pod.metadata.deletion_timestamp and not pod.spec.node_name:
-            return  # it ends before it began
+            return None  # it ends before it began
         work = read_pod(pod, self.around)
         application_id = work.ask.application_id
         application = self.applications.get(application_id)
@@ -381,6 +410,10 @@ class Manager:
         self.budgets.pod_seen(pod)
         for note in work.notes:
             self.tell(pod, note)
+        return record
+
+    def _enter(self, record: PodRecord) -> None:
+        """Tell the scheduler of a pod, or hold it."""
         self._place(record)
         self.yunikorn_events.grouped(record)
 
@@ -400,6 +433,8 @@ class Manager:
         first = _creator(record)
         self.gangs.announce(first.work)
         request = first.work.application
+        if record.node:  # what runs must count, though the pod that says what the application is may wait
+            request = msgspec.structs.replace(request, tags=request.tags | {TAG_CREATE_FORCE: "true"})
         namespace = self.namespaces.get(first.pod.metadata.namespace)
         if namespace is not None:
             request = msgspec.structs.replace(request, tags=request.tags | namespace_tags(namespace))
@@ -690,13 +725,20 @@ def _work_in(application: ApplicationRecord, work: Work) -> Work:
 def _creator(record: PodRecord) -> PodRecord:
     """Return the pod whose keys say what an application is that must be made known for this one.
 
-    It is the first that is there and may still run, even if that one must wait itself; for a pod that has a node it is
-    this pod, because the scheduler then keeps the application whatever its queue.
+    It is the oldest that runs or may still run, even if it must wait itself. One that has a fault, such as a queue's name
+    that is too long, says it only where there is no other, because it would have the others refused. So does a placeholder:
+    the user that it names, if any, is the scheduler that has created it, as an admission controller writes it.
     """
-    if record.node:
-        return record
-    held = (one for one in record.application.pods.values() if one.stage is Stage.HELD)
-    return next(one for one in held if one is record or not one.pod.metadata.deletion_timestamp)
+    able = (
+        one
+        for one in record.application.pods.values()
+        if one is record
+        or (one.stage is not Stage.REFUSED and (one.pod.spec.node_name or not one.pod.metadata.deletion_timestamp))
+    )
+    return min(
+        able,
+        key=lambda one: (bool(one.work.fault), one.work.ask.placeholder, one.pod.metadata.creation_timestamp or ""),
+    )
 
 
 def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:
@@ -710,18 +752,9 @@ def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:
     return f"Evicted for pod {name} of queue {queue}, which is below its guarantee."
 
 
-def pods_by_age(pods: Iterable[Pod], managed: Callable[[Pod], bool]) -> list[Pod]:
-    """Return pods in the order in which a starting scheduler takes them: those with a node first, then by age."""
-    return sorted(
-        pods,
-        key=lambda pod: (
-            not pod.spec.node_name,
-            managed(pod),
-            pod.metadata.creation_timestamp or "",
-            pod.metadata.namespace,
-            pod.metadata.name,
-        ),
-    )
+def _age(pod: Pod) -> tuple[str, bool, str, str]:
+    meta = pod.metadata
+    return (meta.creation_timestamp or "", not pod.spec.node_name, meta.namespace, meta.name)
 
 
-__all__ = ["Decisions", "Manager", "pods_by_age"]
+__all__ = ["Decisions", "Manager"]
