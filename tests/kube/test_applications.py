@@ -323,6 +323,45 @@ def test_a_pod_that_comes_while_its_application_fails_is_failed() -> None:
     assert failed(cluster.see(pod("late", "a"))) == [("late", "ApplicationFailed")]
 
 
+def test_a_pod_that_runs_counts_when_its_node_comes_back_though_its_queue_is_gone() -> None:
+    """It was bound here, so it was read before it had a node; meanwhile its application has completed."""
+    cluster = Cluster(1)
+    cluster.see(pod("p", "a", cpu="3"))
+    cluster.see(pod("p", "a", cpu="3", nodeName="n0"))
+    created_ns = cluster.application("a").allocations["p"].created
+    cluster.no_node("n0")
+    for _ in range(30):
+        cluster.see()
+    assert cluster.manager.applications["a"].state == "Completed"
+    queues = QUEUES.replace("{name: lender}", "{name: another}")
+    cluster.api.update_configuration(v19.UpdateConfigurationRequest(rm_id="rm", config=queues))
+    cluster.node("n0", allocatable={"cpu": "4"})
+    commands = cluster.see(pod("q", "b", "other", cpu="2"))
+    assert [each for each in commands if isinstance(each, Bind | Fail)] == []
+    assert cluster.manager.pods["p"].stage is Stage.BOUND
+    assert cluster.application("a").queue.path == "root.@recovery@"
+    created = datetime.fromisoformat("2026-01-01T00:00:00Z").timestamp()
+    again_ns = cluster.application("a").allocations["p"].created
+    assert (created_ns == created * SECOND_NS, again_ns) == (False, created * SECOND_NS)
+
+
+def test_a_pod_that_runs_is_not_failed_with_its_application() -> None:
+    """Somebody else has bound it while its application fails, or its node comes back. It counts when the application has failed."""
+    groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "3"}}])
+    parameters = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=1"
+    gang = {Y + "task-groups": groups, Y + "task-group-name": "g", Y + "schedulingPolicyParameters": parameters}
+    cluster = Cluster(1)
+    shown = [pod(f"holds-{number}", "a", cpu="3", owner="p", annotations=gang) for number in range(2)]
+    cluster.see(pod("p", "a", cpu="3", annotations=gang), *shown)
+    assert cluster.manager.applications["a"].state == "Failing"
+    assert failed(cluster.see(pod("late", "a", cpu="1", nodeName="n0"))) == []
+    for each in shown:
+        cluster.manager.pod_gone(each)
+    assert failed(cluster.see()) == []
+    assert cluster.manager.pods["late"].stage is Stage.BOUND
+    assert list(cluster.application("a").allocations) == ["late"]
+
+
 # -- changes of a pod -------------------------------------------------------------------------------------------------
 
 

@@ -197,7 +197,8 @@ class Gangs:
             self._manager.yunikorn_events.failed(application, message)
             application.gang_stage = GangStage.NONE
             for record in application.pods.values():
-                if record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND) and not record.work.ask.placeholder:
+                waits = record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND) and not record.node
+                if waits and not record.work.ask.placeholder:
                     reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if timed_out else (FAILED, message)
                     self._manager.fail(record, reason, text)
 

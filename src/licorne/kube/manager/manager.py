@@ -37,7 +37,13 @@ from licorne.kube.pods import (
 )
 from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
-from licorne.si.constants import DEFAULT_PARTITION, TAG_CREATE_FORCE, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.constants import (
+    DEFAULT_PARTITION,
+    TAG_ALLOCATION_CREATION_TIME,
+    TAG_CREATE_FORCE,
+    TAG_NODE_CONSTRAINTS,
+    TAG_REQUIRED_NODE,
+)
 
 from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
@@ -517,7 +523,12 @@ class Manager:
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
         originator = record.uid == record.application.originator
-        self._asks[record.uid] = msgspec.structs.replace(record.work.ask, node_id=node, originator=originator)
+        ask = record.work.ask
+        # A pod that was bound here, and whose node comes back, was read when it had none.
+        created = {TAG_ALLOCATION_CREATION_TIME: str(unix_seconds(record.pod.metadata.creation_timestamp))}
+        self._asks[record.uid] = msgspec.structs.replace(
+            ask, node_id=node, originator=originator, allocation_tags=ask.allocation_tags | created
+        )
         self.gangs.placed(record)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
@@ -685,6 +696,8 @@ class Decisions(ResourceManagerCallback):
             if record is not None and record.application.state in UNKNOWN:
                 record.stage = Stage.HELD  # its application ended just before; both begin anew
                 manager.ended(record.application)
+            elif record is not None and record.application.state == "Failing" and record.node:
+                record.stage = Stage.HELD  # it runs, and is reported again when its application has failed
             elif record is not None and record.application.state == "Failing":
                 manager.fail(record, FAILED, refused.reason)
             elif record is not None:
