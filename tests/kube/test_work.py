@@ -225,11 +225,36 @@ def test_a_gang() -> None:
     assert found.application.execution_timeout_milli_seconds == 30000
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '[{"name":""}]', '[{"name":"g","minMember":0}]', "[" * 200000])
+def task_groups(*members: int, name: str = "g{}", key: str = "minMember") -> str:
+    """Return an annotation with groups of so many members."""
+    return json.dumps(
+        [{"name": name.format(number), key: each, "minResource": {}} for number, each in enumerate(members)]
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '[{"name":""}]',
+        task_groups(0),
+        "[" * 200000,
+        task_groups(1, 1, name="g"),
+        task_groups(1, key="MinMember"),
+        task_groups(*[1] * 101),
+        task_groups(5000, 5001),
+    ],
+)
 def test_task_groups_that_cannot_be_read_are_noted_and_passed_over(text: str) -> None:
     found = work(pod({}, {Y + "task-groups": text}))
     assert found.gang is None
     assert [note.action for note in found.notes] == ["TaskGroupsError"]
+
+
+def test_the_most_task_groups_and_members() -> None:
+    found = work(pod({}, {Y + "task-groups": task_groups(*[100] * 100)}))
+    assert found.gang is not None and found.notes == ()
 
 
 @pytest.mark.parametrize(
