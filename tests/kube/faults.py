@@ -22,10 +22,9 @@ from licorne.kube.configmaps import Configuration
 from licorne.kube.manager import Manager, demands, manager
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.commands import Evict
-from licorne.kube.manager.gangs import Gangs
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.pods import constraints, foreign, keys
+from licorne.kube.pods import constraints, foreign
 from licorne.kube.reflector import Reflector
 from licorne.kube.writing import Writer
 from licorne.si import v19
@@ -174,15 +173,6 @@ def _untold(sound: Any) -> Any:
     return carry_out
 
 
-def _placeholders_without_a_queue(sound: Any) -> Any:
-    def body(self: Gangs, *arguments: Any) -> dict[str, Any]:
-        made: dict[str, Any] = sound(self, *arguments)
-        made["metadata"]["labels"].pop(keys.QUEUE, None)
-        return made
-
-    return body
-
-
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a binding whose answer was lost gives its place back": (Binder, "_bind", _given_back_without_looking),
     "pods that are gone keep their places": (Manager, "pod_gone", _nothing),
@@ -209,7 +199,6 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "nobody is evicted": (Manager, "evict", _nothing),
     "all pods are as important": (manager, "read_pod", _all_as_important),
     "a victim is deleted before it is told so": (Writer, "_carry_out", _untold),
-    "placeholders name no queue": (Gangs, "_body", _placeholders_without_a_queue),
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from kube import ends, schedules
 from kube.apiserver import FakeClient
 from kube.virtual import run
-from licorne.kube.manager import Manager, gangs
+from licorne.kube.manager import Manager, gangs, manager
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Pod
 from licorne.kube.pods import keys
@@ -192,6 +192,12 @@ def test_to_licorne_and_back() -> None:
 def test_a_take_over_that_forgets_what_runs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Manager, "_report", lambda _manager, _record: None)
     with pytest.raises(AssertionError):
+        run(there_and_back())
+
+
+def test_a_take_over_where_a_placeholder_says_whose_its_gang_is_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "_creator", lambda record: record)
+    with pytest.raises(AssertionError, match="yunikorn-admin"):
         run(there_and_back())
 
 
