@@ -345,6 +345,16 @@ def test_a_pod_that_runs_counts_when_its_node_comes_back_though_its_queue_is_gon
     assert (created_ns == created * SECOND_NS, again_ns) == (False, created * SECOND_NS)
 
 
+@pytest.mark.parametrize("queue", ["none", "a..b", "x" * 2000], ids=["no such queue", "no name of a queue", "too long"])
+def test_a_pod_that_runs_counts_whatever_queue_it_names(queue: str) -> None:
+    """As one that somebody else has bound. The scheduler refuses the second and third name also for what runs."""
+    cluster = Cluster(1)
+    commands = cluster.see(pod("p", "a", queue, cpu="3", nodeName="n0"), pod("q", "b", cpu="2"))
+    assert [each for each in commands if isinstance(each, Bind | Fail)] == []
+    assert cluster.manager.pods["p"].stage is Stage.BOUND
+    assert cluster.application("a").queue.path == "root.@recovery@"
+
+
 def test_a_pod_that_runs_is_not_failed_with_its_application() -> None:
     """Somebody else has bound it while its application fails, or its node comes back. It counts when the application has failed."""
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "3"}}])

@@ -445,6 +445,11 @@ class Manager:
         if namespace is not None:
             request = msgspec.structs.replace(request, tags=request.tags | namespace_tags(namespace))
         self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[request]))
+        if application.state in UNKNOWN and record.node and request.queue_name:
+            # A name that no queue can have, or a queue that does not admit the user: it runs all the same, so it must count.
+            application.state = "New"
+            request = msgspec.structs.replace(request, queue_name="")
+            self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[request]))
         if application.state in UNKNOWN:
             return False
         self.gangs.begin(application, first)
