@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Node, Pod
+from licorne.kube.pods import Surroundings, read_pod
 from licorne.si import v19
 
 QUEUES = """
@@ -142,6 +144,28 @@ def test_after_a_restart_a_gang_that_reserves_is_what_its_oldest_pod_says(queue:
         assert application.tags["yunikorn.apache.org/creationTime"] == "1767225600"
     assert manager.pods["uid-placeholder"].stage is Stage.BOUND
     assert manager.applications["app"].originator == "uid-first"
+
+
+@pytest.mark.parametrize("app", ["job_1", "Job.1-a", "team/job 1", "x" * 100, "y" * 27 + "."])
+@pytest.mark.parametrize("queue", ["root.q", "root.q@home", "root." + "q" * 64])
+def test_placeholders_have_names_and_labels_that_the_api_server_takes(app: str, queue: str) -> None:
+    """What cannot be a label may be an annotation, from which it is read too."""
+    manager = started(QUEUES.replace("{name: q}", "{name: q}, {name: q@home}, {name: %s}" % ("q" * 64)))
+    first = member("first", {})
+    given = {"yunikorn.apache.org/app-id": app, "yunikorn.apache.org/queue": queue}
+    groups = json.dumps([json.loads(GROUPS)[0] | {"name": "G_1"}])
+    first.metadata.annotations = {**ANNOTATIONS, **given, "yunikorn.apache.org/task-groups": groups}
+    manager.pod_seen(first)
+    bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
+    assert len({body["metadata"]["name"] for body in bodies}) == 3
+    for number, body in enumerate(bodies):
+        meta = body["metadata"]
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", meta["name"])
+        for text in meta["labels"].values():
+            assert len(text) <= 63
+            assert re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", text)
+        work = read_pod(as_pod(f"placeholder-{number}", body, 10), Surroundings())
+        assert (work.ask.application_id, work.application.queue_name) == (app, queue)
 
 
 def test_a_placeholder_says_what_its_application_is_where_no_other_pod_is_there() -> None:

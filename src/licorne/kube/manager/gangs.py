@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from .manager import Manager
 
 PLACED: Final = (Stage.ASSUMED, Stage.BOUND, Stage.HOMELESS)
+NOT_OF_NAMES: Final = re.compile(r"[^a-z0-9-]")
+LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""What a label may have as its value, if it has one."""
 FAILED: Final = "ApplicationFailed"
 """The reason of a pod that is failed with its application, where that does not fail because its time is over."""
 TIMEOUT_REASON: Final = "ResourceReservationTimeout"
@@ -280,6 +284,7 @@ class Gangs:
             body["spec"]["priorityClassName"] = spec.priority_class_name
         if spec.image_pull_secrets:
             body["spec"]["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
+        _make_allowed(body["metadata"])
         return body
 
     def _spec(self, originator: Pod, requests: dict[str, str]) -> dict[str, Any]:
@@ -315,6 +320,19 @@ class Gangs:
                 }
             ],
         }
+
+
+def _make_allowed(metadata: dict[str, Any]) -> None:
+    """Change what the API server would refuse in the metadata of a placeholder.
+
+    Application id and queue may be those of an annotation, of any length and any characters; what cannot be a label stays
+    one, which is read where there is no label. Names of pods have fewer characters than ids and groups.
+    """
+    metadata["name"] = NOT_OF_NAMES.sub("-", metadata["name"])
+    labels = metadata["labels"]
+    for key in (keys.APP_ID, keys.QUEUE):
+        if key in labels and not LABEL.fullmatch(labels[key]):
+            metadata["annotations"][key] = labels.pop(key)
 
 
 def _owner(pod: Pod) -> str:
