@@ -168,6 +168,18 @@ def test_placeholders_have_names_and_labels_that_the_api_server_takes(app: str, 
         assert (work.ask.application_id, work.application.queue_name) == (app, queue)
 
 
+def test_placeholders_belong_to_a_pod_without_a_fault_when_the_first_one_has_gone() -> None:
+    manager = started()
+    first, second, third = (member(name) for name in ("first", "second", "third"))
+    second.metadata.annotations = {**ANNOTATIONS, "yunikorn.apache.org/queue": "root." + "q" * 2000}
+    second.metadata.labels = {"applicationId": "app"}
+    for each in (first, second, third):
+        manager.pod_seen(each)
+    manager.pod_gone(first)
+    bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
+    assert [body["metadata"]["ownerReferences"][0]["name"] for body in bodies] == ["third"] * 3
+
+
 def test_a_placeholder_says_what_its_application_is_where_no_other_pod_is_there() -> None:
     before = started()
     before.pod_seen(member("first"))

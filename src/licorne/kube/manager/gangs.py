@@ -122,12 +122,14 @@ class Gangs:
     def _originator(self, application: ApplicationRecord) -> PodRecord | None:
         """Return the pod that placeholders belong to; another one takes over when it is gone.
 
-        Placeholders of a pod that is gone would be deleted as soon as they are made.
+        Placeholders of a pod that is gone would be deleted as soon as they are made, and those of one with a fault name
+        the queue that cannot be used.
         """
         known = application.pods.get(application.originator)
         if known is None:
             own = (record for record in application.pods.values() if not record.work.ask.placeholder)
-            known = next((record for record in own if not record.pod.metadata.deletion_timestamp), None)
+            able = (record for record in own if not record.pod.metadata.deletion_timestamp)
+            known = min(able, key=lambda record: bool(record.work.fault), default=None)
             application.originator = "" if known is None else known.uid
         return known
 
