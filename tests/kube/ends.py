@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SETTLED_S: Final = 200.0
 """When the trouble has been over for so long, nobody is evicted any more."""
-PARTS: Final = ("pods", "nodes", "applications", "queues", "unconfirmed")
+PARTS: Final = ("pods", "nodes", "applications", "users", "queues", "unconfirmed")
 
 
 # -- what a process knows ----------------------------------------------------------------------------------------
@@ -52,6 +52,7 @@ def state(runner: Runner) -> dict[str, Any]:
         "nodes": {node.id: used(node.allocated) for node in partition.nodes.values()},
         "occupied": {node.id: used(node.occupied) for node in partition.nodes.values()},
         "applications": applications,
+        "users": {app.id: app.user for app in partition.applications.values() if app.id in applications},
         "queues": queues,
         "unconfirmed": [name for name, r in manager.pods.items() if r.stage is Stage.ASSUMED],
     }

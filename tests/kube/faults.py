@@ -199,6 +199,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "nobody is evicted": (Manager, "evict", _nothing),
     "all pods are as important": (manager, "read_pod", _all_as_important),
     "a victim is deleted before it is told so": (Writer, "_carry_out", _untold),
+    "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),
 }
 
 

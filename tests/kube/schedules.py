@@ -292,7 +292,7 @@ class World:
                         "yunikorn.apache.org/task-group-name": "g",
                         "yunikorn.apache.org/task-groups": groups,
                         "yunikorn.apache.org/schedulingPolicyParameters": parameters,
-                        **(annotations or {}),
+                        **(annotations or {"yunikorn.apache.org/user.info": '{"user":"ann"}'}),
                     },
                 },
                 containers=[{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}],
