@@ -357,7 +357,8 @@ class FakeClient:
         await self.server.trouble_after()
 
     async def create(self, path: str, body: dict[str, Any]) -> None:
-        """Create a pod, or an event."""
+        """Create a pod, or an event. Fails if the body cannot be sent."""
+        msgspec.json.encode(body)
         self._count("create")
         await self.server.trouble_before()
         if path.endswith("/events"):
@@ -368,7 +369,10 @@ class FakeClient:
             meta = body["metadata"]
             if (meta["namespace"], meta["name"]) in self.server.objects.get("pods", {}):
                 raise ApiError(409, "AlreadyExists", "there is one already")
-            made = msgspec.convert(body, Pod, strict=False)
+            try:
+                made = msgspec.convert(body, Pod, strict=False)
+            except msgspec.ValidationError as error:
+                raise ApiError(400, "BadRequest", str(error)) from None
             made.metadata.uid = f"uid-{self.server.version}-{meta['name']}"
             made.status.phase = "Pending"
             self.server.put("pods", made)

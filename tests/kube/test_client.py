@@ -253,3 +253,22 @@ def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
                 await client.bind("n", "p", "u", "n1")
 
     asyncio.run(run())
+
+
+def test_a_body_that_cannot_be_encoded_is_refused_without_a_request(tmp_path: Path) -> None:
+    asked = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.json_response({})
+
+    async def scenario() -> None:
+        async with served(answer, tmp_path) as client:
+            for value in ("\ud800", {"\ud800": 1}, object()):
+                with pytest.raises(ApiError, match="cannot be encoded") as caught:
+                    await client.create("/api/v1/namespaces/n/pods", {"kind": value})
+                assert caught.value.status == 400
+            await client.create("/api/v1/namespaces/n/pods", {})
+
+    asyncio.run(scenario())
+    assert asked == ["/api/v1/namespaces/n/pods"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,6 +17,7 @@ from kube import schedules
 from kube.virtual import run
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
 from licorne.kube.pods import keys
+from licorne.kube.runner import RunSettings
 
 LONG = "x" * (256 << 10)
 TEXTS = st.sampled_from(
@@ -99,12 +103,56 @@ SPECS = st.fixed_dictionaries(
         "volumes": few(st.fixed_dictionaries({"name": WORDS, "ephemeral": st.dictionaries(WORDS, WORDS, max_size=1)})),
     },
 )
+HALF = "\ud800"
+"""Half of a surrogate pair, which JSON can have as an escape, and which no text that is sent can have."""
+NAMES = st.sampled_from(["g", "", HALF, LONG, "\x00", "G/%", 7, None])
+FIELDS: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        None,
+        5,
+        "abc",
+        ["a"],
+        {},
+        {"a": "b"},
+        {"a": 7},
+        {"a": HALF},
+        {HALF: "a"},
+        {"a": {"b": None}},
+        [{"key": HALF}],
+        [{"key": 10**30}],
+    ]
+)
+PLACEHOLDER_FIELDS = ("labels", "annotations", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
+GROUP = st.fixed_dictionaries(
+    {
+        "name": st.just("g") | NAMES,
+        "minMember": st.just(2) | st.sampled_from([0, -1, True, "2", 10**30]),
+        "minResource": st.just({"cpu": "0"}) | st.dictionaries(st.sampled_from(["cpu", HALF, ""]), AMOUNTS, max_size=2),
+    },
+    optional=dict.fromkeys(PLACEHOLDER_FIELDS, FIELDS),
+)
+
+
+def groups(**fields: Any) -> str:
+    """Return the annotation of a gang of two with these fields."""
+    return json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "0"}, **fields}])
+
+
+def nested(depth: int) -> str:
+    """Return the annotation of a gang whose affinity has so many levels."""
+    return groups(affinity="DEEP").replace('"DEEP"', '{"a":' * depth + "1" + "}" * depth)
+
+
+ANNOTATIONS = st.dictionaries(st.sampled_from(POD_KEYS), TEXTS, max_size=3)
+GANG_ANNOTATIONS = st.builds(
+    lambda others, group: {**others, keys.TASK_GROUPS: json.dumps([group])}, ANNOTATIONS, GROUP
+)
 NODES = st.fixed_dictionaries(
     {"allocatable": REQUESTS, "taints": few(st.fixed_dictionaries({"key": WORDS, "effect": WORDS}))}
 )
 HOSTILE = st.lists(
     st.one_of(
-        st.tuples(st.just("pod"), st.dictionaries(st.sampled_from(POD_KEYS), TEXTS, max_size=3), SPECS),
+        st.tuples(st.just("pod"), ANNOTATIONS | GANG_ANNOTATIONS, SPECS),
         st.tuples(st.just("node"), st.dictionaries(WORDS, TEXTS, max_size=2), NODES),
         st.tuples(st.just("namespace"), st.dictionaries(st.sampled_from(NAMESPACE_KEYS), TEXTS, min_size=1), st.none()),
         st.tuples(st.just("map"), MAPS, st.none()),
@@ -126,7 +174,13 @@ class Ordinary(schedules.World):
     def add(self, name: str, annotations: dict[str, str], spec: dict[str, Any], namespace: str = "default") -> None:
         """Create a pod."""
         body = {
-            "metadata": {"name": name, "namespace": namespace, "uid": name, "annotations": annotations},
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": name,
+                "annotations": annotations,
+                "creationTimestamp": datetime.fromtimestamp(self.now_s(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            },
             "spec": {"schedulerName": "yunikorn", **spec},
             "status": {"phase": "Pending"},
         }
@@ -159,12 +213,12 @@ class Ordinary(schedules.World):
         return fates
 
 
-def play(hostile: list[tuple[str, dict[str, str], Any]]) -> Ordinary:
+def play(hostile: list[tuple[str, dict[str, str], Any]], settings: RunSettings | None = None) -> Ordinary:
     """Have the ordinary pods scheduled beside these objects; fail if licorne ends, or breaks one of its invariants."""
 
     async def scenario() -> Ordinary:
         world = Ordinary(1)
-        runner, task = schedules.start(world)
+        runner, task = schedules.start(world, settings=settings)
         await asyncio.sleep(1.0)
         for number, (kind, texts, more) in enumerate(hostile):
             world.put_hostile(number, kind, texts, more)
@@ -173,7 +227,7 @@ def play(hostile: list[tuple[str, dict[str, str], Any]]) -> Ordinary:
         if task.done():
             task.result()
         runner.api.validate()
-        assert runner.api.diagnostics()["mycluster"].keys() == {"cache"}
+        assert runner.api.diagnostics()["mycluster"].keys() >= {"cache"}
         await schedules.stop(task)
         return world
 
@@ -185,6 +239,46 @@ USUAL = {**{f"good{number}": "bound" for number in range(10)}, "large": "Unsched
 
 def test_the_ordinary_pods_alone() -> None:
     assert play([]).fates() == USUAL
+
+
+def test_a_gang_among_the_strange_objects_gets_its_placeholders() -> None:
+    """Otherwise no gang here would be tested further than its annotation."""
+    world = play([("pod", {keys.TASK_GROUPS: groups(labels={"a": "b"})}, {})])
+    made = [pod for pod in world.server.pods() if (pod.metadata.annotations or {}).get(keys.PLACEHOLDER)]
+    assert [(pod.metadata.labels or {})["a"] for pod in made] == ["b", "b"]
+
+
+STRANGE_GROUPS = {
+    "labels that are a list": groups(labels=["a"]),
+    "labels that are a text": groups(labels="abc"),
+    "annotations that are a number": groups(annotations=5),
+    "labels that are numbers": groups(labels={"a": 5}),
+    "half a surrogate pair as a name": groups(name=HALF),
+    "half a surrogate pair as a resource": groups(minResource={HALF: "1"}),
+    "half a surrogate pair as a resource, without an amount": groups(minResource={HALF: "x"}),
+    "half a surrogate pair as a label": groups(labels={"a": HALF}),
+    "half a surrogate pair as a label's name": groups(labels={HALF: "a"}),
+    "half a surrogate pair in the affinity": groups(affinity={"nodeAffinity": {"a": [HALF]}}),
+    "half a surrogate pair where nothing is read": groups(other=[HALF]),
+    "tolerations that are an object": groups(tolerations={"a": "b"}),
+    "a node selector that is a list": groups(nodeSelector=["a"]),
+    "an affinity that is a text": groups(affinity="a"),
+    "topology constraints that are texts": groups(topologySpreadConstraints=["a"]),
+    **{f"an affinity of {depth} levels": nested(depth) for depth in (60, 900, 970, 980, 985, 990, 995)},
+    "a group of 980 levels": "[" * 980 + "]" * 980,
+}
+
+
+@pytest.mark.parametrize("dry_run", [False, True], ids=["writing", "dry run"])
+@pytest.mark.parametrize("kind", [{}, {keys.GANG_KIND: "atomic"}], ids=["placeholders", "as a whole"])
+@pytest.mark.parametrize("what", STRANGE_GROUPS)
+def test_task_groups_of_which_no_placeholder_can_be_made(what: str, kind: dict[str, str], dry_run: bool) -> None:
+    world = play([("pod", {keys.TASK_GROUPS: STRANGE_GROUPS[what], **kind}, {})], RunSettings(dry_run=dry_run))
+    if not dry_run:
+        assert world.fates() == USUAL
+        assert "TaskGroupsError" in {event["action"] for event in world.server.events}
+        [strange] = [pod for pod in world.server.pods() if pod.metadata.namespace == "hostile"]
+        assert strange.spec.node_name
 
 
 @examples(60)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from kube.virtual import run
@@ -93,6 +94,13 @@ def test_what_repeats_is_counted(name: str) -> None:
     moments, counts, calls = CASES[name]
     found = played(Events(), *moments)
     assert (found.counts(), found.calls) == (counts, calls)
+
+
+def test_half_of_a_surrogate_pair_is_replaced() -> None:
+    half = msgspec.structs.replace(FAILURE, note="it names \ud800")
+    found = played(Events(), (0, half), (1, half))
+    assert [body["note"] for body in found.by_path.values()] == ["it names ?"]
+    assert found.counts() == [2]
 
 
 def test_an_event_whose_answer_was_lost_is_there_once() -> None:

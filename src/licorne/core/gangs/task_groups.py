@@ -5,6 +5,10 @@ map from a resource to a Kubernetes quantity. Other fields describe pods and are
 count are those of the asks themselves. Names and units are converted to those of asks as in the shim
 (docs/spec/k8shim.md): `cpu` becomes `vcore` in thousandths, every other amount a whole number; fractions are rounded
 up, as in Kubernetes.
+
+Depth and characters are checked of the whole document, ignored fields included, because others make pods of these:
+JSON may have half of a surrogate pair as an escape, which is no text and cannot be sent anywhere, and a document that
+one call could just parse may be too deep for the next one.
 """
 
 from __future__ import annotations
@@ -19,7 +23,9 @@ from licorne.core.constants import SUM_MAX
 TEXT_MAX: Final = 1 << 20
 GROUPS_MAX: Final = 100
 MEMBERS_MAX: Final = 10_000
-"""Bounds of a tag: its length in characters, the number of its groups, the number of members of all groups."""
+DEPTH_MAX: Final = 50
+"""Bounds of a tag: its length in characters, the number of its groups, the number of members of all groups, and how deep
+it may be nested; the affinity of a pod, the deepest field, has some ten levels."""
 
 
 class TaskGroupSpec(NamedTuple):
@@ -51,6 +57,7 @@ def parse_task_groups(text: str) -> tuple[TaskGroupSpec, ...]:
         raise TaskGroupsError(f"task-groups: {text[:60]!r}: must be a JSON list of task groups that is not empty")
     if len(document) > GROUPS_MAX:
         raise TaskGroupsError(f"task-groups: {len(document)} groups: must be at most {GROUPS_MAX}")
+    _check_document(text, document)
     groups = tuple(_group(f"task-groups[{number}]", item) for number, item in enumerate(document))
     names: dict[str, None] = {}
     for number, group in enumerate(groups):
@@ -73,6 +80,19 @@ def sum_of(groups: tuple[TaskGroupSpec, ...]) -> dict[str, int]:
         for name, amount in group.resource.items():
             total[name] = total.get(name, 0) + amount * group.members
     return total
+
+
+def _check_document(text: str, document: list[Any]) -> None:
+    level: list[Any] = [document]
+    for _ in range(DEPTH_MAX):  # level by level, because a function that calls itself would have a limit of its own
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [value for values in inner for value in values]
+    if level:
+        raise TaskGroupsError(f"task-groups: {text[:60]!r}: must be nested at most {DEPTH_MAX} levels deep")
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise TaskGroupsError(f"task-groups: {text[:60]!r}: must not have half of a surrogate pair") from None
 
 
 def _group(where: str, item: Any) -> TaskGroupSpec:

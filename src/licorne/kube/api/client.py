@@ -248,10 +248,10 @@ class Client:
         Once, credentials that are refused are looked up again.
 
         Raises:
-            ApiError: the answer is an error.
+            ApiError: the answer is an error, or the body cannot be encoded, which counts as refused: it never will be.
             UnansweredError: there is no answer.
         """
-        data = msgspec.json.encode(body) if body is not None else None
+        data = _encoded(body) if body is not None else None
         for attempt in (1, 2):
             try:
                 headers = await self.access.headers(renew=attempt > 1)
@@ -290,6 +290,13 @@ async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             yield chunk
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise UnansweredError(f"the watch broke off: {_said(error)}") from None
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # such as half of a surrogate pair
+        raise ApiError(400, "BadRequest", f"the request cannot be encoded: {error}") from None
 
 
 def _said(error: Exception) -> str:

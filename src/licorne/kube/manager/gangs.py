@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from licorne.core.gangs.atomic import BY_QUEUE
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Gang, Note, Work, keys, placeholder_ask, unix_seconds
+from licorne.kube.pods import Gang, Note, TaskGroup, Work, keys, placeholder_ask, read_task_groups, unix_seconds
 from licorne.kube.settings import Settings
 
 from .commands import CreatePod
@@ -106,16 +106,15 @@ class Gangs:
         if not present and self._is_late(application.gang, originator):
             self._run(application)
             return
-        missing = {group.name: group.members - present[group.name] for group in application.gang.groups}
         if not present:
             text = f"Application {application.id} creating placeholders"
             self._manager.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
-        items = {item["name"]: item for item in json.loads(application.gang.text)}
         names = {record.pod.metadata.name for record in application.pods.values()}
-        for name, count in missing.items():
-            bodies = (self._body(application, originator, items[name], number) for number in itertools.count())
+        for group in read_task_groups(application.gang.text):
+            name = group.spec.name
+            bodies = (self._body(application, originator, group, number) for number in itertools.count())
             lacking = (body for body in bodies if body["metadata"]["name"] not in names)
-            for body in itertools.islice(lacking, max(count, 0)):
+            for body in itertools.islice(lacking, max(group.spec.members - present[name], 0)):
                 self._manager.decided.append(CreatePod(application.namespace, application.id, name, body))
         self._run_if_complete(application)
 
@@ -231,7 +230,7 @@ class Gangs:
     # -- placeholder pods ---------------------------------------------------------------------------------------
 
     def _body(
-        self, application: ApplicationRecord, originator: PodRecord, group: dict[str, Any], number: int
+        self, application: ApplicationRecord, originator: PodRecord, group: TaskGroup, number: int
     ) -> dict[str, Any]:
         """Return a placeholder pod.
 
@@ -240,14 +239,13 @@ class Gangs:
         number, so that one which is created twice, because an answer was lost, is there once.
         """
         meta, spec = originator.pod.metadata, originator.pod.spec
-        seed = f"{meta.uid}/{application.id}/{group['name']}/{number}"
+        seed = f"{meta.uid}/{application.id}/{group.spec.name}/{number}"
         ending = hashlib.sha256(seed.encode()).hexdigest()[:10]
-        requests = {name: str(amount) for name, amount in (group.get("minResource") or {}).items()}
         queue = originator.work.application.queue_name
         annotations = {
-            **(group.get("annotations") or {}),
+            **group.annotations,
             keys.PLACEHOLDER: "true",
-            keys.TASK_GROUP_NAME: group["name"],
+            keys.TASK_GROUP_NAME: group.spec.name,
             keys.TASK_GROUPS: application.gang.text if application.gang is not None else "",
         }
         if keys.GANG_PARAMETERS in (meta.annotations or {}):
@@ -257,10 +255,10 @@ class Gangs:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
-                "name": f"tg-{application.id[:28]}-{group['name'][:20]}-{ending}".lower(),
+                "name": f"tg-{application.id[:28]}-{group.spec.name[:20]}-{ending}".lower(),
                 "namespace": application.namespace,
                 "labels": {
-                    **(group.get("labels") or {}),
+                    **group.labels,
                     keys.APP_ID: application.id,
                     **({keys.QUEUE: queue} if queue else {}),
                 },
@@ -276,12 +274,9 @@ class Gangs:
                     }
                 ],
             },
-            "spec": self._spec(originator.pod, requests),
+            "spec": {**self._spec(originator.pod, group.requests), **group.constraints},
         }
         body["metadata"]["labels"].pop(keys.USER_NAME, None)
-        for name in ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
-            if group.get(name):
-                body["spec"][name] = group[name]
         if spec.priority_class_name:
             body["spec"]["priorityClassName"] = spec.priority_class_name
         if spec.image_pull_secrets:
@@ -289,7 +284,7 @@ class Gangs:
         _make_allowed(body["metadata"])
         return body
 
-    def _spec(self, originator: Pod, requests: dict[str, str]) -> dict[str, Any]:
+    def _spec(self, originator: Pod, requests: Mapping[str, str]) -> dict[str, Any]:
         """Return the part of a placeholder that is the same for all: a container that does nothing, and may do nothing."""
         settings = self.settings
         as_whom = {

@@ -1,6 +1,6 @@
 """What pods, nodes and namespaces mean to the scheduler. Pure: objects in, messages of the Scheduler Interface out.
 
-- `work`: a pod that licorne schedules, as application and ask; `resources`: how much it takes; `constraints`: where it
+- `work`: a pod that licorne schedules, as application and ask; `task_groups`: its gang; `resources`: how much it takes; `constraints`: where it
   may run; `unsupported`: what is not decided yet; `namespaces`: quotas from annotations.
 - `foreign`: a pod of another scheduler; `nodes`: a node.
 - `keys`: labels and annotations.
@@ -13,6 +13,7 @@ from .foreign import foreign_allocation
 from .namespaces import namespace_tags, unread_annotations
 from .nodes import node_info, read_allocatable
 from .resources import read_resources
+from .task_groups import TaskGroup, read_task_groups
 from .work import (
     Gang,
     Note,
@@ -34,6 +35,7 @@ __all__ = [
     "Gang",
     "Note",
     "Surroundings",
+    "TaskGroup",
     "Work",
     "WorkSettings",
     "allowed_names",
@@ -51,6 +53,7 @@ __all__ = [
     "read_allocatable",
     "read_pod",
     "read_resources",
+    "read_task_groups",
     "unix_seconds",
     "unread_annotations",
     "with_classes",

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from licorne.config.kubernetes import QuantityError
-from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups
+from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
 from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
 from licorne.si import v19
@@ -31,6 +31,7 @@ from licorne.si.constants import (
 from . import keys
 from .constraints import constraints_text, required_node
 from .resources import PODS, read_resources, takes_the_same
+from .task_groups import read_task_groups
 from .unsupported import why_later
 
 ID_MAX: Final = 63
@@ -381,7 +382,7 @@ def _read_gang(pod: Pod, settings: WorkSettings, notes: list[Note]) -> Gang | No
     if not text or not settings.gangs:
         return None
     try:
-        groups = parse_task_groups(text)
+        groups = tuple(group.spec for group in read_task_groups(text))
     except TaskGroupsError as error:
         notes.append(Note("GangScheduling", "TaskGroupsError", f"unable to get taskGroups for pod, reason: {error}"))
         return None

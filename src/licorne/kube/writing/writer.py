@@ -214,7 +214,7 @@ class Writer:
             await client.create(PODS.path(command.namespace), command.body)
             self._created(command.application_id)
         elif isinstance(command, Fail):
-            status = {"phase": "Failed", "reason": command.reason, "message": command.message}
+            status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
             await client.patch_pod_status(command.namespace, command.name, command.uid, status)
         else:
             if command.disruption:
@@ -305,14 +305,14 @@ class Writer:
             "type": kind,
             "status": status,
             "reason": reason,
-            "message": message[:NOTE_MAX],
+            "message": _sendable(message[:NOTE_MAX]),
             "lastTransitionTime": datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
 
     def _event(self, command: PostEvent, series: _Series) -> dict[str, Any]:
         """Return an event. Its name follows from what it says, about what, and since when; so it is created once."""
         seed = f"{command.uid}/{command.reason}/{command.note}/{series.first_s}"
-        ending = hashlib.sha256(seed.encode()).hexdigest()[:16]
+        ending = hashlib.sha256(_sendable(seed).encode()).hexdigest()[:16]
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -323,7 +323,7 @@ class Writer:
             "action": command.action,
             "reason": command.reason,
             "type": "Warning" if command.warning else "Normal",
-            "note": command.note[:NOTE_MAX],
+            "note": _sendable(command.note[:NOTE_MAX]),
             "regarding": _reference(command.kind, command.namespace, command.name, command.uid),
         }
         if series.count > 1:
@@ -339,6 +339,11 @@ _Key = tuple[str, str, str]
 def _key(event: PostEvent) -> _Key:
     """Return what is equal of events that say the same about the same object."""
     return event.uid, event.reason, event.note
+
+
+def _sendable(text: str) -> str:
+    """Return a text that can be sent: half of a surrogate pair, as a JSON escape may have it, becomes a question mark."""
+    return text.encode(errors="replace").decode()
 
 
 def _microseconds(time_s: float) -> str:
