@@ -15,7 +15,8 @@ from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Node, Pod
-from licorne.kube.pods import Surroundings, read_pod
+from licorne.kube.objects.pods import Condition, SchedulingGate
+from licorne.kube.pods import Surroundings, read_pod, unix_seconds
 from licorne.si import v19
 
 QUEUES = """
@@ -44,9 +45,11 @@ def member(name: str, labels: dict[str, str] = LABELS) -> Pod:
     return as_pod(name, {"metadata": metadata, "spec": {"schedulerName": "yunikorn", "containers": containers}}, 1)
 
 
-def started(queues: str = QUEUES, clock: Callable[[], int] = lambda: 10**18) -> Manager:
+def started(
+    queues: str = QUEUES, clock: Callable[[], int] = lambda: 10**18, now_s: Callable[[], float] = lambda: 0.0
+) -> Manager:
     api = SchedulerAPI(clock=clock, other_settings=True)
-    manager = Manager(api, "rm")
+    manager = Manager(api, "rm", now_s=now_s)
     api.register_resource_manager(
         v19.RegisterResourceManagerRequest(rm_id="rm", config=queues), manager.decisions, now_ns=10**18
     )
@@ -276,3 +279,49 @@ def test_the_others_do_not_wait_for_ever_when_somebody_else_has_bound_a_member()
     for pod in placeholders:
         manager.pod_gone(pod)
     assert [command.uid for command in step(manager) if isinstance(command, Bind)] == ["uid-first"]
+
+
+def changed(pod: Pod, **parts: Any) -> Pod:
+    """Return a pod of which parts of the specification or the status are others."""
+    spec = msgspec.structs.replace(pod.spec, **{name: value for name, value in parts.items() if name != "condition"})
+    conditions = (Condition("PodScheduled", "False", *parts["condition"]),) if "condition" in parts else ()
+    return msgspec.structs.replace(
+        pod, spec=spec, status=msgspec.structs.replace(pod.status, conditions=conditions or pod.status.conditions)
+    )
+
+
+def created(commands: list[Any]) -> list[CreatePod]:
+    return [command for command in commands if isinstance(command, CreatePod)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "placeholders"),
+    [
+        (None, 3),
+        (("SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates"), 3),
+        (("SchedulingSkipped", "The pod waits until all placeholders of application app run."), 3),
+        (("SchedulingSkipped", "The pod waits until licorne has seen namespace default."), 3),
+        (("SchedulingSkipped", "The max of queue root.q leaves too little: 1000 vcore."), 0),
+        (("Unschedulable", "No node takes the ask now: 1 node full."), 0),
+    ],
+)
+def test_a_gang_that_is_older_than_its_timeout_has_given_up_if_a_pod_was_asked_for(
+    condition: tuple[str, str] | None, placeholders: int
+) -> None:
+    """As after a restart. That it is old says nothing alone: it may have had gates, or there was no scheduler."""
+    manager = started(now_s=lambda: unix_seconds("2026-01-01T00:00:00Z") + 1000.0)
+    first = member("first")
+    manager.pod_seen(changed(first, condition=condition) if condition else first)
+    assert len(created(step(manager))) == placeholders
+
+
+def test_scheduling_gates_take_no_time_from_a_gang() -> None:
+    """As those of Kueue, which may keep a pod for hours."""
+    now_s = float(unix_seconds("2026-01-01T00:00:00Z"))
+    manager = started(now_s=lambda: now_s)
+    first = member("first")
+    manager.pod_seen(changed(first, scheduling_gates=(SchedulingGate("kueue.x-k8s.io/admission"),)))
+    assert not created(step(manager))
+    now_s += 1000.0
+    manager.pod_seen(first)
+    assert len(created(step(manager))) == 3

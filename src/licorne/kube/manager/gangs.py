@@ -23,6 +23,7 @@ from licorne.kube.settings import Settings
 
 from .commands import CreatePod
 from .records import ApplicationRecord, GangStage, PodRecord, Stage
+from .waiting import was_asked_for
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -103,7 +104,7 @@ class Gangs:
         present = Counter(
             record.work.ask.task_group_name for record in application.pods.values() if record.work.ask.placeholder
         )
-        if not present and self._is_late(application.gang, originator):
+        if not present and self._has_given_up(application, application.gang, originator):
             self._run(application)
             return
         if not present:
@@ -132,14 +133,17 @@ class Gangs:
             application.originator = "" if known is None else known.uid
         return known
 
-    def _is_late(self, gang: Gang, originator: PodRecord) -> bool:
-        """Return whether the time for reserving is over already, as it may be when licorne is started anew.
+    def _has_given_up(self, application: ApplicationRecord, gang: Gang, originator: PodRecord) -> bool:
+        """Return whether a gang without any placeholder has gone on without its room, before licorne was started anew.
 
-        A gang without any placeholder whose first pod is older than the timeout has gone on without its room before, and
-        must not begin again.
+        That it is older than its timeout is not enough: its pods may have had scheduling gates, and no scheduler may have
+        run. One of its pods must also have been told a reason of pods that are asked for, which the pods of a gang are
+        not before it has all its room or gives up. Where that is not known the gang reserves again, which ends in time.
         """
         age_s = self._manager.now_s() - unix_seconds(originator.pod.metadata.creation_timestamp)
-        return age_s > (gang.timeout_s or DEFAULT_TIMEOUT_S)
+        if age_s <= (gang.timeout_s or DEFAULT_TIMEOUT_S):
+            return False
+        return any(was_asked_for(record) for record in application.pods.values() if not record.work.ask.placeholder)
 
     # -- the way ------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,8 @@ QUOTAS: Final = (
     explain.Placeholder,
 )
 ROOM: Final = (explain.ClusterFull, explain.Nodes, explain.RequiredNode, explain.Reserved, explain.Gang)
+UNTIL: Final = "The pod waits until "
+"""How the message begins of a pod that is held back, before the scheduler is asked for it."""
 COMING: Final = ("victims are going", "victims have gone")
 
 
@@ -201,9 +203,9 @@ class Waiting:
         if record.stage is Stage.ASKED:
             return self._of_asked(record, counted)
         if self._manager.is_early(record):
-            return Verdict(SKIPPED, f"The pod waits until licorne has seen namespace {record.pod.metadata.namespace}.")
+            return Verdict(SKIPPED, f"{UNTIL}licorne has seen namespace {record.pod.metadata.namespace}.")
         if record.application.gang_stage is GangStage.RESERVING:
-            return Verdict(SKIPPED, f"The pod waits until all placeholders of application {record.application.id} run.")
+            return Verdict(SKIPPED, f"{UNTIL}all placeholders of application {record.application.id} run.")
         return None
 
     def _of_asked(self, record: PodRecord, counted: explain.Counted) -> Verdict | None:
@@ -234,6 +236,18 @@ class Waiting:
         return Verdict(SKIPPED, "Pods before it will take what is left of its quotas.", "others")
 
 
+def was_asked_for(record: PodRecord) -> bool:
+    """Return whether the condition of a pod says that it has been asked for, be it by a process before this one.
+
+    Only of such a pod is it told that no node takes it, or that a quota keeps it.
+    """
+    for one in record.pod.status.conditions or ():
+        if one.type == SCHEDULED and one.status == "False":
+            held = one.message.startswith(UNTIL) or one.message == record.work.later
+            return one.reason == UNSCHEDULABLE or (one.reason == SKIPPED and not held)
+    return False
+
+
 def _said(reason: str, reasons: Sequence[explain.Reason]) -> Verdict:
     return Verdict(reason, sentence(most_important(reasons)), _key(reasons))
 
@@ -261,4 +275,4 @@ def _key(reasons: Sequence[explain.Reason]) -> str:
     return "; ".join(dict.fromkeys(where))
 
 
-__all__ = ["ERROR", "SKIPPED", "UNSCHEDULABLE", "Waiting"]
+__all__ = ["ERROR", "SKIPPED", "UNSCHEDULABLE", "Waiting", "was_asked_for"]
