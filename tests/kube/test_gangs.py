@@ -325,3 +325,56 @@ def test_scheduling_gates_take_no_time_from_a_gang() -> None:
     now_s += 1000.0
     manager.pod_seen(first)
     assert len(created(step(manager))) == 3
+
+
+def test_placeholders_that_come_after_their_gang_has_given_up_are_deleted_and_get_no_room() -> None:
+    """One creation is refused while others are under way or wait for their turn, and one placeholder is asked for."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    creations = created(step(manager))
+    manager.pod_seen(as_pod("early", creations[0].body, 10))
+    manager.flush()
+    assert manager.pods["uid-early"].stage is Stage.ASKED
+    assert all(manager.gangs.is_wanted(one) for one in creations)
+    manager.gangs.not_created("app", "403 Forbidden: no")
+    assert not any(manager.gangs.is_wanted(one) for one in creations)
+    manager.pod_seen(as_pod("late", creations[1].body, 11))
+    running = as_pod("bound", creations[2].body, 12)
+    running.spec.node_name = "n"
+    manager.pod_seen(running)
+    done = step(manager)
+    assert {one.uid for one in done if isinstance(one, Evict)} == {"uid-early", "uid-late", "uid-bound"}
+    assert not [one for one in done if isinstance(one, Bind)]
+    manager.pod_gone(running)  # its member takes the place of one that has a node
+    assert [one.uid for one in step(manager) if isinstance(one, Bind)] == ["uid-first"]
+    manager.api.validate()
+
+
+def test_placeholders_that_come_after_the_time_of_their_gang_are_deleted() -> None:
+    now_ns = 10**18
+    manager = started(clock=lambda: now_ns)
+    manager.pod_seen(member("first"))
+    creations = created(step(manager))
+    manager.pod_seen(as_pod("early", creations[0].body, 10))
+    step(manager)
+    now_ns += 1000 * 10**9
+    gone = {one.uid for one in [*step(manager), *step(manager)] if isinstance(one, Evict)}
+    assert gone == {"uid-early"}
+    assert not any(manager.gangs.is_wanted(one) for one in creations)
+    manager.pod_seen(as_pod("late", creations[1].body, 11))
+    done = step(manager)
+    assert [one.uid for one in done if isinstance(one, Evict)] == ["uid-late"]
+    assert "uid-late" not in {one.uid for one in done if isinstance(one, Bind)}
+    manager.api.validate()
+
+
+def test_placeholders_of_a_pod_that_is_gone_are_not_created_any_more() -> None:
+    manager = started()
+    for name in ("first", "second"):
+        manager.pod_seen(member(name))
+    creations = created(step(manager))
+    manager.pod_gone(manager.pods["uid-first"].pod)
+    assert not any(manager.gangs.is_wanted(one) for one in creations)
+    anew = created(step(manager))
+    assert [one.owner for one in anew] == ["uid-second"] * 3
+    assert all(manager.gangs.is_wanted(one) for one in anew)

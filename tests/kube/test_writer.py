@@ -13,7 +13,7 @@ import pytest
 
 from kube.virtual import run
 from licorne.kube.api import ApiError, UnansweredError
-from licorne.kube.manager.commands import Evict, PostEvent
+from licorne.kube.manager.commands import CreatePod, Evict, PostEvent
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.writing import Writer
 from licorne.kube.writing.writer import AT_ONCE, REFUSED_S
@@ -152,3 +152,26 @@ def test_an_eviction_that_is_refused_is_tried_again_and_keeps_nothing_waiting() 
         await asyncio.gather(*tasks, return_exceptions=True)
 
     run(play())
+
+
+def test_a_placeholder_that_is_not_wanted_any_more_is_not_created() -> None:
+    """Be it that it waits for its turn, or that the server was too busy for it before."""
+    found = Events([ApiError(503, "", "busy"), None])
+    wanted = {"busy", "made"}
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
+        writer = Writer(found, lambda *_: None, is_wanted=lambda one: one.group in wanted, guard=guard, clock=loop.time)
+        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(writer.run())]
+        for group in ("busy", "late", "made"):
+            writer.write(CreatePod("ns", "app", group, "owner", {"metadata": {"name": group}}))
+        await asyncio.sleep(0.1)
+        wanted.discard("busy")
+        await asyncio.sleep(10.0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(play())
+    assert found.calls == ["create", "create"]

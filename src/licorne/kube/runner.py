@@ -33,7 +33,7 @@ from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, 
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues, read_configuration
 from licorne.kube.manager import Manager
-from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
+from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reflector import Reflector, Source
@@ -142,6 +142,7 @@ class Runner:
             clients.writing,
             self._not_created,
             created=self._created,
+            is_wanted=self._is_wanted,
             is_gone=self._is_gone,
             not_told=self._not_told,
             complain=named(log, "shim.cache").warning,
@@ -436,6 +437,10 @@ class Runner:
         assert self.manager is not None
         self.manager.gangs.not_created(application_id, reason)
         self.changed()
+
+    def _is_wanted(self, command: CreatePod) -> bool:
+        assert self.manager is not None
+        return self.manager.gangs.is_wanted(command)
 
     def _is_gone(self, uid: str) -> bool:
         assert self.manager is not None

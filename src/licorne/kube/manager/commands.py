@@ -49,11 +49,15 @@ class SetCondition(Command, frozen=True, gc=False):
 
 
 class CreatePod(msgspec.Struct, frozen=True):
-    """Create a placeholder. A failure is told to `Gangs.not_created`."""
+    """Create a placeholder, if `Gangs.is_wanted` at that time. A failure is told to `Gangs.not_created`.
+
+    `owner` is the UID of the pod that it belongs to.
+    """
 
     namespace: str
     application_id: str
     group: str
+    owner: str
     body: dict[str, Any]
 
 

@@ -76,6 +76,7 @@ class Gangs:
             application.originator = application.originator or record.uid
         application.gang = record.work.gang
         application.gang_stage = GangStage.NONE
+        application.given_up = False
         if application.gang is None:
             return
         known = self._manager.api.cluster.partition(self._manager.rm_id).applications.get(application.id)
@@ -116,7 +117,9 @@ class Gangs:
             bodies = (self._body(application, originator, group, number) for number in itertools.count())
             lacking = (body for body in bodies if body["metadata"]["name"] not in names)
             for body in itertools.islice(lacking, max(group.spec.members - present[name], 0)):
-                self._manager.decided.append(CreatePod(application.namespace, application.id, name, body))
+                self._manager.decided.append(
+                    CreatePod(application.namespace, application.id, name, originator.uid, body)
+                )
         self._run_if_complete(application)
 
     def _originator(self, application: ApplicationRecord) -> PodRecord | None:
@@ -168,9 +171,14 @@ class Gangs:
         self._manager.release_held(application)
 
     def pod_gone(self, record: PodRecord) -> None:
-        """Make a placeholder anew that ended before its gang had all its room, unless the scheduler ended it."""
+        """Make a placeholder anew that ended before its gang had all its room, unless the scheduler ended it.
+
+        Of a pod that is gone, which they belonged to, those that are not there yet are not created any more.
+        """
         application = record.application
-        if application.gang_stage is GangStage.RESERVING and record.work.ask.placeholder and record.leaving is None:
+        if application.gang_stage is not GangStage.RESERVING:
+            return
+        if record.uid == application.originator or (record.work.ask.placeholder and record.leaving is None):
             self._due[application.id] = None
 
     def look_again(self, application_id: str) -> None:
@@ -183,6 +191,19 @@ class Gangs:
         if application is not None and application.gang_stage is GangStage.RESERVING:
             self._due[application_id] = None
 
+    def is_wanted(self, command: CreatePod) -> bool:
+        """Return whether a placeholder is still to be created: its gang reserves room, and the pod that owns it is there."""
+        application = self._manager.applications.get(command.application_id)
+        if application is None or application.gang_stage is not GangStage.RESERVING:
+            return False
+        return command.owner in application.pods
+
+    def remove_late(self, record: PodRecord) -> None:
+        """Have a new placeholder deleted whose gang has given up: its creation was under way."""
+        if record.work.ask.placeholder and record.application.given_up:
+            text = f"Application {record.application.id} goes on without its placeholders"
+            self._manager.remove_placeholder(record, text)
+
     def not_created(self, application_id: str, reason: str) -> None:
         """Go on without a gang, because a placeholder could not be created."""
         application = self._manager.applications.get(application_id)
@@ -193,6 +214,7 @@ class Gangs:
         for record in application.pods.values():
             if record.work.ask.placeholder:
                 self._manager.remove_placeholder(record, text)
+        application.given_up = True
         self._run(application)
 
     def state_changed(self, application: ApplicationRecord, message: str) -> None:
@@ -224,6 +246,7 @@ class Gangs:
         text = f"Application {application.id} resuming as non-gang application (SOFT)"
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
         self._manager.yunikorn_events.timed_out(application)
+        application.given_up = True
         self._run(application)
 
     def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:

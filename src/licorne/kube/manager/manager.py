@@ -413,6 +413,7 @@ class Manager:
             self.decided.append(AskAgain(record.uid, CLASS_WAIT_S))
         self.pods[record.uid] = application.pods[record.uid] = record
         self.gangs.note_originator(record)
+        self.gangs.remove_late(record)
         self.budgets.pod_seen(pod)
         for note in work.notes:
             self.tell(pod, note)
@@ -638,9 +639,12 @@ class Manager:
         self.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, message))
 
     def remove_placeholder(self, record: PodRecord, why: str) -> None:
-        """Have a placeholder deleted that is of no use any more."""
+        """Have a placeholder deleted that is of no use any more; one that waits is not asked for any longer."""
         if record.leaving is None:
             record.leaving = v19.TerminationType.STOPPED_BY_RM
+            if record.stage is Stage.ASKED:
+                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+                record.stage = Stage.HELD
             meta = record.pod.metadata
             self.decided.append(Evict(meta.namespace, meta.name, meta.uid, "Unneeded", why, disruption=False))
 

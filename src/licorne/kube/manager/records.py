@@ -105,7 +105,7 @@ class GangStage(Enum):
 class ApplicationRecord:
     """An application: the pods that have the same application id."""
 
-    __slots__ = ("atomic", "gang", "gang_stage", "id", "namespace", "originator", "pods", "state")
+    __slots__ = ("atomic", "gang", "gang_stage", "given_up", "id", "namespace", "originator", "pods", "state")
 
     def __init__(self, application_id: str, namespace: str) -> None:
         self.id = application_id
@@ -114,6 +114,8 @@ class ApplicationRecord:
         self.gang_stage = GangStage.NONE
         self.atomic = False
         """Whether its gang is placed without placeholders."""
+        self.given_up = False
+        """Whether its gang goes on without its room, so that placeholders that come later are of no use."""
         self.originator = ""
         """The UID of the pod that started the application, such as a driver: the first one that is no placeholder.
 

@@ -1,6 +1,6 @@
 """Carries out commands other than bindings: what must be done is repeated until it is, what informs people may be lost.
 
-Evictions, failures and placeholders are never dropped. An eviction or a failure that the API server refuses, as an admission
+Evictions and failures are never dropped, and placeholders only when their gang does not want them any more. An eviction or a failure that the API server refuses, as an admission
 webhook may, is tried again every `REFUSED_S` until the pod is gone: the scheduler waits for its room. Conditions and events
 share what is left of a bounded queue: above the bound, and when the API server is too busy, they are left out and counted.
 
@@ -79,6 +79,7 @@ class Writer:
         client: sends the calls.
         not_created: told the application and the reason when a placeholder is refused for good.
         created: told the application when a placeholder is there.
+        is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod whose condition was not written.
         complain: told in a sentence what could not be written.
@@ -92,6 +93,7 @@ class Writer:
         not_created: Callable[[str, str], None],
         *,
         created: Callable[[str], None] = lambda _: None,
+        is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
         complain: Callable[[str], None] = lambda _: None,
@@ -103,6 +105,7 @@ class Writer:
         self._client = client
         self._not_created = not_created
         self._created = created
+        self._is_wanted = is_wanted
         self._is_gone = is_gone
         self._not_told = not_told
         self._complain = complain
@@ -190,6 +193,8 @@ class Writer:
         attempt = 0
         while True:
             await self._guard.recent()
+            if isinstance(command, CreatePod) and not self._is_wanted(command):
+                return
             try:
                 await self._carry_out(command)
             except ApiError as error:
