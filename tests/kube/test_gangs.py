@@ -378,3 +378,47 @@ def test_placeholders_of_a_pod_that_is_gone_are_not_created_any_more() -> None:
     anew = created(step(manager))
     assert [one.owner for one in anew] == ["uid-second"] * 3
     assert all(manager.gangs.is_wanted(one) for one in anew)
+
+
+@pytest.mark.parametrize("annotations", [ANNOTATIONS, {}], ids=["a gang", "no gang"])
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+def test_an_application_whose_only_pod_is_gone_is_forgotten(annotations: dict[str, str], rounds: int) -> None:
+    """However soon the pod is gone: a later one with the same id is an application of its own, in another queue."""
+    now_ns = 10**18
+    manager = started(clock=lambda: now_ns)
+    first = member("first")
+    first.metadata.annotations = annotations
+    manager.pod_seen(first)
+    for _ in range(rounds):
+        step(manager)
+    manager.pod_gone(first)
+    step(manager)
+    now_ns += 60 * 10**9  # an application that had an ask completes after a while
+    step(manager)
+    assert not manager.applications
+    assert not manager.api.cluster.partition("rm").applications
+    second = member("second", {"applicationId": "app", "queue": "root.other"})
+    second.metadata.annotations = annotations
+    manager.pod_seen(second)
+    done = step(manager)
+    assert manager.api.cluster.partition("rm").applications["app"].queue.path == "root.other"
+    if annotations:
+        assert [one.owner for one in created(done)] == ["uid-second"] * 3
+    else:
+        assert [one.uid for one in done if isinstance(one, Bind)] == ["uid-second"]
+    manager.api.validate()
+
+
+def test_a_later_pod_of_a_gang_whose_first_pod_and_placeholders_are_gone_does_not_wait_for_ever() -> None:
+    """The application is there for some time: its placeholders have been asked for."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    placeholder = as_pod("early", created(step(manager))[0].body, 10)
+    manager.pod_seen(placeholder)
+    step(manager)
+    manager.pod_gone(manager.pods["uid-first"].pod)
+    manager.pod_gone(placeholder)
+    step(manager)
+    assert "app" in manager.applications
+    manager.pod_seen(member("second"))
+    assert [one.owner for one in created(step(manager))] == ["uid-second"] * 3

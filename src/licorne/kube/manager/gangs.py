@@ -86,6 +86,12 @@ class Gangs:
         application.gang_stage = GangStage.RESERVING
         self._due[application.id] = None
 
+    def held(self, record: PodRecord) -> None:
+        """Have the room reserved for a pod that waits for it, if the pod for which that was begun is gone."""
+        application = record.application
+        if application.reserved_for not in application.pods:
+            self._due[application.id] = None
+
     def create_missing(self) -> None:
         """Have the placeholders created that gangs lack; to be called when all pods that exist are known."""
         due, self._due = self._due, {}
@@ -102,6 +108,7 @@ class Gangs:
             self._run(application)  # a pod of its own runs, so the room was complete before a restart
             return
         assert application.gang is not None
+        application.reserved_for = originator.uid
         present = Counter(
             record.work.ask.task_group_name for record in application.pods.values() if record.work.ask.placeholder
         )
@@ -178,7 +185,7 @@ class Gangs:
         application = record.application
         if application.gang_stage is not GangStage.RESERVING:
             return
-        if record.uid == application.originator or (record.work.ask.placeholder and record.leaving is None):
+        if record.uid == application.reserved_for or (record.work.ask.placeholder and record.leaving is None):
             self._due[application.id] = None
 
     def look_again(self, application_id: str) -> None:

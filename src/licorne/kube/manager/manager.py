@@ -333,7 +333,20 @@ class Manager:
         application = record.application
         del application.pods[uid]
         self.gangs.pod_gone(record)
+        if application.state == "New" and not application.pods:
+            self._remove(application)
         self.forget_if_done(application)
+
+    def _remove(self, application: ApplicationRecord) -> None:
+        """Have the scheduler forget an application without pods to which no ask has ever come.
+
+        It completes applications when their last ask or allocation ends, so this one it would keep, and a later pod with
+        the same id would be in the queue of the one before.
+        """
+        self.flush()
+        gone = v19.RemoveApplicationRequest(application_id=application.id, partition_name=DEFAULT_PARTITION)
+        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
+        application.state = ""
 
     def ended(self, application: ApplicationRecord) -> None:
         """Take in a new state of an application: pods that wait begin anew if the scheduler has forgotten it."""
@@ -479,6 +492,7 @@ class Manager:
         if not self._announce(record):
             return
         if record.application.gang_stage is GangStage.RESERVING and not work.ask.placeholder:
+            self.gangs.held(record)
             return
         if asked:
             record.stage = Stage.ASKED

@@ -105,7 +105,18 @@ class GangStage(Enum):
 class ApplicationRecord:
     """An application: the pods that have the same application id."""
 
-    __slots__ = ("atomic", "gang", "gang_stage", "given_up", "id", "namespace", "originator", "pods", "state")
+    __slots__ = (
+        "atomic",
+        "gang",
+        "gang_stage",
+        "given_up",
+        "id",
+        "namespace",
+        "originator",
+        "pods",
+        "reserved_for",
+        "state",
+    )
 
     def __init__(self, application_id: str, namespace: str) -> None:
         self.id = application_id
@@ -121,6 +132,8 @@ class ApplicationRecord:
 
         Placeholders belong to it, and it is evicted after all others. "": not known.
         """
+        self.reserved_for = ""
+        """The UID of the pod to which the placeholders belong that were created last."""
         self.pods: dict[str, PodRecord] = {}
         self.state = ""
         """As the scheduler said last; "" while it does not know the application."""
