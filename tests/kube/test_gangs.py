@@ -422,3 +422,18 @@ def test_a_later_pod_of_a_gang_whose_first_pod_and_placeholders_are_gone_does_no
     assert "app" in manager.applications
     manager.pod_seen(member("second"))
     assert [one.owner for one in created(step(manager))] == ["uid-second"] * 3
+
+
+def test_placeholders_are_in_the_namespace_of_the_pod_that_they_belong_to() -> None:
+    """The garbage collector deletes a pod whose owner it does not find in the pod's own namespace."""
+    manager = started()
+    first, second = member("first"), member("second")
+    second.metadata.namespace = "other"
+    for pod in (first, second):
+        manager.pod_seen(pod)
+    before = created(step(manager))
+    manager.pod_gone(first)
+    for owner, creations in ((first, before), (second, created(step(manager)))):
+        assert {one.namespace for one in creations} == {owner.metadata.namespace}
+        assert {one.body["metadata"]["namespace"] for one in creations} == {owner.metadata.namespace}
+        assert {one.body["metadata"]["ownerReferences"][0]["uid"] for one in creations} == {owner.metadata.uid}

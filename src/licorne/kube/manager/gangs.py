@@ -118,15 +118,14 @@ class Gangs:
         if not present:
             text = f"Application {application.id} creating placeholders"
             self._manager.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
+        namespace = originator.pod.metadata.namespace
         names = {record.pod.metadata.name for record in application.pods.values()}
         for group in read_task_groups(application.gang.text):
             name = group.spec.name
             bodies = (self._body(application, originator, group, number) for number in itertools.count())
             lacking = (body for body in bodies if body["metadata"]["name"] not in names)
             for body in itertools.islice(lacking, max(group.spec.members - present[name], 0)):
-                self._manager.decided.append(
-                    CreatePod(application.namespace, application.id, name, originator.uid, body)
-                )
+                self._manager.decided.append(CreatePod(namespace, application.id, name, originator.uid, body))
         self._run_if_complete(application)
 
     def _originator(self, application: ApplicationRecord) -> PodRecord | None:
@@ -266,7 +265,7 @@ class Gangs:
     def _body(
         self, application: ApplicationRecord, originator: PodRecord, group: TaskGroup, number: int
     ) -> dict[str, Any]:
-        """Return a placeholder pod.
+        """Return a placeholder pod, in the namespace of its owner: elsewhere the garbage collector would delete it.
 
         It names no user, whatever its group says: YuniKorn's admission controller refuses a pod for which licorne names
         one, and where it trusts licorne a group could name somebody else. Its name follows from application, group and
@@ -290,7 +289,7 @@ class Gangs:
             "kind": "Pod",
             "metadata": {
                 "name": f"tg-{application.id[:28]}-{group.spec.name[:20]}-{ending}".lower(),
-                "namespace": application.namespace,
+                "namespace": meta.namespace,
                 "labels": {
                     **group.labels,
                     keys.APP_ID: application.id,

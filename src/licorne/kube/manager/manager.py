@@ -418,7 +418,7 @@ class Manager:
         application_id = work.ask.application_id
         application = self.applications.get(application_id)
         if application is None:
-            application = ApplicationRecord(application_id, pod.metadata.namespace)
+            application = ApplicationRecord(application_id)
             self.applications[application_id] = application
         record = PodRecord(pod, work, application)
         if self._is_before_class(pod):

@@ -111,16 +111,14 @@ class ApplicationRecord:
         "gang_stage",
         "given_up",
         "id",
-        "namespace",
         "originator",
         "pods",
         "reserved_for",
         "state",
     )
 
-    def __init__(self, application_id: str, namespace: str) -> None:
+    def __init__(self, application_id: str) -> None:
         self.id = application_id
-        self.namespace = namespace
         self.gang: Gang | None = None
         self.gang_stage = GangStage.NONE
         self.atomic = False
