@@ -437,3 +437,33 @@ def test_placeholders_are_in_the_namespace_of_the_pod_that_they_belong_to() -> N
         assert {one.namespace for one in creations} == {owner.metadata.namespace}
         assert {one.body["metadata"]["namespace"] for one in creations} == {owner.metadata.namespace}
         assert {one.body["metadata"]["ownerReferences"][0]["uid"] for one in creations} == {owner.metadata.uid}
+
+
+def test_a_placeholder_that_has_failed_is_deleted_and_another_one_has_another_name() -> None:
+    """As one that its kubelet refuses. For a watch of pods that have not ended it is gone, and its name is still taken."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    creations = created(step(manager))
+    for number, one in enumerate(creations):
+        manager.pod_seen(as_pod(one.body["metadata"]["name"], one.body, 10 + number))
+    failed = manager.pods[f"uid-{creations[0].body['metadata']['name']}"].pod
+    manager.pod_gone(failed)
+    done = manager.commands()
+    (anew,) = created(done)
+    assert anew.body["metadata"]["name"] not in {one.body["metadata"]["name"] for one in creations}
+    assert [one.uid for one in done if isinstance(one, Evict)] == [failed.metadata.uid]
+
+
+def test_a_name_that_a_pod_has_which_is_not_seen_is_not_tried_for_ever() -> None:
+    """As after a restart, when a placeholder had failed before: the API server says that there is one of that name."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    creations = created(step(manager))
+    names = [one.body["metadata"]["name"] for one in creations]
+    manager.pod_seen(as_pod(names[0], creations[0].body, 10))
+    for name in names[:2]:  # the creation of the first was repeated, because its answer was lost
+        manager.gangs.look_again("app", name)
+    anew = [one.body["metadata"]["name"] for one in created(manager.commands())]
+    assert len(set(anew)) == 2
+    assert names[2] in anew
+    assert not {names[0], names[1]} & set(anew)

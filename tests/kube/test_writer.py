@@ -175,3 +175,22 @@ def test_a_placeholder_that_is_not_wanted_any_more_is_not_created() -> None:
 
     run(play())
     assert found.calls == ["create", "create"]
+
+
+def test_a_placeholder_whose_name_is_taken_is_told() -> None:
+    taken: list[tuple[str, str]] = []
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
+        found = Events([ApiError(409, "AlreadyExists", "there is one already")])
+        writer = Writer(found, lambda *_: None, taken=lambda *what: taken.append(what), guard=guard, clock=loop.time)
+        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(writer.run())]
+        writer.write(CreatePod("ns", "app", "g", "owner", {"metadata": {"name": "tg-app-g-1"}}))
+        await asyncio.sleep(10.0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(play())
+    assert taken == [("app", "tg-app-g-1")]

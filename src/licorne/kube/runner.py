@@ -142,6 +142,7 @@ class Runner:
             clients.writing,
             self._not_created,
             created=self._created,
+            taken=self._created,
             is_wanted=self._is_wanted,
             is_gone=self._is_gone,
             not_told=self._not_told,
@@ -425,12 +426,12 @@ class Runner:
         self.manager.ask_again(uid)
         self.changed()
 
-    def _created(self, application_id: str) -> None:
-        asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id)
+    def _created(self, application_id: str, taken: str = "") -> None:
+        asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id, taken)
 
-    def _look_at_gang(self, application_id: str) -> None:
+    def _look_at_gang(self, application_id: str, taken: str) -> None:
         assert self.manager is not None
-        self.manager.gangs.look_again(application_id)
+        self.manager.gangs.look_again(application_id, taken)
         self.changed()
 
     def _not_created(self, application_id: str, reason: str) -> None:

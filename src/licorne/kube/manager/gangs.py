@@ -21,7 +21,7 @@ from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Note, TaskGroup, Work, keys, placeholder_ask, read_task_groups, unix_seconds
 from licorne.kube.settings import Settings
 
-from .commands import CreatePod
+from .commands import CreatePod, Evict
 from .records import ApplicationRecord, GangStage, PodRecord, Stage
 from .waiting import was_asked_for
 
@@ -77,6 +77,7 @@ class Gangs:
         application.gang = record.work.gang
         application.gang_stage = GangStage.NONE
         application.given_up = False
+        application.spent.clear()
         if application.gang is None:
             return
         known = self._manager.api.cluster.partition(self._manager.rm_id).applications.get(application.id)
@@ -119,7 +120,7 @@ class Gangs:
             text = f"Application {application.id} creating placeholders"
             self._manager.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
         namespace = originator.pod.metadata.namespace
-        names = {record.pod.metadata.name for record in application.pods.values()}
+        names = application.spent | {record.pod.metadata.name for record in application.pods.values()}
         for group in read_task_groups(application.gang.text):
             name = group.spec.name
             bodies = (self._body(application, originator, group, number) for number in itertools.count())
@@ -179,22 +180,35 @@ class Gangs:
     def pod_gone(self, record: PodRecord) -> None:
         """Make a placeholder anew that ended before its gang had all its room, unless the scheduler ended it.
 
+        It may have failed, as one that its kubelet refuses, and be there still: licorne follows no pods that have ended.
+        So it is deleted, which is of no effect if it is gone, and the next one has another name.
+
         Of a pod that is gone, which they belonged to, those that are not there yet are not created any more.
         """
         application = record.application
         if application.gang_stage is not GangStage.RESERVING:
             return
-        if record.uid == application.reserved_for or (record.work.ask.placeholder and record.leaving is None):
+        ended = record.work.ask.placeholder and record.leaving is None
+        if ended:
+            application.spent.add(record.pod.metadata.name)
+            if not record.pod.metadata.deletion_timestamp:
+                meta, text = record.pod.metadata, f"Application {application.id} has another placeholder made"
+                end = Evict(meta.namespace, meta.name, meta.uid, "Unneeded", text, disruption=False)
+                self._manager.decided.append(end)
+        if ended or record.uid == application.reserved_for:
             self._due[application.id] = None
 
-    def look_again(self, application_id: str) -> None:
+    def look_again(self, application_id: str, taken: str = "") -> None:
         """Create what a gang lacks, some time after placeholders were created.
 
         One that is deleted while no watch is open, as after a pause or an expired watch, is never seen. Names of
-        placeholders repeat, so one that is only late is not created twice.
+        placeholders repeat, so one that is only late is not created twice. `taken` is a name that another pod had when
+        it was to be given: if none of this name has been seen since, it is a pod that has ended, as before a restart.
         """
         application = self._manager.applications.get(application_id)
         if application is not None and application.gang_stage is GangStage.RESERVING:
+            if taken and all(record.pod.metadata.name != taken for record in application.pods.values()):
+                application.spent.add(taken)
             self._due[application_id] = None
 
     def is_wanted(self, command: CreatePod) -> bool:

@@ -114,6 +114,7 @@ class ApplicationRecord:
         "originator",
         "pods",
         "reserved_for",
+        "spent",
         "state",
     )
 
@@ -132,6 +133,8 @@ class ApplicationRecord:
         """
         self.reserved_for = ""
         """The UID of the pod to which the placeholders belong that were created last."""
+        self.spent: set[str] = set()
+        """Names that its next placeholders do not get: pods that have ended may still be there under them."""
         self.pods: dict[str, PodRecord] = {}
         self.state = ""
         """As the scheduler said last; "" while it does not know the application."""

@@ -78,7 +78,8 @@ class Writer:
     Parameters:
         client: sends the calls.
         not_created: told the application and the reason when a placeholder is refused for good.
-        created: told the application when a placeholder is there.
+        created: told the application when a placeholder has been created.
+        taken: told the application and the name when a pod of a placeholder's name is there already.
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod whose condition was not written.
@@ -93,6 +94,7 @@ class Writer:
         not_created: Callable[[str, str], None],
         *,
         created: Callable[[str], None] = lambda _: None,
+        taken: Callable[[str, str], None] = lambda *_: None,
         is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
@@ -105,6 +107,7 @@ class Writer:
         self._client = client
         self._not_created = not_created
         self._created = created
+        self._taken = taken
         self._is_wanted = is_wanted
         self._is_gone = is_gone
         self._not_told = not_told
@@ -241,8 +244,8 @@ class Writer:
 
     def _take_refusal(self, command: Evict | Fail | CreatePod, error: ApiError) -> None:
         if isinstance(command, CreatePod):
-            if error.status == CONFLICT:  # it is there already: an answer was lost
-                self._created(command.application_id)
+            if error.status == CONFLICT:  # it is there already: an answer was lost, or one has ended before
+                self._taken(command.application_id, command.body["metadata"]["name"])
             else:
                 self._not_created(command.application_id, str(error))
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
