@@ -210,7 +210,7 @@ def test_a_placeholder_that_nobody_saw_is_made_again() -> None:
         client = LosesTheFirst(world.server)
         _, task = schedules.start(world, client)
         await asyncio.sleep(1.0)
-        world.add_gang()
+        world.add_gang(timeout_s=60)  # longer than the wait for the one that was not seen
         await asyncio.sleep(60.0)
         await schedules.stop(task)
         assert client.names.count(client.names[0]) == 2
