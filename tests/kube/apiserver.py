@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -19,6 +20,8 @@ from licorne.kube.objects.pods import Condition
 
 T = TypeVar("T", bound=KubernetesObject)
 BOOKMARK_S = 60.0
+EPOCH_S = 1_767_225_600
+"""The time in seconds since 1970 at which the loop's time is 0."""
 TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 STALE_CHANGES = 20
 """A cache that answers from an older state lacks so many changes at most."""
@@ -375,6 +378,8 @@ class FakeClient:
                 raise ApiError(400, "BadRequest", str(error)) from None
             made.metadata.uid = f"uid-{self.server.version}-{meta['name']}"
             made.status.phase = "Pending"
+            created = datetime.fromtimestamp(EPOCH_S + _now(), UTC)
+            made.metadata.creation_timestamp = created.strftime("%Y-%m-%dT%H:%M:%SZ")
             self.server.put("pods", made)
         await self.server.trouble_after()
 

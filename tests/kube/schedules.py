@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from kube import books, ends, kinds
-from kube.apiserver import FakeClient, Server, Trouble, calm
+from kube.apiserver import EPOCH_S, FakeClient, Server, Trouble, calm
 from kube.books import Limits, View
 from kube.kinds import Kind
 from kube.virtual import VirtualLoop, run
@@ -47,7 +47,6 @@ partitions:
           - name: b
 """
 DATA = {"queues.yaml": QUEUES, "reservation.enabled": "false"}
-EPOCH_S = 1_767_225_600
 AMOUNTS = {"cpu": 4000, "memory": 8 << 30, "pods": 20}
 CALM_S = 400.0
 BUSY_S = 120.0

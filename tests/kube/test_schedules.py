@@ -218,6 +218,42 @@ def test_a_placeholder_that_nobody_saw_is_made_again() -> None:
     run(play())
 
 
+@pytest.mark.parametrize("restart", [False, True], ids=["seen", "while licorne is down"])
+def test_a_placeholder_that_fails_is_replaced(restart: bool) -> None:
+    """Its object stays there, under the name that licorne gave it, and no watch of licorne shows it."""
+
+    async def play() -> None:
+        world = schedules.World(5)
+        for name in ("n0", "n1", "n2"):
+            world.server.remove("nodes", "", name)
+        _, task = schedules.start(world)
+        await asyncio.sleep(1.0)
+        world.add_gang(3, timeout_s=900)
+        await asyncio.sleep(1.0)
+        failed = next(pod for pod in world.server.pods() if pod.metadata.name.startswith("tg-"))
+        if restart:
+            await schedules.stop(task)
+        status = msgspec.structs.replace(failed.status, phase="Failed")
+        world.server.put("pods", msgspec.structs.replace(failed, status=status))
+        if restart:
+            _, task = schedules.start(world)
+        await asyncio.sleep(1.0)
+        for number in range(3):
+            world.add_node(f"more-{number}")
+        for _ in range(120):
+            await asyncio.sleep(1.0)
+            for pod in world.server.pods():
+                if pod.metadata.deletion_timestamp:  # its kubelet has ended it
+                    world.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
+        members = [pod for pod in world.server.pods() if "tg-" not in pod.metadata.name]
+        assert [bool(pod.spec.node_name) for pod in members] == [True] * 3
+        told = {event["reason"] for event in world.server.events if event["type"] == "Warning"}
+        assert "GangScheduling" not in told, "the gang did not give up"
+        await schedules.stop(task)
+
+    run(play())
+
+
 def test_a_refused_configuration_keeps_the_one_before_and_says_so() -> None:
     async def play() -> None:
         world = schedules.World(4)
