@@ -454,6 +454,25 @@ def test_a_placeholder_that_has_failed_is_deleted_and_another_one_has_another_na
     assert [one.uid for one in done if isinstance(one, Evict)] == [failed.metadata.uid]
 
 
+def test_placeholders_that_fail_again_and_again_are_made_anew_with_pauses() -> None:
+    manager = started()
+    manager.pod_seen(member("first"))
+    coming = created(step(manager))
+    rounds = 0
+    while coming:
+        assert len(coming) == 3
+        rounds += 1
+        assert rounds < 10, "they are made without a pause"
+        pods = [as_pod(one.body["metadata"]["name"], one.body, 10) for one in coming]
+        for pod in pods:
+            manager.pod_seen(pod)
+        for pod in pods:
+            manager.pod_gone(pod)
+        coming = created(step(manager))
+    manager.gangs.look_again("app")
+    assert len(created(step(manager))) == 3
+
+
 def test_a_name_that_a_pod_has_which_is_not_seen_is_not_tried_for_ever() -> None:
     """As after a restart, when a placeholder had failed before: the API server says that there is one of that name."""
     manager = started()

@@ -195,8 +195,17 @@ class Gangs:
                 meta, text = record.pod.metadata, f"Application {application.id} has another placeholder made"
                 end = Evict(meta.namespace, meta.name, meta.uid, "Unneeded", text, disruption=False)
                 self._manager.decided.append(end)
-        if ended or record.uid == application.reserved_for:
+        if record.uid == application.reserved_for or (ended and not self._fails_often(application)):
             self._due[application.id] = None
+
+    @staticmethod
+    def _fails_often(application: ApplicationRecord) -> bool:
+        """Return whether more placeholders have ended than the gang has: the next one waits until `look_again`.
+
+        A kubelet that refuses each of them would else have pods created and deleted without a pause.
+        """
+        gang = application.gang
+        return gang is not None and len(application.spent) > sum(group.members for group in gang.groups)
 
     def look_again(self, application_id: str, taken: str = "") -> None:
         """Create what a gang lacks, some time after placeholders were created.
