@@ -139,10 +139,11 @@ def test_the_commands_of_changing_over_work(
 ) -> None:
     """Those of docs/use/kubernetes.md, from YuniKorn to licorne and back, where YuniKorn has only one of its ConfigMaps."""
     wait(results.values())
-    copy, stop, service, back = shell_blocks("Beside YuniKorn, instead of it, and back")
+    copy, stop, service, page, back = shell_blocks("Beside YuniKorn, instead of it, and back")
     plane.kubectl("create", "namespace", "yunikorn")
     plane.configure({"queues.yaml": QUEUES + "          - {name: copied}\n"}, namespace="yunikorn")
-    plane.kubectl("-n", "yunikorn", "create", "deployment", "yunikorn-scheduler", "--image=none")
+    images = ("--image=none", "--image=none/yunikorn-scheduler-web")  # whose last parts are the names of the containers
+    plane.kubectl("-n", "yunikorn", "create", "deployment", "yunikorn-scheduler", *images)
     plane.kubectl("-n", "yunikorn", "create", "service", "clusterip", "yunikorn-service", "--tcp=9080:9080")
     try:
         plane.shell(copy.replace("yunikorn-defaults yunikorn-configs", "yunikorn-configs"))
@@ -153,12 +154,16 @@ def test_the_commands_of_changing_over_work(
         moved = plane.get("/api/v1/namespaces/yunikorn/services/yunikorn-service")["spec"]
         name = plane.get(f"/api/v1/namespaces/{HOME}/services/licorne")["metadata"]["name"]
         assert (moved["type"], moved["externalName"]) == ("ExternalName", f"{name}.{HOME}.svc.cluster.local")
+        plane.shell(page.rpartition("kubectl --namespace licorne port-forward")[0])  # which would not end
+        (server,) = plane.get(DEPLOYMENT.format(HOME, "yunikorn-web"))["spec"]["template"]["spec"]["containers"]
+        assert (server["image"], server["env"][0]["name"]) == ("none/yunikorn-scheduler-web", "PROXY_URL")
         plane.shell(back)
         replicas = [("yunikorn", "yunikorn-scheduler", 1), (HOME, "licorne", 0)]
         for namespace, name, expected in replicas:
             assert plane.get(DEPLOYMENT.format(namespace, name))["spec"]["replicas"] == expected
     finally:
         plane.kubectl("delete", "namespace", "yunikorn", "--wait=false")
+        plane.kubectl("-n", HOME, "delete", "deployment,service", "yunikorn-web", "--ignore-not-found")
         plane.kubectl("apply", "-k", str(MANIFESTS))
         plane.configure({"queues.yaml": QUEUES, **SETTINGS})
 
