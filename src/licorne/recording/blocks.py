@@ -23,7 +23,7 @@ BLOCK_BYTES: Final = 1 << 20
 BLOCK_BYTES_MAX: Final = 256 << 20
 """Bytes of the largest block that is read; a header that says more is damaged."""
 LEVEL: Final = 1
-"""Of compression: 6 takes three times as long, beside the thread that decides, for a tenth fewer bytes."""
+"""The level of zlib's compression. Level 6 takes three times as long, for a tenth fewer bytes."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])

@@ -216,14 +216,15 @@ def _together(names: Iterable[str]) -> dict[str, Any]:
             if kind == "current-context":
                 continue
             known = {entry["name"] for entry in entries}
-            entries += [entry for entry in read.get(kind) or () if entry["name"] not in known]
-            for entry in entries:
-                _make_absolute(entry, path.absolute().parent)  # those of the files before are absolute already
+            new = [entry for entry in read.get(kind) or () if entry["name"] not in known]
+            for entry in new:
+                _make_absolute(entry, path.absolute().parent)
+            entries.extend(new)
     return made
 
 
 def _make_absolute(entry: Mapping[str, Any], folder: Path) -> None:
-    """Make the paths of an entry absolute; those that are already stay."""
+    """Make the paths in an entry of a kubeconfig absolute, which are relative to the folder of its file."""
     for content, keys in ((entry.get("cluster"), _OF_CLUSTERS), (entry.get("user"), _OF_USERS)):
         for key in keys:
             if content and content.get(key):

@@ -18,7 +18,7 @@ class Stage(Enum):
     """
 
     HELD = "held"
-    """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet, or it has come too early."""
+    """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet, or its namespace or priority class is not known yet."""
     ASKED = "asked"
     """Waits for a decision."""
     ASSUMED = "assumed"

@@ -34,7 +34,7 @@ class TaskGroup(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def read_task_groups(text: str) -> tuple[TaskGroup, ...]:
-    """Read the annotation.
+    """Return the task groups that the annotation `task-groups` of a pod lists.
 
     Raises:
         TaskGroupsError: it is malformed, or beyond a bound; the text names the field and the rule.

@@ -99,7 +99,7 @@ class Watch:
             self.running = False
 
     def restart(self) -> None:
-        """Let the time of the call begin now: of one that is about to be made, or anew within one."""
+        """Start the time limit of a call: before the call is made, or anew while it runs."""
         self.number += 1
         self.since_s = time.monotonic()
 
