@@ -34,8 +34,10 @@ SLOW_BYTES_PER_S = 10e6
 TURN_S = 1.0
 """Seconds for which the rate is measured without clients of REST, and then with them, each time to the end of the round. They
 are few, so that the machine's speed is mostly the same in both, and that no cached answer grows too old meanwhile."""
-PAIRS = 8
-"""Pairs of services, one of which records."""
+PROCESSES = 4
+"""Services of which each records now and then."""
+WRITTEN_S = 0.3
+"""In this time what has been recorded is written."""
 QUESTION_S = 1.0
 """Seconds between two questions."""
 METRICS, DUMP = "/ws/v1/metrics", "/debug/fullstatedump"
@@ -359,32 +361,67 @@ def _memory(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
 
 
 def _record(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
-    """Measure what recording costs the thread that decides, with pairs of services in turn, and replay what was recorded.
+    """Measure what recording costs the thread that decides, in turns with it and without; and replay a recording.
 
-    Two services differ by more than a recording costs, whichever of them records, so each pair is one measurement.
+    Two processes differ by more than a recording costs, so the turns are those of one process, which is told when to
+    record. Its neighbours in time make a pair, of which one records. There are several processes, since what a recording
+    costs may depend on how memory happens to be laid out.
     """
-    case = msgspec.structs.replace(case, seconds=case.seconds / PAIRS)
-    plain: list[float] = []
-    recording: list[float] = []
-    for pair in range(PAIRS):
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(TemporaryDirectory())) / "recording"
-            both = ((), ("--record", str(folder)))
-            services = [stack.enter_context(serving(rest=False, options=options)) for options in both]
-            say(f"{case.name}: pair {pair + 1} of {PAIRS}")
-            rounds, loop_us = _in_turns(stack, case, services, say)
-            services[1].end()
-            plain.append(median(loop_us[0]))
-            recording.append(median(loop_us[1]))
-            say(f"{case.name}: {100 * (recording[-1] / plain[-1] - 1):+.1f} %")
-            if pair == PAIRS - 1:
-                replayed = _replayed(case, folder, say)
+    turns = 2 * max(1, round(case.seconds / PROCESSES / TURN_S / 2))
+    pairs: list[tuple[float, float]] = []
+    for number in range(PROCESSES):
+        say(f"{case.name}: process {number + 1} of {PROCESSES}: {turns} turns of {TURN_S:g} s")
+        pairs += _now_and_then(case, turns)
+    percent = [100 * (recording / plain - 1) for plain, recording in pairs]
+    with TemporaryDirectory() as folder:
+        say(f"{case.name}: a whole recording")
+        recording = Path(folder) / "recording"
+        with serving(rest=False, options=("--record", str(recording))) as server:
+            task = Task(what="grpc", address=server.address, size=case.size, rounds=case.rounds)
+            with clients(task) as worker:
+                worker.go()
+                rounds = worker.outcome().rounds
+        replayed = _replayed(case, recording, say)
     return {
-        "loop_us_per_pod": median(plain),
-        "loop_us_per_pod_recording": median(recording),
-        "loop_percent": median(100 * (b / a - 1) for a, b in zip(plain, recording, strict=True)),
+        "loop_us_per_pod": median(plain for plain, _ in pairs),
+        "loop_us_per_pod_recording": median(recording for _, recording in pairs),
+        "loop_percent": median(percent),
+        "loop_percent_least": min(percent),
+        "loop_percent_most": max(percent),
         **replayed,
-    }, rounds[1]
+    }, rounds
+
+
+def _now_and_then(case: ServiceCase, turns: int) -> list[tuple[float, float]]:
+    """Return, of pairs of turns of one service, the microseconds of the deciding thread for a pod without recording and with it.
+
+    Every other pair begins with recording, so that a drift of the machine's speed counts for neither.
+    """
+    with TemporaryDirectory() as folder:
+        options = ("--record", str(Path(folder) / "recording"))
+        with serving(rest=False, options=options, module="bench.service.switched") as server:
+            task = Task(what="turns", address=server.address, size=case.size, turns=turns, seconds=TURN_S)
+            with clients(task) as worker:
+                spent_s = []
+                for turn in range(turns):
+                    server.record(on=turn % 4 in (1, 2))
+                    time.sleep(WRITTEN_S)
+                    spent_s.append(_spent_s(server, worker))
+                worker.go()
+                rounds = worker.outcome().rounds
+    loop_us = _loop_us(rounds, spent_s)
+    return [
+        (first, second) if begin % 4 == 0 else (second, first)
+        for begin, first, second in zip(range(0, turns, 2), loop_us[::2], loop_us[1::2], strict=True)
+    ]
+
+
+def _spent_s(server: Server, worker: Clients) -> float:
+    """Have clients do one turn; return the seconds that the deciding thread took for it."""
+    before_s = server.loop_s()
+    worker.go()
+    worker.ready()
+    return server.loop_s() - before_s
 
 
 def _replayed(case: ServiceCase, folder: Path, say: Say) -> Figures:
@@ -424,11 +461,8 @@ def _in_turns(
     spent_s: list[list[float]] = [[] for _ in services]
     for turn in range(turns):
         for which in range(len(services))[:: 1 if turn % 2 == 0 else -1]:
-            before_s = services[which].loop_s()
             with beside(which):
-                workers[which].go()
-                workers[which].ready()
-            spent_s[which].append(services[which].loop_s() - before_s)
+                spent_s[which].append(_spent_s(services[which], workers[which]))
     rounds = []
     for worker in workers:
         worker.go()

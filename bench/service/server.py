@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -18,14 +19,24 @@ END_S = 120
 
 
 class Server:
-    """A running service, with REST or without. `under`: the command of valgrind, which runs it."""
+    """A running service, with REST or without.
 
-    def __init__(self, *, rest: bool, options: tuple[str, ...] = (), under: tuple[str, ...] = ()) -> None:
+    `under`: the command of valgrind, which runs it. `module`: the program.
+    """
+
+    def __init__(
+        self,
+        *,
+        rest: bool,
+        options: tuple[str, ...] = (),
+        under: tuple[str, ...] = (),
+        module: str = "licorne.cli",
+    ) -> None:
         command = [
             *under,
             sys.executable,
             "-m",
-            "bench.service.slowed" if under else "licorne.cli",
+            "bench.service.slowed" if under else module,
             "serve",
             "--grpc",
             "127.0.0.1:0",
@@ -70,6 +81,10 @@ class Server:
     def pid(self) -> int:
         """The id of the process, or of the program that runs it."""
         return self._process.pid
+
+    def record(self, *, on: bool) -> None:
+        """Switch recording on or off; the program is `bench.service.switched`."""
+        self._process.send_signal(signal.SIGUSR2 if on else signal.SIGUSR1)
 
     def cpu_s(self) -> float:
         """Return the seconds of processor time so far; 0 where the system does not tell."""
@@ -122,9 +137,11 @@ class Server:
 
 
 @contextmanager
-def serving(*, rest: bool, options: tuple[str, ...] = (), under: tuple[str, ...] = ()) -> Iterator[Server]:
+def serving(
+    *, rest: bool, options: tuple[str, ...] = (), under: tuple[str, ...] = (), module: str = "licorne.cli"
+) -> Iterator[Server]:
     """Run a service, ended on leaving the context. Raises BenchError if it logged an error."""
-    server = Server(rest=rest, options=options, under=under)
+    server = Server(rest=rest, options=options, under=under, module=module)
     try:
         yield server
     finally:

@@ -116,6 +116,25 @@ def test_a_toleration_that_means_nothing_bears_nothing(toleration: dict[str, Any
     assert places.run() == {"strange": "free"}
 
 
+# node affinity and tolerations as a newer API may have them, and a part of the event that says what follows
+UNKNOWN_OPERATORS: list[tuple[dict[str, Any], str]] = [
+    ({"affinity": required(expressions({"key": "a", "operator": "Near", "values": ["x"]}))}, "'Near' is unknown"),
+    ({"affinity": required({"matchFields": [{"key": "metadata.name", "operator": "Like"}]})}, "'Like' is unknown"),
+    ({"affinity": required(expressions({"key": "a", "operator": "N" * 10**5}))}, "NNN is unknown"),
+    ({"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}] * 3}, "tolerations: the operator 'Gt' is unknown"),
+]
+
+
+@pytest.mark.parametrize(("spec", "told"), UNKNOWN_OPERATORS)
+def test_an_unknown_operator_is_told_once(spec: dict[str, Any], told: str) -> None:
+    places = Places()
+    places.pod("strange", **spec)
+    places.run()
+    [event] = [one for one in places.events if isinstance(one, PostEvent)]
+    assert (event.name, event.reason, event.warning) == ("strange", "Scheduling", True)
+    assert told in event.note and len(event.note) < 200
+
+
 def test_a_taint_of_an_unknown_effect_keeps_nothing_off() -> None:
     places = Places()
     places.node(

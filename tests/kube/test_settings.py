@@ -455,6 +455,37 @@ def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said
     run(play())
 
 
+RESTARTS: dict[str, tuple[list[dict[str, str]], list[str]]] = {
+    "a change": ([{"service.clusterId": "other"}], ["service.clusterId"]),
+    "a change that is taken back": ([{"service.clusterId": "other"}, {}], ["service.clusterId"]),
+    "a change of something else after it": (
+        [{"service.clusterId": "other"}, {"service.clusterId": "other", "log.level": "ERROR"}],
+        ["service.clusterId"],
+    ),
+    "a second change that waits, too": (
+        [{"service.clusterId": "other"}, {"service.clusterId": "other", "licorne.old-queue-metrics": "true"}],
+        ["service.clusterId", "licorne.old-queue-metrics, service.clusterId"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "told"), RESTARTS.values(), ids=RESTARTS)
+def test_what_needs_a_restart_is_said_once(changes: list[dict[str, str]], told: list[str]) -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        _, task = schedules.start(world)
+        await asyncio.sleep(1.0)
+        for more in changes:
+            world.put_map({**schedules.DATA, **more}, None)
+            await asyncio.sleep(2.0)
+        notes = [event["note"] for event in world.server.events]
+        assert notes == [f"takes effect when licorne is started again: {keys}" for keys in told]
+        assert not [event for event in world.server.events if "series" in event]
+        await schedules.stop(task)
+
+    run(play())
+
+
 POLICY_GROUPS: dict[str, tuple[list[dict[str, str]], set[str]]] = {
     "changed once": ([{"queues2.yaml": OTHER_QUEUES, "service.policyGroup": "queues2"}], set()),
     "another setting changes later": (

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from licorne._tls import client_context
 from licorne.answers.dump import LARGEST_BYTES, Dump, DumpError, read_dump
 
 PATHS: Final = ("/debug/fullstatedump", "/ws/v1/fullstatedump")
@@ -131,12 +132,9 @@ def _tls(scheme: str, tls_ca: Path | None) -> list[urllib.request.BaseHandler]:
     if scheme != "https":
         return []
     try:
-        context = ssl.create_default_context(cafile=None if tls_ca is None else str(tls_ca))
+        context = client_context(cafile=None if tls_ca is None else str(tls_ca))
     except (OSError, ssl.SSLError) as error:
         raise SourceError(f"{tls_ca}: is no certificate that can be read: {error}") from None
-    # As strict as gRPC and curl, on every Python. From 3.13 on the default refuses authorities without a key usage, such as
-    # one made as docs/use/protection.md says; before, it refused a service's own certificate that an authority has signed.
-    context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
     return [urllib.request.HTTPSHandler(context=context)]
 
 

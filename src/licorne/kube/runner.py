@@ -22,6 +22,7 @@ from licorne.answers.follower import Follower
 from licorne.core.api import ConfigurationError as QueuesError
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.base.setting_table import SettingsError
+from licorne.core.events.runs import Record
 from licorne.core.input_log import InputLog
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Levels, Log, named
@@ -171,6 +172,8 @@ class Runner:
                 self._reading, kind, _Maps(self), complain=self._complain, forbidden=forbidden, dice=dice
             )
         self._configuration = Configuration()
+        self._texts_at_start: Mapping[str, str] = {}
+        """The settings with which licorne was started."""
         self._policy_group = ""
         """The policy group that is in force: the one that the ConfigMaps named when licorne was started."""
         self._web = web
@@ -286,6 +289,7 @@ class Runner:
             for found in self.reflectors[name].store.values():
                 self._maps[name] = found
         configuration = self._configuration = read_configuration(self._maps)
+        self._texts_at_start = configuration.texts
         self._policy_group = configuration.settings.policy_group
         set_levels(self._levels, configuration.settings)
         for text in misread(configuration.texts):
@@ -306,9 +310,10 @@ class Runner:
             policy_group=configuration.settings.policy_group,
             build_info=build_info(),
             config=self._queues(configuration, configuration.settings.cluster_id),
-            extra_config=configuration.of_scheduler(),
+            extra_config=self._extra_config(configuration),
         )
         self._watch(configuration)
+        self._post_records(manager)
         try:
             self.api.register_resource_manager(request, manager.decisions)
         except RegistrationError as error:
@@ -351,6 +356,17 @@ class Runner:
         self.monitor.tracks_events = settings.tracks_events
         log = named(self.log, "core.rest")
         self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log))
+
+    def _post_records(self, manager: Manager) -> None:
+        """Have the records of the scheduler's events posted where that is wanted, besides what REST does with them."""
+        keep = self.api.cluster.recorder
+
+        def record(rm_id: str, event: Record) -> None:
+            if keep is not None:
+                keep(rm_id, event)
+            manager.yunikorn_events.noted(event)
+
+        self.api.cluster.recorder = record
 
     @staticmethod
     def _rest(configuration: Configuration, web: Web) -> Web:
@@ -518,8 +534,8 @@ class Runner:
         for text in misread(configuration.texts):
             self.log.warning(text)
             self._tell_map(found, "ValueNotUsed", text)
-        waiting = wait_for_restart(known.texts, configuration.texts)
-        if waiting:
+        waiting = wait_for_restart(self._texts_at_start, configuration.texts)
+        if waiting and waiting != wait_for_restart(self._texts_at_start, known.texts):
             text = f"takes effect when licorne is started again: {', '.join(waiting)}"
             self.log.warning(text)
             self._tell_map(found, "RestartNeeded", text)
@@ -535,9 +551,16 @@ class Runner:
                 policy_group=self._policy_group,
                 config=queues,
                 # An empty one would leave the last one in force.
-                extra_config=configuration.of_scheduler() or {"service.policyGroup": self._policy_group},
+                extra_config=self._extra_config(configuration) or {"service.policyGroup": self._policy_group},
             )
         )
+
+    def _extra_config(self, configuration: Configuration) -> dict[str, str]:
+        """Return the settings of the scheduler. It makes no records of events where nobody reads them."""
+        given = configuration.of_scheduler()
+        if self._web is None and not configuration.settings.yunikorn_events:
+            given["event.trackingEnabled"] = "false"
+        return given
 
     def _queues(self, configuration: Configuration, rm_id: str) -> str:
         """Return the queue configuration that counts; raises a ConfigurationError that says where it is, if it cannot be used."""

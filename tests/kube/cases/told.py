@@ -110,10 +110,39 @@ def _nodes(k: Place) -> None:
     k.alone(EVENTS)
     node = k.node()
 
-    def reasons() -> set[str]:
+    def found() -> set[tuple[str, str]]:
         items = k.plane.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-        return {item["reason"] for item in items if item["regarding"].get("name") == node}
+        return {(item["reason"], item["note"]) for item in items if item["regarding"].get("name") == node}
 
-    comes(lambda: "NodeAccepted" in reasons(), told=k.told)
+    added = {
+        ("NodeAccepted", f"node {node} is accepted by the scheduler"),
+        ("Informational", "Node added to the scheduler"),
+    }
+    comes(lambda: added <= found(), told=k.told)
     k.plane.delete(f"/api/v1/nodes/{node}")
-    comes(lambda: "NodeDeleted" in reasons(), told=k.told)
+    removed = {
+        ("NodeDeleted", f"node {node} is deleted from the scheduler"),
+        ("Informational", "Node removed from the scheduler"),
+    }
+    comes(lambda: removed <= found(), told=k.told)
+
+
+@CASES("6", "the events of YuniKorn, and a full queue", "a pod of it ends", "events on both pods say so")
+def _informed(k: Place) -> None:
+    k.alone(EVENTS)
+    k.pod("first", app=k.name, queue="root.small", cpu="800m")
+    k.bound("first")
+    k.pod(app=k.name, queue="root.small", cpu="800m")
+    k.event("Informational", f"Request '{k.uid()}' does not fit in queue 'root.small'", name="p")
+    k.change("first", {"status": {"phase": "Succeeded"}}, "status")
+    assert k.event("TaskCompleted", name="first").note == f"Task {k.name}/first is completed"
+    k.event("Informational", f"Request '{k.uid()}' has become schedulable in queue 'root.small'", name="p")
+    k.bound("p")
+
+
+@CASES("6", "the events of YuniKorn", "an application is refused", "its pod fails, and an event says so")
+def _task_failed(k: Place) -> None:
+    k.alone(EVENTS)
+    k.pod(app=k.name, queue="root.small", annotations=gang(group(2, "800m")))
+    event = k.event("TaskFailed", name="p")
+    assert (event.type, event.note) == ("Normal", f"Task {k.name}/p is failed")

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from lightkube.config.models import User
 
+from licorne._tls import client_context
+
 from .errors import KubeconfigError
 
 if TYPE_CHECKING:
@@ -102,11 +104,7 @@ class Certificates:
             raise self._unusable("that of the authority is empty")  # else those of the system would be trusted
         try:
             known = authority.decode("ascii", "ignore")  # its comments may be in any language
-            context = ssl.create_default_context(cadata=known or None)
-            # As strict as Go's clients, on every Python. From 3.13 on the default refuses authorities without a key usage or
-            # an authority key identifier, as the clusters of clouds have (kubernetes-client/python#2394); before, it refused
-            # one that another has signed, as where the cluster's authority is an intermediate of the company's.
-            context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
+            context = client_context(cadata=known or None)
             if cluster.insecure:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE

@@ -330,6 +330,8 @@ class Manager:
             self._withdraw_bindings(lambda command: command.uid == uid)
         if record.stage in (Stage.ASKED, Stage.ASSUMED, Stage.BOUND):
             self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
+        if record.stage in (Stage.HOMELESS, Stage.ASSUMED, Stage.BOUND):
+            self.yunikorn_events.completed(record)
         application = record.application
         del application.pods[uid]
         self.gangs.pod_gone(record)
@@ -544,11 +546,11 @@ class Manager:
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
         originator = record.uid == record.application.originator
         ask = record.work.ask
-        # A pod that was bound here, and whose node comes back, was read when it had none.
-        created = {TAG_ALLOCATION_CREATION_TIME: str(unix_seconds(record.pod.metadata.creation_timestamp))}
-        self._asks[record.uid] = msgspec.structs.replace(
-            ask, node_id=node, originator=originator, allocation_tags=ask.allocation_tags | created
-        )
+        tags = ask.allocation_tags
+        if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
+            created = str(unix_seconds(record.pod.metadata.creation_timestamp))
+            tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
+        self._asks[record.uid] = msgspec.structs.replace(ask, node_id=node, originator=originator, allocation_tags=tags)
         self.gangs.placed(record)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
@@ -651,6 +653,7 @@ class Manager:
         record.stage = Stage.REFUSED
         meta = record.pod.metadata
         self.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, message))
+        self.yunikorn_events.pod_failed(record)
 
     def remove_placeholder(self, record: PodRecord, why: str) -> None:
         """Have a placeholder deleted that is of no use any more; one that waits is not asked for any longer."""

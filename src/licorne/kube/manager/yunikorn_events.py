@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 
 from licorne.kube.objects import Node, Pod
 from licorne.kube.pods import Note
+from licorne.si.events import Event
+from licorne.si.v19 import EventType
 
 from .commands import PostEvent
 from .records import ApplicationRecord, GangStage, PodRecord
 
 if TYPE_CHECKING:
+    from licorne.core.events.runs import Record
+
     from .manager import Manager
+
+INFORMATIONAL = "Informational"
 
 
 class YuniKornEvents:
@@ -58,6 +64,23 @@ class YuniKornEvents:
             text = f"Pod {_name(record)} is successfully bound to node {record.node}"
             self._tell(record.pod, "PodBindSuccessful", "PodBindSuccessful", text)
 
+    def completed(self, record: PodRecord) -> None:
+        """A pod that had a node has ended, or was deleted: YuniKorn does not tell these two apart either."""
+        if self.wanted:
+            self._tell(record.pod, "TaskCompleted", "TaskCompleted", f"Task {_name(record)} is completed")
+
+    def pod_failed(self, record: PodRecord) -> None:
+        """A pod without a node is given the phase Failed."""
+        if self.wanted:
+            self._tell(record.pod, "TaskFailed", "TaskFailed", f"Task {_name(record)} is failed")
+
+    def noted(self, event: Record) -> None:
+        """The scheduler has made a record of an event; one about an ask is posted on its pod."""
+        if self.wanted and isinstance(event, Event) and event.type is EventType.REQUEST:
+            record = self._manager.pods.get(event.object_id)
+            if record is not None:
+                self._tell(record.pod, INFORMATIONAL, INFORMATIONAL, event.message)
+
     def reserved(self, application: ApplicationRecord) -> None:
         """All placeholders of a gang have a node."""
         text = f"Application {application.id} all placeholders are allocated. Transitioning to running state."
@@ -76,10 +99,12 @@ class YuniKornEvents:
     def node_accepted(self, node: Node) -> None:
         """The scheduler knows a node."""
         self._of_node(node, "NodeAccepted", f"node {node.metadata.name} is accepted by the scheduler")
+        self._of_node(node, INFORMATIONAL, "Node added to the scheduler")
 
     def node_deleted(self, node: Node) -> None:
         """The scheduler does not know a node any more."""
         self._of_node(node, "NodeDeleted", f"node {node.metadata.name} is deleted from the scheduler")
+        self._of_node(node, INFORMATIONAL, "Node removed from the scheduler")
 
     # -- how they are posted ------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ NODE_NAME: Final = "metadata.name"
 FIELD: Final = "field:"
 FIELD_NAME: Final = FIELD + NODE_NAME
 DAEMON_SET: Final = "DaemonSet"
+OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+TOLERATION_OPERATORS: Final = ("", "Equal", "Exists")
 EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 """A value that a label can have."""
@@ -58,6 +60,23 @@ def constraints_text(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> str
     """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none."""
     constraints = node_constraints(pod, conditions)
     return msgspec.json.encode(constraints).decode() if constraints else ""
+
+
+def unknown_operators(pod: Pod) -> list[str]:
+    """Return a sentence for each operator that is not known here, as a newer API may have them, and what follows from it."""
+    terms = _required_terms(pod) or ()
+    conditions = [one for term in terms for one in (*(term.match_expressions or ()), *(term.match_fields or ()))]
+    found = [
+        f"required node affinity: the operator {one.operator!r:.60} is unknown: no node fits the term that has it"
+        for one in conditions
+        if one.operator not in OPERATORS
+    ]
+    found += [
+        f"tolerations: the operator {one.operator!r:.60} is unknown: the toleration that has it does not count"
+        for one in pod.spec.tolerations or ()
+        if one.operator not in TOLERATION_OPERATORS
+    ]
+    return list(dict.fromkeys(found))
 
 
 def host_ports(pod: Pod) -> list[dict[str, Any]]:
@@ -154,7 +173,7 @@ def _condition(one: LabelSelectorRequirement, key: str) -> dict[str, Any]:
 
 def _toleration(one: Toleration) -> dict[str, str] | None:
     """Return a toleration, or None if it bears nothing."""
-    if one.effect not in EFFECTS or one.operator not in ("", "Equal", "Exists"):
+    if one.effect not in EFFECTS or one.operator not in TOLERATION_OPERATORS:
         return None
     value = "" if one.operator == "Exists" else one.value
     if one.operator != "Exists" and not one.key:

@@ -29,7 +29,7 @@ from licorne.si.constants import (
 )
 
 from . import keys
-from .constraints import constraints_text, required_node
+from .constraints import constraints_text, required_node, unknown_operators
 from .resources import PODS, read_resources, takes_the_same
 from .task_groups import read_task_groups
 from .unsupported import why_later
@@ -174,6 +174,8 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         preemption_policy=_preemption_policy(pod, around.classes, notes),
     )
     application = _application(pod, application_id, gang, around.settings, notes)
+    if not (ask.placeholder or pod.spec.node_name):
+        notes += [Note("Scheduling", "Scheduling", text) for text in unknown_operators(pod)]
     return Work(
         application=application,
         ask=ask,
