@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from licorne.si.messages import NewAllocation, Output, RejectedAllocation, Released, Termination
 from licorne.si.output_lines import output_lines
@@ -36,3 +38,26 @@ def test_what_explains_an_output_is_left_out_if_that_is_wished() -> None:
     assert b"ann" in with_texts
     assert b"ann" not in without
     assert with_texts.startswith(b"RejectedAllocation{")
+
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=5)  # halves of surrogate pairs, too
+OUTPUTS = st.one_of(
+    st.builds(allocation, TEXTS, TEXTS),
+    st.builds(Released, TEXTS, TEXTS, st.sampled_from(Termination)),
+    st.builds(lambda key, reason: RejectedAllocation(key, "a", reason=reason), TEXTS, TEXTS),
+)
+
+
+def slow_line(output: Output) -> bytes:
+    match output:
+        case NewAllocation():
+            return f"{output.key} {output.node_id}\n".encode("utf-8", "surrogatepass")
+        case Released():
+            return f"-{output.key} {output.application_id} {output.termination:d}\n".encode("utf-8", "surrogatepass")
+    return output_lines([output], texts=True)[0]
+
+
+@given(st.lists(OUTPUTS))
+def test_lines_of_a_list_are_those_of_its_outputs(outputs: list[Output]) -> None:
+    lines, _ = output_lines(outputs, texts=True)
+    assert lines == b"".join(map(slow_line, outputs))

@@ -18,6 +18,9 @@ else:
     from licorne._plain import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+    from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
+    from cython.cimports.libc.string import memcpy
     from cython.cimports.licorne.si.allocations import NewAllocation, Released
 else:
     from licorne.si.allocations import NewAllocation, Released
@@ -26,7 +29,9 @@ TEXTS: Final = ("reason", "template", "message")
 """Fields that explain a decision to people, and may name a user."""
 
 _ENDS: Final = [f" {number:d}\n" for number in range(len(Termination))]
-"""The ends of the lines of releases, by the number of the termination: to format a number took as long as all the rest."""
+"""The ends of the lines of releases, by the number of the termination."""
+_END_BYTES = cython.declare(cython.int, 3)
+"""The bytes of each of them: there are fewer than ten."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -35,33 +40,111 @@ def output_lines(outputs: Sequence[Output], *, texts: bool) -> tuple[bytes, int]
 
     Without `texts`, what explains an output to people is left out.
     """
-    parts: list[str] = []
-    allocations: cython.Py_ssize_t = 0
-    ends: list[str] = _ENDS
-    number: cython.Py_ssize_t
+    if cython.compiled:
+        try:
+            return _written(outputs, texts)
+        except UnicodeEncodeError:
+            pass  # half of a surrogate pair, which only the slow way can encode
+    lines = "".join([_line(output, texts) for output in outputs])
+    return lines.encode("utf-8", "surrogatepass"), sum(type(output) is NewAllocation for output in outputs)
+
+
+def _line(output: Output, texts: bool) -> str:
+    if type(output) is NewAllocation:
+        return f"{output.key} {output.node_id}\n"
+    if type(output) is Released:
+        return f"-{output.key} {output.application_id}{_ENDS[output.termination]}"
+    shown = output if texts else _without_texts(output)
+    return f"{type(output).__name__}{_fields(shown)}\n"
+
+
+@cython.cfunc
+def _written(outputs: Sequence[Output], texts: cython.bint) -> tuple[bytes, int]:
+    """Return the same, and write the lines at once into memory of their length, without a text of each; only compiled.
+
+    Raises:
+        UnicodeEncodeError: a text has half of a surrogate pair.
+    """
     new: NewAllocation
     released: Released
     output: object
+    line: bytes
+    others: list[bytes] = []
+    allocations: cython.Py_ssize_t = 0
+    length: cython.Py_ssize_t = 0
     for output in outputs:
         if type(output) is NewAllocation:
             new = cython.cast(NewAllocation, output)
             allocations += 1
-            parts.append(new.key)
-            parts.append(" ")
-            parts.append(new.node_id)
-            parts.append("\n")
+            length += _size(new.key) + 1 + _size(new.node_id) + 1
         elif type(output) is Released:
             released = cython.cast(Released, output)
-            number = released.termination
-            parts.append("-")
-            parts.append(released.key)
-            parts.append(" ")
-            parts.append(released.application_id)
-            parts.append(ends[number])
+            length += 1 + _size(released.key) + 1 + _size(released.application_id) + _END_BYTES
         else:
-            shown = output if texts else _without_texts(output)
-            parts.append(f"{type(output).__name__}{_fields(shown)}\n")
-    return "".join(parts).encode("utf-8", "surrogatepass"), allocations
+            line = _line(output, texts).encode()
+            others.append(line)
+            length += len(line)
+    made: bytes = _new_bytes(length)
+    out: cython.p_char = made  # type: ignore[assignment]
+    other: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    for output in outputs:
+        if type(output) is NewAllocation:
+            new = cython.cast(NewAllocation, output)
+            at = _put(out, at, new.key, 32)
+            at = _put(out, at, new.node_id, 10)
+        elif type(output) is Released:
+            released = cython.cast(Released, output)
+            out[at] = 45
+            at = _put(out, at + 1, released.key, 32)
+            at = _put(out, at, released.application_id, 32)
+            out[at] = 48 + released.termination
+            out[at + 1] = 10
+            at += 2
+        else:
+            line = others[other]
+            other += 1
+            at = _copy(out, at, line)
+    return made, allocations
+
+
+@cython.cfunc
+def _new_bytes(length: cython.Py_ssize_t) -> bytes:
+    """Return bytes that are to be written."""
+    if cython.compiled:
+        return PyBytes_FromStringAndSize(cython.NULL, length)
+    return bytes(length)
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _size(text: str) -> cython.Py_ssize_t:
+    """Return the bytes of a text in UTF-8."""
+    size: cython.Py_ssize_t = 0
+    if cython.compiled:
+        PyUnicode_AsUTF8AndSize(text, cython.address(size))
+    return size
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _put(out: cython.p_char, at: cython.Py_ssize_t, text: str, end: cython.int) -> cython.Py_ssize_t:
+    """Write a text and one character after it; return where the next one goes."""
+    size: cython.Py_ssize_t = 0
+    if cython.compiled:
+        content: cython.p_char = cython.cast(cython.p_char, PyUnicode_AsUTF8AndSize(text, cython.address(size)))
+        memcpy(out + at, content, size)
+    out[at + size] = end
+    return at + size + 1
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _copy(out: cython.p_char, at: cython.Py_ssize_t, line: bytes) -> cython.Py_ssize_t:
+    """Write a line; return where the next one goes."""
+    if cython.compiled:
+        memcpy(out + at, PyBytes_AS_STRING(line), len(line))
+    return at + len(line)
 
 
 def _without_texts(output: Output) -> Output:
