@@ -57,7 +57,6 @@ INSTEAD = {
     "restless": "active or active_count",
     "rouse": "wake_for_freed_node",
     "roused": "maybe_inactive",
-    "stir": "mark_dirty",
     "stirred": "dirty",
     "in_vain": "failed_looks",
     "dismiss": "release_freed_nodes",

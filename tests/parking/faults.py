@@ -93,6 +93,7 @@ EVENTS = {
 """The events of `WakeUps` that are dropped one by one, each with a seed from which on that is caught soon."""
 
 CAUGHT_ELSEWHERE = {
+    "gang_changed": "gangs_atomic/test_whole.py::test_a_released_ask_makes_the_gang_wait_again",
     "claims_changed": "preemption/test_claims.py::test_a_withheld_ask_is_placed_when_the_claiming_ask_has_ended",
     "victim_appeared": "gangs/test_placeholders.py::test_an_allocation_that_took_a_placeholders_place_may_be_evicted_for_a_guarantee",
     "victims_changed": "preemption/test_claims.py::test_a_smaller_guarantee_by_a_tag_lets_an_ask_search_for_victims_again",

@@ -408,12 +408,6 @@ class Gangs:
                 return True
         return False
 
-    def mark_dirty(self, app: Application) -> None:
-        """Let the replacement pass try the application again, because the size of a placeholder has changed."""
-        if self.has_more(app):
-            self.stuck.pop(app, None)
-            self.due[app] = None
-
     # -- the end --------------------------------------------------------------------------------------
 
     def forget(self, app: Application) -> None:

@@ -347,8 +347,6 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     _change_shape(partition, app, alloc, partition.accounting.shape(amounts, message.resource, alloc.shape.need))
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, more)
-    if app.gang is not None:
-        partition.gangs.mark_dirty(app)
     partition.claims.review(Outcome.FORCED)
     for watcher in partition.accounting.watchers:
         watcher.resized(app, alloc)
@@ -434,7 +432,7 @@ def _placed_outside(
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
     partition.wakeups.victim_appeared(node)
     partition.allocated(app, new)
-    app.gang_changed()  # the allocation may be a member of an atomic gang that runs already
+    partition.wakeups.gang_changed(app)  # the allocation may be a member that runs already
     partition.wakeups.may_run(app)  # limits on applications of its user and group count it as running now
     partition.descent.announce(app, new)
     partition.claims.review(Outcome.FORCED)

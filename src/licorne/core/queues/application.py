@@ -191,11 +191,6 @@ class Application(Ranked):
             return self.bag.top > app.bag.top
         return self.seq < app.seq
 
-    def gang_changed(self) -> None:
-        """Tell a gang that has not started yet that one of its asks or allocations was added, changed or removed."""
-        if self.atomic is not None:
-            self.atomic.changed()
-
     @cython.ccall
     def recompute_usage(self) -> cython.void:
         """Recompute `usage` (CompareShares of section 1, with the leaf's own guaranteed resources as total)."""

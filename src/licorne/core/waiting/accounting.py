@@ -195,7 +195,7 @@ class Accounting:
         if ask.parked == AWAITS_PLACEHOLDER:
             self.gangs.left(ask)
         if ask.parked == AWAITS_GANG:
-            cython.cast(Application, ask.app).gang_changed()
+            self.wakeups.gang_changed(ask.app)
             self.wakeups.may_run(ask.app)  # the members that are left may fit together
         ask.parked = 0
         self.parking.refused.pop(ask, None)

@@ -9,6 +9,10 @@ need not know who waits. Only this module knows what has to be looked at again:
 * gangs that are placed as a whole and found no room on nodes (`AtomicGang.stale`);
 * searches for victims that found none (`NodeIndex.generation`).
 
+A search for victims is the only thing that is not woken: it compares. It costs more than anything else that is tried again,
+so it is repeated only when nothing more can be placed, and then if the nodes have another generation than at the last search.
+The index raises that whenever a node changes, and the events here do it for what changes without one.
+
 A wake-up too many costs one more visit; one too few would leave an ask pending that could run. In doubt, wake.
 A new cause of waiting needs an event here; `tests/parking` drops each event in turn, and must notice.
 """
@@ -174,6 +178,12 @@ class WakeUps:
         if app.atomic is not None:
             app.atomic.stale = True
         self.parking.wake(app)
+
+    @cython.ccall
+    def gang_changed(self, app: Application) -> cython.void:
+        """An ask or allocation was added, changed or removed of an application whose gang may start as a whole."""
+        if app.atomic is not None:
+            app.atomic.changed()
 
     @cython.ccall
     def members_freed(self, app: Application) -> cython.void:
