@@ -6,6 +6,11 @@ second of the core's time, and a bounded number of asks at a time; the next insp
 ended. A message that the original gives when an ask is refused for the first time comes here up to a second later, and
 not at all if the ask was placed by then. What was recorded of an ask is remembered while the ask is pending, so that
 the opposite is recorded too, once.
+
+What people are told of why an ask waits comes from `licorne.core.inspection.explain` alone. These records do not, though
+both compare with the same bounds (`licorne.core.queues.bounds`): a record has the original's words, says only whether the
+quotas of user and queue leave enough, and one inspection looks at up to 2,000 asks between two decisions, each against
+bounds that were summed up once for its application; `explain` goes through the whole tree and all nodes for one ask.
 """
 
 from __future__ import annotations
