@@ -308,6 +308,11 @@ def _(k: Place) -> None:
 # -- section 8 --------------------------------------------------------------------------------------------------------
 
 
+def _occupied(k: Place, node: str) -> int:
+    """Return how much CPU pods of other schedulers take on a node, in thousandths."""
+    return int((k.licorne.node(node) or {}).get("occupied", {}).get("vcore", 0))
+
+
 def _foreign(k: Place, node: str, cpu: str = "6", owners: list[Object] | None = None) -> None:
     """Create a pod of another scheduler on a node, and wait until it counts."""
     k.pod("foreign", cpu=cpu, schedulerName="default-scheduler", nodeName=node, owners=owners)
@@ -355,6 +360,58 @@ def _(k: Place) -> None:
     node = k.node()
     comes(lambda: (k.licorne.node(node) or {}).get("occupied", {}).get("vcore") == 6000, told=k.told)
     k.waits("p")
+
+
+@CASES(
+    "8", "a pod of another scheduler with a host port", "a pod that wants it is created", "it waits until it is free"
+)
+def _(k: Place) -> None:
+    node = k.node()
+    port = {"containerPort": 80, "hostPort": 8080}
+    requests = {"requests": {"cpu": "1"}}
+    container = {"name": "c", "image": "none", "ports": [port], "resources": requests}
+    k.pod("foreign", containers=[container], schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: _occupied(k, node) == 1000, told=k.told)
+    k.pod(app=k.name, containers=[container], **k.there)
+    other = {**container, "ports": [{**port, "hostPort": 8081}]}
+    k.pod("other", app=f"{k.name}-other", containers=[other], **k.there)
+    k.bound("other")
+    k.waits("p")
+    k.delete("foreign")
+    assert k.bound("p") == [node]
+
+
+@CASES(
+    "8", "a pod of another scheduler whose init container is its largest", "pods are created", "it counts with that one"
+)
+def _(k: Place) -> None:
+    node = k.node()
+    large = {"name": "i", "image": "none", "resources": {"requests": {"cpu": "6"}}}
+    k.pod("foreign", cpu="1", initContainers=[large], schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: _occupied(k, node) == 6000, told=k.told)
+    k.pod("large", app=k.name, cpu="2500m", **k.there)
+    k.pod("fits", app=k.name, cpu="2", **k.there)
+    k.bound("fits")
+    k.waits("large")
+
+
+@CASES("8", "a pod of another scheduler that waits", "that one binds it", "it counts from then on, and not before")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("foreign", cpu="6", schedulerName="default-scheduler", **k.there)
+    k.pod("before", app=k.name, cpu="1", **k.there)
+    k.bound("before")
+    assert _occupied(k, node) == 0
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "foreign"}, "target": target}
+    k.plane.create(f"{k.path}/pods/foreign/binding", binding)
+    comes(lambda: _occupied(k, node) == 6000, told=k.told)
+    k.pod("large", app=k.name, cpu="1500m", **k.there)
+    k.pod("fits", app=k.name, cpu="1", **k.there)
+    k.bound("fits")
+    k.waits("large")
+    k.delete("foreign")
+    k.bound("large")
 
 
 @CASES("8", "a pod that its node owns, and another", "they run", "REST tells them apart: static and default")
@@ -451,6 +508,23 @@ def _(k: Place) -> None:
     assert k.bound("p") == [node]
 
 
+@CASES("9", "a node", "it is deleted, and made again with less", "it has the new amounts, and its pods are known")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("before", app=k.name, cpu="2", **k.there)
+    k.bound("before")
+    k.plane.delete(f"/api/v1/nodes/{node}")
+    comes(lambda: k.licorne.node(node) is None, told=k.told)
+    k.pod("large", app=f"{k.name}-large", cpu="2", **k.there)
+    k.pod("fits", app=f"{k.name}-fits", cpu="1", **k.there)
+    k.node(amounts={"cpu": "3"})
+    k.bound("fits")
+    k.waits("large")
+    assert (k.licorne.node(node) or {})["allocated"]["vcore"] == 3000
+    k.delete("before")
+    k.bound("large")
+
+
 @CASES("9", "a node on which a pod runs", "it is deleted", "REST does not show it, and new pods go elsewhere")
 def _(k: Place) -> None:
     node = k.node("one")
@@ -543,6 +617,29 @@ def _(k: Place) -> None:
     classes: list[tuple[str, dict[str, Any]]] = [("first", {}), ("second", {"priorityClassName": kept})]
     for name, more in classes:
         k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", **more, **k.there)
+        k.bound(name)
+    k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    k.bound("owner")
+    assert sorted(k.pods()) == ["driver", "owner", "second"]
+
+
+@CASES(
+    "1",
+    "two victims of a class that says allow-preemption: false",
+    "one says true itself",
+    "that one goes, room is needed",
+)
+def _(k: Place) -> None:
+    k.alone({})
+    kept = f"{k.name}-kept"
+    said = {"name": kept, "annotations": {"yunikorn.apache.org/allow-preemption": "false"}}
+    k.plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": said, "value": 0})
+    comes(lambda: kept in k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]["priorityClasses"])
+    k.node(amounts={"cpu": "4"})
+    _driver(k)
+    for name, own in (("first", {"yunikorn.apache.org/allow-preemption": "true"}), ("second", {})):
+        more = {"annotations": own, "priorityClassName": kept, **k.there}
+        k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", **more)
         k.bound(name)
     k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
     k.bound("owner")
