@@ -53,6 +53,8 @@ BAD_GROUPS: Final = [
     ("a group of -1 members", json.dumps([group(-1)])),
     ("a group without resources", '[{"name": "g", "minMember": 1}]'),
     ("an amount that is none", json.dumps([group(cpu="much")])),
+    ("a negative amount", json.dumps([group(cpu="-1")])),
+    ("amounts that are beyond all bounds together", json.dumps([group(9000, cpu="9223372036854775")])),
     ("no group", "[]"),
     ("a name twice", json.dumps([group(1), group(1, "200m")])),
     ("a key of another case", json.dumps([group()]).replace("minMember", "MinMember")),

@@ -395,6 +395,23 @@ def _(k: Place) -> None:
     k.waits("large")
 
 
+@CASES(
+    "8",
+    "a pod of another scheduler without requests, on a node for one pod",
+    "a pod is created",
+    "it waits for its end",
+)
+def _(k: Place) -> None:
+    node = k.node(amounts={"pods": "1"})
+    nothing = [{"name": "c", "image": "none"}]
+    k.pod("foreign", containers=nothing, schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: (k.licorne.node(node) or {}).get("foreignAllocations"), told=k.told)
+    k.pod(app=k.name, **k.there)
+    k.waits("p")
+    k.delete("foreign")
+    assert k.bound("p") == [node]
+
+
 @CASES("8", "a pod of another scheduler that waits", "that one binds it", "it counts from then on, and not before")
 def _(k: Place) -> None:
     node = k.node()
@@ -461,6 +478,21 @@ def _(k: Place) -> None:
     assert k.node_of("before") == node
     k.change_node(node, {"spec": {"unschedulable": None}})
     k.bound("p")
+
+
+@CASES(
+    "9",
+    "a node that is cordoned",
+    "a pod that tolerates the taint of that is created",
+    "it runs there, and others wait",
+)
+def _(k: Place) -> None:
+    node = k.node(unschedulable=True)
+    k.pod("waits", app=k.name, **k.there)
+    taint = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+    k.pod(app=k.name, nodeSelector=k.there["nodeSelector"], tolerations=[*k.there["tolerations"], taint])
+    assert k.bound("p") == [node]
+    k.waits("waits")
 
 
 @CASES("9", "a new node that is cordoned", "pods are created, and it is uncordoned", "they wait, and run then")

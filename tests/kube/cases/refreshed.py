@@ -152,6 +152,7 @@ REFUSED: Final[list[tuple[str, Object, str]]] = [
     ("queues without the partition default", {"data": {"queues.yaml": NO_DEFAULT}}, "no partition 'default'"),
     ("queues of a name that is not allowed", {"data": {"queues.yaml": QUEUES.replace("small", "s.m")}}, "s.m"),
     ("binaryData that is no gzip", {"binaryData": {"queues.yaml.gz": "bm9uZQ=="}}, "queues.yaml.gz"),
+    ("more queues than licorne.max-queues allows", {"data": {"licorne.max-queues": "3"}}, "queues"),
     ("a duration that is none", {"data": {"service.schedulingInterval": "soon"}}, "service.schedulingInterval"),
 ]
 
@@ -328,6 +329,47 @@ def _(k: Place) -> None:
         time.sleep(0.3)
         written += shown
         assert k.licorne.log().count(TAKEN) == written, value
+
+
+@CASES(
+    "11",
+    "a licorne that runs",
+    "licorne.max-name and licorne.max-tags become small",
+    "pods beyond them wait from then on",
+)
+def _(k: Place) -> None:
+    k.alone({})
+    k.pod("before", app=f"{k.name}-before" + "n" * 20, labels={f"example.com/{number}": "" for number in range(9)})
+    k.bound("before")
+    k.configure(**{"queues.yaml": LARGER, "licorne.max-name": "20", "licorne.max-tags": "5"})
+    comes(lambda: small_max(k) == {"vcore": 2000}, told=k.told)
+    k.pod("name", app=f"{k.name}-" + "n" * 20)
+    k.pod("tags", app=k.name, labels={f"example.com/{number}": "" for number in range(9)})
+    k.pod("within", app=k.name)
+    k.bound("within")
+    assert k.event("FailedScheduling", "its application id", name="name").type == "Warning"
+    assert k.event("FailedScheduling", "labels", name="tags").type == "Warning"
+    k.waits("name", "tags")
+    assert k.node_of("before")
+    k.configure(**{"queues.yaml": LARGER})
+    k.pod("again", app=f"{k.name}-again" + "n" * 20)
+    k.bound("again")
+
+
+@CASES(
+    "11",
+    "a queue configuration by --config",
+    "the ConfigMap has another one",
+    "that of the option counts, and settings do",
+)
+def _(k: Place) -> None:
+    file = k.plane.folder / f"{k.name}.yaml"
+    file.write_text(LARGER)
+    k.alone({"service.placeholderImage": "example.com/own:1"}, "--config", str(file))
+    assert small_max(k) == {"vcore": 2000}
+    k.configure(**{"queues.yaml": QUEUES, "event.trackingEnabled": "false"})
+    comes(lambda: k.licorne.rest.get("/ws/v1/events/batch").status_code == 500, told=k.told)
+    assert small_max(k) == {"vcore": 2000}
 
 
 @CASES("11", "health.checkInterval: 0", "it becomes 1s, and 0 again", "health is checked, and is not")

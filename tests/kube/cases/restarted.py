@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import licorne
 from kube.cluster import comes
@@ -179,6 +179,30 @@ def _(k: Place) -> None:
     assert "creationTime" not in k.item(k.name, "waits")["allocationTags"]
 
 
+@CASES(
+    "10",
+    "two victims",
+    "a budget that allows no disruption of one is made while licorne is away",
+    "the other one goes when room is needed",
+)
+def _(k: Place) -> None:
+    k.alone({})
+    k.node(amounts={"cpu": "4"})
+    lent: dict[str, Any] = {"app": f"{k.name}-lent", "queue": "root.shares.lender"}
+    k.pod("driver", **lent)
+    k.bound("driver")
+    for name in ("first", "second"):
+        k.pod(name, cpu="2", labels={"victim": name}, **lent, **k.there)
+        k.bound(name)
+    with away(k):
+        spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"victim": "second"}}}
+        body = {"metadata": {"name": "guarded"}, "spec": spec}
+        k.plane.create(f"/apis/policy/v1/namespaces/{k.name}/poddisruptionbudgets", body)
+        k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    k.bound("owner")
+    assert sorted(k.pods()) == ["driver", "owner", "second"]
+
+
 # -- applications and gangs -------------------------------------------------------------------------------------------
 
 
@@ -291,6 +315,8 @@ def _(k: Place) -> None:
         k.delete("p")
     comes(lambda: not k.pods(), told=k.told)
     comes(lambda: not (k.licorne.application(k.name) or {}).get("requests"), told=k.told)
+    time.sleep(1.0)
+    assert not k.pods()
 
 
 @CASES("10", "a licorne that runs", "REST is asked for the cluster", "it has its id, its version and its processor")

@@ -125,18 +125,30 @@ def _nodes(k: Place) -> None:
     comes(lambda: "NodeDeleted" in reasons(), told=k.told)
 
 
-# Annotations of a namespace; those of them that cannot be read, and so do not count.
-UNREAD: Final[list[tuple[dict[str, str], list[str]]]] = [
-    ({"namespace.quota": "{"}, ["namespace.quota"]),
-    ({"namespace.quota": '{"cpu":"much"}', "namespace.max.cpu": "much"}, ["namespace.quota"]),
-    ({"namespace.guaranteed": '["cpu"]', "namespace.quota": '{"cpu":"1"}'}, ["namespace.guaranteed"]),
-    ({"namespace.max.cpu": "two", "namespace.max.memory": "1Gi"}, ["namespace.max.cpu"]),
-    ({"namespace.maxApps": "-7"}, ["namespace.maxApps"]),
-    ({"namespace.maxApps": "some", "namespace.quota": "7"}, ["namespace.quota", "namespace.maxApps"]),
+# Annotations of a namespace; those of them that cannot be read; what its queue has then.
+UNREAD: Final[list[tuple[dict[str, str], list[str], dict[str, Any]]]] = [
+    ({"namespace.quota": "{"}, ["namespace.quota"], {"maxResource": None}),
+    (
+        {"namespace.quota": '{"cpu":"much"}', "namespace.max.cpu": "2"},
+        ["namespace.quota"],
+        {"maxResource": None},
+    ),
+    (
+        {"namespace.guaranteed": '["cpu"]', "namespace.quota": '{"cpu":"1"}'},
+        ["namespace.guaranteed"],
+        {"guaranteedResource": None, "maxResource": {"vcore": 1000}},
+    ),
+    ({"namespace.max.cpu": "two", "namespace.max.memory": "1Gi"}, ["namespace.max.cpu"], {"maxResource": None}),
+    ({"namespace.maxApps": "-7"}, ["namespace.maxApps"], {"maxRunningApps": None}),
+    (
+        {"namespace.maxApps": "some", "namespace.quota": "7"},
+        ["namespace.quota", "namespace.maxApps"],
+        {"maxRunningApps": None, "maxResource": None},
+    ),
 ]
 
 
-def _unread_case(annotations: dict[str, str], unread: list[str]) -> Case:
+def _unread_case(annotations: dict[str, str], unread: list[str], expected: dict[str, Any]) -> Case:
     def run(k: Place) -> None:
         k.plane.patch(k.path, {"metadata": {"annotations": {Y + key: text for key, text in annotations.items()}}})
         (event,) = comes(lambda: events_of_cluster(k, "Namespace", k.name), told=k.told)
@@ -144,6 +156,8 @@ def _unread_case(annotations: dict[str, str], unread: list[str]) -> Case:
         assert event["note"].endswith(f"do not count: {', '.join(Y + key for key in unread)}")
         k.pod(app=k.name)
         k.bound("p")
+        queue = k.licorne.queue(f"root.{k.name}") or {}
+        assert {key: queue.get(key) for key in expected} == expected
         assert len(events_of_cluster(k, "Namespace", k.name)) == 1
 
     given = f"a namespace with {annotations}"
