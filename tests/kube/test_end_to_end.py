@@ -50,8 +50,8 @@ CASES: Final = [
     *told.CASES,
     *workloads.CASES,
 ]
-AT_ONCE: Final = 12
-LIMIT_S: Final = 600
+AT_ONCE: Final = 16
+LIMIT_S: Final = 900
 DEPLOYMENT: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 
 pytestmark = [
@@ -134,7 +134,9 @@ def test_the_account_may_do_what_it_needs_and_no_more(plane: ControlPlane, resul
     assert refused == set()
     assert used <= may_do(plane)
     if len(results) == len(CASES):
-        assert may_do(plane) - used == set()
+        # `list` is for an API server that does not stream what is there at the beginning of a watch; this one does.
+        streamed = {act._replace(verb="list") for act in used if act.verb == "watch"}
+        assert may_do(plane) - used <= streamed
 
 
 def test_the_api_server_queues_requests_as_those_of_kube_scheduler(

@@ -308,7 +308,7 @@ def _(k: Place) -> None:
 # -- section 8 --------------------------------------------------------------------------------------------------------
 
 
-def _occupied(k: Place, node: str) -> int:
+def occupied(k: Place, node: str) -> int:
     """Return how much CPU pods of other schedulers take on a node, in thousandths."""
     return int((k.licorne.node(node) or {}).get("occupied", {}).get("vcore", 0))
 
@@ -371,7 +371,7 @@ def _(k: Place) -> None:
     requests = {"requests": {"cpu": "1"}}
     container = {"name": "c", "image": "none", "ports": [port], "resources": requests}
     k.pod("foreign", containers=[container], schedulerName="default-scheduler", nodeName=node)
-    comes(lambda: _occupied(k, node) == 1000, told=k.told)
+    comes(lambda: occupied(k, node) == 1000, told=k.told)
     k.pod(app=k.name, containers=[container], **k.there)
     other = {**container, "ports": [{**port, "hostPort": 8081}]}
     k.pod("other", app=f"{k.name}-other", containers=[other], **k.there)
@@ -388,7 +388,7 @@ def _(k: Place) -> None:
     node = k.node()
     large = {"name": "i", "image": "none", "resources": {"requests": {"cpu": "6"}}}
     k.pod("foreign", cpu="1", initContainers=[large], schedulerName="default-scheduler", nodeName=node)
-    comes(lambda: _occupied(k, node) == 6000, told=k.told)
+    comes(lambda: occupied(k, node) == 6000, told=k.told)
     k.pod("large", app=k.name, cpu="2500m", **k.there)
     k.pod("fits", app=k.name, cpu="2", **k.there)
     k.bound("fits")
@@ -418,11 +418,11 @@ def _(k: Place) -> None:
     k.pod("foreign", cpu="6", schedulerName="default-scheduler", **k.there)
     k.pod("before", app=k.name, cpu="1", **k.there)
     k.bound("before")
-    assert _occupied(k, node) == 0
+    assert occupied(k, node) == 0
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "foreign"}, "target": target}
     k.plane.create(f"{k.path}/pods/foreign/binding", binding)
-    comes(lambda: _occupied(k, node) == 6000, told=k.told)
+    comes(lambda: occupied(k, node) == 6000, told=k.told)
     k.pod("large", app=k.name, cpu="1500m", **k.there)
     k.pod("fits", app=k.name, cpu="1", **k.there)
     k.bound("fits")

@@ -40,8 +40,7 @@ def delete(k: Place, name: str) -> None:
 
 def image(k: Place, name: str) -> str:
     """Create the first pod of a gang, and return the image of its placeholder."""
-    group_name = name.replace("-", "")
-    k.pod(name, app=f"{k.name}-{name}", annotations=gang(group(2, name=group_name), member=group_name))
+    k.pod(name, app=f"{k.name}-{name}", annotations=gang(group(2)))
     names = f"tg-{k.name}-{name}-"
 
     def found() -> list[Object]:
@@ -221,18 +220,11 @@ def _(k: Place) -> None:
     k.bound("p")
 
 
-# Settings that count after a restart alone; the new value.
-AT_RESTART: Final = [
-    ("service.clusterId", "other"),
-    ("service.policyGroup", "other"),
-]
-
-
 @CASES("11", "settings that count at a restart", "they change, and change back", "events name them each time")
 def _(k: Place) -> None:
     k.alone({})
-    k.configure(**{"queues.yaml": QUEUES, **dict(AT_RESTART)})
-    k.event("RestartNeeded", *(key for key, _ in AT_RESTART), name=CONFIGS)
+    k.configure(**{"queues.yaml": QUEUES, "service.clusterId": "other", "service.policyGroup": "other"})
+    k.event("RestartNeeded", "service.clusterId, service.policyGroup", name=CONFIGS)
     comes(lambda: k.licorne.log().count("is started again") == 1, told=k.told)
     k.configure(**{"queues.yaml": QUEUES})
     comes(lambda: k.licorne.log().count("is started again") == 2, told=k.told)

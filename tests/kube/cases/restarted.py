@@ -15,7 +15,7 @@ from kube.cluster import comes
 from . import Cases, Place
 from .gangs import gang, group, placeholders, too_large
 from .place import QUEUES
-from .placing import HOSTNAME
+from .placing import HOSTNAME, occupied
 from .running import LARGER
 
 CASES = Cases()
@@ -29,11 +29,6 @@ def away(k: Place) -> Iterator[None]:
     k.licorne.end(signal.SIGKILL)
     yield
     k.licorne.started()
-
-
-def occupied(k: Place, node: str) -> int:
-    """Return how much CPU pods of other schedulers take on a node, in thousandths."""
-    return int((k.licorne.node(node) or {}).get("occupied", {}).get("vcore", 0))
 
 
 def used(k: Place, queue: str) -> int:
