@@ -227,6 +227,23 @@ def _(k: Place) -> None:
     comes(lambda: (k.find("large") or {})["status"].get("reason") == "ApplicationRejected", told=k.told)
 
 
+@CASES(
+    "3", "a gang whose pods are in two namespaces", "its first pod is created", "all placeholders are beside that one"
+)
+def _(k: Place) -> None:
+    k.pod("first", app=k.name, annotations=gang(group(2)))
+    k.bound("first")
+    comes(lambda: len(placeholders(k)) == 1, told=k.told)
+    other = Place(k.plane, k.licorne, f"{k.name}-other")
+    try:
+        other.pod("second", app=k.name, annotations=gang(group(2)))
+        other.bound("second")
+        comes(lambda: sorted(k.pods()) == ["first"], told=k.told)
+        assert sorted(other.pods()) == ["second"]
+    finally:
+        other.close()
+
+
 @CASES("3", "a gang whose first pod has a gate", "the gate goes", "room is reserved then, and not before")
 def _(k: Place) -> None:
     k.pod("gated", app=k.name, annotations=gang(group(3)), schedulingGates=[{"name": "example.com/a"}])

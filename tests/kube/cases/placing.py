@@ -281,6 +281,19 @@ def _(k: Place) -> None:
     k.bound("second")
 
 
+@CASES("7", "a pod that takes a whole node", "it is deleted, and ends slowly", "the next one waits until it is gone")
+def _(k: Place) -> None:
+    k.node()
+    k.pod("first", app=k.name, cpu="8", finalizers=["example.com/look"], **k.there)
+    k.bound("first")
+    k.delete("first")
+    assert (k.find("first") or {})["metadata"]["deletionTimestamp"]
+    k.pod("second", app=k.name, cpu="8", **k.there)
+    k.waits("second")
+    k.change("first", {"metadata": {"finalizers": None}})
+    k.bound("second")
+
+
 @CASES("7", "a pod that waits", "it is deleted", "its ask is gone, and its application completes")
 def _(k: Place) -> None:
     k.node()
@@ -306,6 +319,13 @@ def _(k: Place) -> None:
 
 
 # -- section 8 --------------------------------------------------------------------------------------------------------
+
+
+def bind(k: Place, name: str, node: str) -> None:
+    """Bind a pod to a node, as its scheduler does."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    k.plane.create(f"{k.path}/pods/{name}/binding", body)
 
 
 def occupied(k: Place, node: str) -> int:
@@ -412,6 +432,39 @@ def _(k: Place) -> None:
     assert k.bound("p") == [node]
 
 
+@CASES(
+    "8",
+    "a pod that waits",
+    "somebody else binds it to a node that it does not select",
+    "it counts there, for its queue too",
+)
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("bound", app=k.name, queue="root.open", cpu="6", nodeSelector={"case": "none"})
+    k.waits("bound")
+    bind(k, "bound", node)
+    comes(lambda: (k.licorne.node(node) or {}).get("allocated", {}).get("vcore") == 6000, told=k.told)
+    (allocation,) = k.application(k.name)["allocations"]
+    assert (allocation["nodeId"], allocation["allocationKey"]) == (node, k.uid("bound"))
+    k.pod(app=f"{k.name}-p", cpu="3", **k.there)
+    k.waits("p")
+    k.delete("bound")
+    k.bound("p")
+
+
+@CASES("8", "a pod that is created with a node", "it runs", "it is an allocation of its application, and counts")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("given", app=k.name, queue="root.open", cpu="6", nodeName=node)
+    comes(lambda: (k.licorne.node(node) or {}).get("allocated", {}).get("vcore") == 6000, told=k.told)
+    found = k.application(k.name)
+    assert (found["queueName"], len(found["allocations"])) == ("root.open", 1)
+    k.pod(app=f"{k.name}-p", cpu="3", **k.there)
+    k.waits("p")
+    k.delete("given")
+    k.bound("p")
+
+
 @CASES("8", "a pod of another scheduler that waits", "that one binds it", "it counts from then on, and not before")
 def _(k: Place) -> None:
     node = k.node()
@@ -419,9 +472,7 @@ def _(k: Place) -> None:
     k.pod("before", app=k.name, cpu="1", **k.there)
     k.bound("before")
     assert occupied(k, node) == 0
-    target = {"apiVersion": "v1", "kind": "Node", "name": node}
-    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "foreign"}, "target": target}
-    k.plane.create(f"{k.path}/pods/foreign/binding", binding)
+    bind(k, "foreign", node)
     comes(lambda: occupied(k, node) == 6000, told=k.told)
     k.pod("large", app=k.name, cpu="1500m", **k.there)
     k.pod("fits", app=k.name, cpu="1", **k.there)

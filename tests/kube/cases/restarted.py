@@ -209,16 +209,16 @@ def _(k: Place) -> None:
 )
 def _(k: Place) -> None:
     k.alone({})
-    k.pod("first", app=k.name, queue="root.open")
+    k.pod("z-first", app=k.name, queue="root.open")
     time.sleep(1.1)
-    k.pod("second", app=k.name, queue="root.small", labels={"yunikorn.apache.org/username": "ann"})
-    k.bound("first", "second")
+    k.pod("a-second", app=k.name, queue="root.small", labels={"yunikorn.apache.org/username": "ann"})
+    k.bound("z-first", "a-second")
     with away(k):
         pass
     found = k.application(k.name)
     assert (found["queueName"], found["user"], len(found["allocations"])) == ("root.open", "nobody", 2)
     with away(k):
-        k.delete("first")
+        k.delete("z-first")
     found = k.application(k.name)
     assert (found["queueName"], found["user"], len(found["allocations"])) == ("root.small", "ann", 1)
 
@@ -297,7 +297,8 @@ def _(k: Place) -> None:
         pass
     assert k.item(k.name)["resource"]["vcore"] == 2000
     k.waits("p")
-    assert not placeholders(k)
+    made = [event.times for event in k.events("GangScheduling") if event.action == "CreatingPlaceholders"]
+    assert (made, placeholders(k)) == ([1], [])
     k.set_cpus(f"{k.name}-n", 2)
     k.bound("p")
 
