@@ -21,7 +21,20 @@ from typing import Any, Final
 import pytest
 
 from kube.access import asked_for, may_do
-from kube.cases import Case, Place, amounts, applications, gangs, placing, running, strange, told, workloads
+from kube.cases import (
+    Case,
+    Place,
+    amounts,
+    applications,
+    gangs,
+    placing,
+    refreshed,
+    restarted,
+    running,
+    strange,
+    told,
+    workloads,
+)
 from kube.cases.place import QUEUES, SETTINGS
 from kube.cluster import HOME, MANIFESTS, PROGRAMS, ROOT, WATCHING, ControlPlane, Licorne, comes
 
@@ -30,13 +43,15 @@ CASES: Final = [
     *amounts.CASES,
     *gangs.CASES,
     *placing.CASES,
+    *refreshed.CASES,
+    *restarted.CASES,
     *running.CASES,
     *strange.CASES,
     *told.CASES,
     *workloads.CASES,
 ]
-AT_ONCE: Final = 12
-LIMIT_S: Final = 600
+AT_ONCE: Final = 16
+LIMIT_S: Final = 900
 DEPLOYMENT: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 
 pytestmark = [
@@ -87,13 +102,13 @@ def licorne(plane: ControlPlane) -> Iterator[Licorne]:
 @pytest.fixture(scope="module")
 def results(
     request: pytest.FixtureRequest, plane: ControlPlane, licorne: Licorne
-) -> Iterator[dict[str, Future[float]]]:
+) -> Iterator[dict[Case, Future[float]]]:
     """Run all cases that were chosen, at once."""
     own = (item for item in request.session.items if item.getparent(pytest.Module) is request.node)
     chosen = [item.callspec.params["case"] for item in own if hasattr(item, "callspec")]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         cases = [case for case in CASES if case in chosen]
-        yield {str(case): pool.submit(_run, case, plane, licorne) for case in cases}
+        yield {case: pool.submit(_run, case, plane, licorne) for case in cases}
         pool.shutdown(cancel_futures=True)
 
 
@@ -109,21 +124,23 @@ def _run(case: Case, plane: ControlPlane, licorne: Licorne) -> float:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Case, results: dict[str, Future[float]]) -> None:
-    results[str(case)].result(LIMIT_S)
+def test_case(case: Case, results: dict[Case, Future[float]]) -> None:
+    results[case].result(LIMIT_S)
 
 
-def test_the_account_may_do_what_it_needs_and_no_more(plane: ControlPlane, results: dict[str, Future[float]]) -> None:
+def test_the_account_may_do_what_it_needs_and_no_more(plane: ControlPlane, results: dict[Case, Future[float]]) -> None:
     wait(results.values())
     used, refused = asked_for(plane)
     assert refused == set()
     assert used <= may_do(plane)
     if len(results) == len(CASES):
-        assert may_do(plane) - used == set()
+        # `list` is for an API server that does not stream what is there at the beginning of a watch; this one does.
+        streamed = {act._replace(verb="list") for act in used if act.verb == "watch"}
+        assert may_do(plane) - used <= streamed
 
 
 def test_the_api_server_queues_requests_as_those_of_kube_scheduler(
-    plane: ControlPlane, results: dict[str, Future[float]]
+    plane: ControlPlane, results: dict[Case, Future[float]]
 ) -> None:
     wait(results.values())
     counts = {}
@@ -135,7 +152,7 @@ def test_the_api_server_queues_requests_as_those_of_kube_scheduler(
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="the commands need jq")
 def test_the_commands_of_changing_over_work(
-    plane: ControlPlane, licorne: Licorne, results: dict[str, Future[float]]
+    plane: ControlPlane, licorne: Licorne, results: dict[Case, Future[float]]
 ) -> None:
     """Those of docs/use/kubernetes.md, from YuniKorn to licorne and back, where YuniKorn has only one of its ConfigMaps."""
     wait(results.values())
@@ -176,7 +193,9 @@ READS: Final = [
 """The rights that docs/use/kubernetes.md states for a licorne that writes nothing, and the ConfigMaps of its namespace."""
 
 
-def test_a_dry_run_beside_kube_scheduler_writes_nothing(plane: ControlPlane, results: dict[str, Future[float]]) -> None:
+def test_a_dry_run_beside_kube_scheduler_writes_nothing(
+    plane: ControlPlane, results: dict[Case, Future[float]]
+) -> None:
     """It has the rights to read alone, and none of its requests is refused: it does not even try to write."""
     wait(results.values())
     rbac, meta = "/apis/rbac.authorization.k8s.io/v1", {"name": "watching"}

@@ -14,6 +14,7 @@ import pytest
 
 from licorne.si.messages import NodeAction, NodeUpdate
 from licorne.web import health, monitor
+from licorne.web.settings import WebSettings
 from rest.world import World, busy, run
 from service.peers import eventually
 
@@ -75,6 +76,17 @@ def test_a_check_that_fails_by_itself_ends_nothing(monkeypatch: pytest.MonkeyPat
 
 def test_no_result_exists_before_the_first_run() -> None:
     assert busy().get(PATH, 404)["message"] == "Health check is not available"
+
+
+def test_no_result_is_left_once_the_checks_are_switched_off() -> None:
+    world = busy()
+    assert check(world)["Healthy"]
+    world.monitor.retune(WebSettings(health_interval_s=0))
+    assert world.get(PATH, 404)["message"] == "Health check is not available"
+    run(world.monitor.check_health())  # one that was under way when they were switched off
+    assert world.get(PATH, 404)
+    world.monitor.retune(WebSettings())
+    assert check(world)["Healthy"]
 
 
 def _partition(world: World) -> Any:

@@ -91,6 +91,8 @@ class Monitor:
     def retune(self, settings: WebSettings) -> None:
         """Apply changed settings at run time; events are made only if a recorder was installed at construction."""
         self._health_interval_s = settings.health_interval_s
+        if settings.health_interval_s <= 0:
+            self.health = None  # nothing would ever correct the last result
         self.ring.resize(max(settings.event_capacity, 1))
         self.tracks_events = settings.tracks_events
 
@@ -159,7 +161,7 @@ class Monitor:
         steps = health.run(self.backend, now[0] - self._seen[0], now[1] - self._seen[1])
         self._seen = now
         async for result in paced(steps):
-            if result is not None:
+            if result is not None and self._health_interval_s > 0:
                 self.health = result
 
     async def count_parked(self) -> None:

@@ -74,6 +74,30 @@ PODS: Final[list[tuple[str, dict[str, Any], dict[str, int]]]] = [
         {"vcore": 550},
     ),
     (
+        "containers and sidecars that take more together than any init container",
+        {
+            "containers": [container("c", cpu="400m"), container("d", cpu="50m")],
+            "initContainers": [container("s", cpu="200m", always=True), container("j", cpu="350m")],
+        },
+        {"vcore": 650},
+    ),
+    (
+        "huge pages and disk space",
+        {
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "none",
+                    "resources": {
+                        "requests": {"cpu": "100m", "memory": "64Mi", "ephemeral-storage": "1Gi"},
+                        "limits": {"hugepages-2Mi": "4Mi"},
+                    },
+                }
+            ]
+        },
+        {"vcore": 100, "memory": 64 * MIB, "ephemeral-storage": 1 << 30, "hugepages-2Mi": 4 * MIB},
+    ),
+    (
         "requests of the whole pod",
         {"containers": [container("c", cpu="100m", memory="64Mi")], "resources": needs(cpu="700m")},
         {"vcore": 700, "memory": 64 * MIB},

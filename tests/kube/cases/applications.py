@@ -9,6 +9,7 @@ from typing import Any, Final
 from kube.cluster import Y, comes
 
 from . import Case, Cases, Place
+from .placing import affinity
 
 CASES = Cases()
 LONG: Final = "n" * 40
@@ -25,6 +26,7 @@ APPLICATION_IDS: Final[list[tuple[dict[str, str], dict[str, str], str]]] = [
     ({"spark-app-selector": "{ns}-4"}, {}, "{ns}-4"),
     ({}, {}, "yunikorn-{ns}-autogen"),
     ({Y + "app-id": "x-uniqueautogen"}, {}, "x-{uid}"),
+    ({Y + "app-id": LONG + "-uniqueautogen"}, {}, LONG[:26] + "-{uid}"),
 ]
 # Labels, annotations; the queue. Queues that cannot be used leave the place to the namespace's.
 QUEUES: Final[list[tuple[dict[str, str], dict[str, str], str]]] = [
@@ -302,9 +304,82 @@ def _ask_case(labels: dict[str, str], annotations: dict[str, str], expected: dic
 CASES += [_ask_case(*row) for row in ASKS]
 
 
+@CASES(
+    "1", "a pod that must be on a node of a name, and no DaemonSet", "it is created", "it does not require that node"
+)
+def _(k: Place) -> None:
+    fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"{k.name}-none"]}]}
+    k.pod(app=k.name, affinity=affinity(fields))
+    assert not k.item(k.name).get("requiredNodeId")
+    k.waits("p")
+
+
+@CASES("1", "two pods of an application", "REST is asked", "only the first one is its originator")
+def _(k: Place) -> None:
+    for name in ("z-first", "a-second"):
+        k.pod(name, app=k.name)
+        k.bound(name)
+    assert k.item(k.name, "z-first").get("originator") is True
+    assert not k.item(k.name, "a-second").get("originator")
+
+
 @CASES("1", "a pod with scheduling gates", "these are removed", "it is scheduled then, and not before")
 def _(k: Place) -> None:
     k.pod("gated", app=k.name, schedulingGates=[{"name": "example.com/a"}, {"name": "example.com/b"}])
     k.waits("gated")
     k.change("gated", [{"op": "remove", "path": "/spec/schedulingGates"}], kind="json-patch")
     k.bound("gated")
+
+
+GATE: Final = [{"name": "example.com/a"}]
+
+
+@CASES(
+    "1", "a pod with a gate, the first of its application", "a second one names another queue", "the first one says it"
+)
+def _(k: Place) -> None:
+    k.pod("gated", app=k.name, queue="root.open", labels={Y + "username": "ann"}, schedulingGates=GATE)
+    k.pod("second", app=k.name, queue="root.small", labels={Y + "username": "bob"})
+    k.bound("second")
+    found = k.application(k.name)
+    assert (found["queueName"], found["user"], len(found["allocations"])) == ("root.open", "ann", 1)
+    assert not found.get("requests")
+    k.change("gated", {"spec": {"schedulingGates": None}})
+    k.bound("gated")
+    assert k.application(k.name)["queueName"] == "root.open"
+
+
+@CASES("1", "a pod with a gate, the second of its application", "it names another queue", "the first one says it")
+def _(k: Place) -> None:
+    k.pod("first", app=k.name, queue="root.open")
+    k.pod("gated", app=k.name, queue="root.small", schedulingGates=GATE)
+    k.bound("first")
+    k.waits("gated")
+    k.change("gated", {"spec": {"schedulingGates": None}})
+    k.bound("gated")
+    found = k.application(k.name)
+    assert (found["queueName"], len(found["allocations"])) == ("root.open", 2)
+
+
+@CASES(
+    "1", "a pod with a gate, alone in its application", "it is created", "there is no application before the gate goes"
+)
+def _(k: Place) -> None:
+    k.pod(app=k.name, schedulingGates=GATE)
+    k.pod("other", app=f"{k.name}-other")
+    k.bound("other")
+    assert k.licorne.application(k.name) is None
+    k.change("p", {"spec": {"schedulingGates": None}})
+    k.bound("p")
+    assert len(k.application(k.name)["allocations"]) == 1
+
+
+@CASES(
+    "1", "annotations of the admission controller on a namespace", "a pod is created", "it is scheduled all the same"
+)
+def _(k: Place) -> None:
+    said = {Y + "namespace.enableYuniKorn": "false", Y + "namespace.generateAppId": "false"}
+    k.plane.patch(k.path, {"metadata": {"annotations": said}})
+    k.pod()
+    k.bound("p")
+    assert k.item(f"yunikorn-{k.name}-autogen")

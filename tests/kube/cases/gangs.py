@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from kube.cluster import Object, Y, comes
 
 from . import Case, Cases, Place
+from .place import QUEUES
+from .placing import HOSTNAME, expressions
 
 CASES = Cases()
 PLACEHOLDER: Final = "internal.yunikorn.apache.org/placeholder"
 PARAMETERS: Final = Y + "schedulingPolicyParameters"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def group(members: int = 2, cpu: str = "100m", name: str = "g", **more: Any) -> Object:
@@ -49,6 +53,15 @@ BAD_GROUPS: Final = [
     ("a group of -1 members", json.dumps([group(-1)])),
     ("a group without resources", '[{"name": "g", "minMember": 1}]'),
     ("an amount that is none", json.dumps([group(cpu="much")])),
+    ("a negative amount", json.dumps([group(cpu="-1")])),
+    ("amounts that are beyond all bounds together", json.dumps([group(9000, cpu="9223372036854775")])),
+    ("no group", "[]"),
+    ("a name twice", json.dumps([group(1), group(1, "200m")])),
+    ("a key of another case", json.dumps([group()]).replace("minMember", "MinMember")),
+    ("101 groups", json.dumps([group(1, name=f"g{number}") for number in range(101)])),
+    ("a node selector that is a list", json.dumps([group(nodeSelector=["a"])])),
+    ("tolerations that are an object", json.dumps([group(tolerations={"operator": "Exists"})])),
+    ("an affinity that is a text", json.dumps([group(affinity="near")])),
 ]
 
 
@@ -100,7 +113,10 @@ def _(k: Place) -> None:
         "annotations": {"example.com/a": "2"},
         "nodeSelector": k.there["nodeSelector"],
         "tolerations": k.there["tolerations"],
-        "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        "affinity": {"nodeAffinity": {PREFERRED: [{"weight": 7, "preference": expressions("disk", "Exists")}]}},
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+        ],
     }
     given = gang(group(2, "800m", **more), parameters="placeholderTimeoutInSeconds=600 gangSchedulingStyle=Soft")
     app = k.name + "-with-an-id-that-is-longer-than-28"
@@ -128,6 +144,10 @@ def _(k: Place) -> None:
     assert (spec["schedulerName"], spec["nodeSelector"]) == ("yunikorn", k.there["nodeSelector"])
     assert k.there["tolerations"][0] in spec["tolerations"]
     assert not spec.get("hostNetwork")
+    (preferred,) = spec["affinity"]["nodeAffinity"][PREFERRED]
+    assert (preferred["weight"], preferred["preference"]["matchExpressions"][0]["key"]) == (7, "disk")
+    (spread,) = spec["topologySpreadConstraints"]
+    assert (spread["maxSkew"], spread["whenUnsatisfiable"]) == (1, "ScheduleAnyway")
 
 
 def _queue_label(labels: dict[str, str]) -> dict[str, str]:
@@ -155,13 +175,100 @@ def _(k: Place) -> None:
     comes(lambda: not placeholders(k), told=k.told)
 
 
-@CASES("3", "a gang with malformed parameters", "its first pod is created", "they are passed over: 15 minutes, Soft")
+def _timeout_case(parameters: str) -> Case:
+    def run(k: Place) -> None:
+        too_large(k, parameters)
+        k.pod("other", app=k.name + "-other")
+        k.bound("other")
+        assert len(placeholders(k)) == 3
+        assert not k.node_of("p")
+
+    then = "they are passed over: 15 minutes, Soft"
+    return Case("3", f"a gang with the parameters {parameters}", "its first pod is created", then, run)
+
+
+CASES += [
+    _timeout_case(parameters)
+    for parameters in (
+        "placeholderTimeoutInSeconds=soon gangSchedulingStyle=Loose one=two three",
+        "placeholderTimeoutInSeconds=0",
+        "placeholderTimeoutInSeconds=-1",
+    )
+]
+
+
+@CASES("3", "a gang of a style that there is not", "its time is over", "it goes on without, as a Soft one")
 def _(k: Place) -> None:
-    too_large(k, "placeholderTimeoutInSeconds=soon gangSchedulingStyle=Loose one=two three")
-    k.pod("other", app=k.name + "-other")
-    k.bound("other")
-    assert len(placeholders(k)) == 3
-    assert not k.node_of("p")
+    too_large(k, "gangSchedulingStyle=hard what placeholderTimeoutInSeconds=3")
+    k.bound("p")
+    comes(lambda: not placeholders(k), told=k.told)
+
+
+@CASES("3", "a group of a long name", "placeholders are made", "their names have its first 20 characters")
+def _(k: Place) -> None:
+    name = "n" * 25
+    k.pod(app="a" * 30 + k.name, annotations=gang(group(2, name=name), member=name))
+    meta = comes(lambda: placeholders(k), told=k.told)[0]["metadata"]
+    assert re.fullmatch(f"tg-{'a' * 28}-{'n' * 20}-[0-9a-z]{{10}}", meta["name"])
+    assert meta["annotations"][Y + "task-group-name"] == name
+
+
+@CASES(
+    "3", "a gang in a queue that may have as many pods as it has", "one more is created", "the gang runs, and it waits"
+)
+def _(k: Place) -> None:
+    k.alone({"queues.yaml": QUEUES.replace("max: {vcore: 1}", "max: {pods: 3}")})
+    k.pod("first", app=k.name, queue="root.small", annotations=gang(group(3)))
+    k.bound("first")
+    comes(lambda: len(placeholders(k)) == 2 and all(k.pods().values()), told=k.told)
+    k.pod("more", app=f"{k.name}-more", queue="root.small")
+    k.waits("more")
+    k.pod("large", app=f"{k.name}-large", queue="root.small", annotations=gang(group(4)))
+    comes(lambda: (k.find("large") or {})["status"].get("reason") == "ApplicationRejected", told=k.told)
+
+
+@CASES(
+    "3", "a gang whose pods are in two namespaces", "its first pod is created", "all placeholders are beside that one"
+)
+def _(k: Place) -> None:
+    k.pod("first", app=k.name, annotations=gang(group(2)))
+    k.bound("first")
+    comes(lambda: len(placeholders(k)) == 1, told=k.told)
+    other = Place(k.plane, k.licorne, f"{k.name}-other")
+    try:
+        other.pod("second", app=k.name, annotations=gang(group(2)))
+        other.bound("second")
+        comes(lambda: sorted(k.pods()) == ["first"], told=k.told)
+        assert sorted(other.pods()) == ["second"]
+    finally:
+        other.close()
+
+
+@CASES("3", "a gang whose first pod has a gate", "the gate goes", "room is reserved then, and not before")
+def _(k: Place) -> None:
+    k.pod("gated", app=k.name, annotations=gang(group(3)), schedulingGates=[{"name": "example.com/a"}])
+    k.waits("gated")
+    assert not placeholders(k)
+    k.change("gated", {"spec": {"schedulingGates": None}})
+    k.bound("gated")
+    comes(lambda: len(placeholders(k)) == 2, told=k.told)
+
+
+@CASES(
+    "3", "a Hard gang that fails, and a placeholder that ends slowly", "one more pod comes", "it fails with the reason"
+)
+def _(k: Place) -> None:
+    too_large(k, "placeholderTimeoutInSeconds=6 gangSchedulingStyle=Hard")
+    slow = next(pod["metadata"]["name"] for pod in placeholders(k) if pod["spec"].get("nodeName"))
+    k.change(slow, {"metadata": {"finalizers": ["example.com/look"]}})
+    comes(lambda: (k.find("p") or {})["status"].get("reason") == "ResourceReservationTimeout", told=k.told)
+    assert k.find(slow)
+    k.pod("late", app=k.name, **k.there)
+    comes(lambda: (k.find("late") or {})["status"].get("reason") == "ApplicationFailed", told=k.told)
+    assert (k.find("late") or {})["status"]["phase"] == "Failed"
+    k.change(slow, {"metadata": {"finalizers": None}})
+    comes(lambda: not placeholders(k), told=k.told)
+    comes(lambda: k.licorne.application(k.name) is None, told=k.told)
 
 
 @CASES("3", "a gang whose pod is no member", "its first pod is created", "it waits for the room, and takes no place")

@@ -281,6 +281,19 @@ def _(k: Place) -> None:
     k.bound("second")
 
 
+@CASES("7", "a pod that takes a whole node", "it is deleted, and ends slowly", "the next one waits until it is gone")
+def _(k: Place) -> None:
+    k.node()
+    k.pod("first", app=k.name, cpu="8", finalizers=["example.com/look"], **k.there)
+    k.bound("first")
+    k.delete("first")
+    assert (k.find("first") or {})["metadata"]["deletionTimestamp"]
+    k.pod("second", app=k.name, cpu="8", **k.there)
+    k.waits("second")
+    k.change("first", {"metadata": {"finalizers": None}})
+    k.bound("second")
+
+
 @CASES("7", "a pod that waits", "it is deleted", "its ask is gone, and its application completes")
 def _(k: Place) -> None:
     k.node()
@@ -306,6 +319,18 @@ def _(k: Place) -> None:
 
 
 # -- section 8 --------------------------------------------------------------------------------------------------------
+
+
+def bind(k: Place, name: str, node: str) -> None:
+    """Bind a pod to a node, as its scheduler does."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    k.plane.create(f"{k.path}/pods/{name}/binding", body)
+
+
+def occupied(k: Place, node: str) -> int:
+    """Return how much CPU pods of other schedulers take on a node, in thousandths."""
+    return int((k.licorne.node(node) or {}).get("occupied", {}).get("vcore", 0))
 
 
 def _foreign(k: Place, node: str, cpu: str = "6", owners: list[Object] | None = None) -> None:
@@ -357,6 +382,106 @@ def _(k: Place) -> None:
     k.waits("p")
 
 
+@CASES(
+    "8", "a pod of another scheduler with a host port", "a pod that wants it is created", "it waits until it is free"
+)
+def _(k: Place) -> None:
+    node = k.node()
+    port = {"containerPort": 80, "hostPort": 8080}
+    requests = {"requests": {"cpu": "1"}}
+    container = {"name": "c", "image": "none", "ports": [port], "resources": requests}
+    k.pod("foreign", containers=[container], schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: occupied(k, node) == 1000, told=k.told)
+    k.pod(app=k.name, containers=[container], **k.there)
+    other = {**container, "ports": [{**port, "hostPort": 8081}]}
+    k.pod("other", app=f"{k.name}-other", containers=[other], **k.there)
+    k.bound("other")
+    k.waits("p")
+    k.delete("foreign")
+    assert k.bound("p") == [node]
+
+
+@CASES(
+    "8", "a pod of another scheduler whose init container is its largest", "pods are created", "it counts with that one"
+)
+def _(k: Place) -> None:
+    node = k.node()
+    large = {"name": "i", "image": "none", "resources": {"requests": {"cpu": "6"}}}
+    k.pod("foreign", cpu="1", initContainers=[large], schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: occupied(k, node) == 6000, told=k.told)
+    k.pod("large", app=k.name, cpu="2500m", **k.there)
+    k.pod("fits", app=k.name, cpu="2", **k.there)
+    k.bound("fits")
+    k.waits("large")
+
+
+@CASES(
+    "8",
+    "a pod of another scheduler without requests, on a node for one pod",
+    "a pod is created",
+    "it waits for its end",
+)
+def _(k: Place) -> None:
+    node = k.node(amounts={"pods": "1"})
+    nothing = [{"name": "c", "image": "none"}]
+    k.pod("foreign", containers=nothing, schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: (k.licorne.node(node) or {}).get("foreignAllocations"), told=k.told)
+    k.pod(app=k.name, **k.there)
+    k.waits("p")
+    k.delete("foreign")
+    assert k.bound("p") == [node]
+
+
+@CASES(
+    "8",
+    "a pod that waits",
+    "somebody else binds it to a node that it does not select",
+    "it counts there, for its queue too",
+)
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("bound", app=k.name, queue="root.open", cpu="6", nodeSelector={"case": "none"})
+    k.waits("bound")
+    bind(k, "bound", node)
+    comes(lambda: (k.licorne.node(node) or {}).get("allocated", {}).get("vcore") == 6000, told=k.told)
+    (allocation,) = k.application(k.name)["allocations"]
+    assert (allocation["nodeId"], allocation["allocationKey"]) == (node, k.uid("bound"))
+    k.pod(app=f"{k.name}-p", cpu="3", **k.there)
+    k.waits("p")
+    k.delete("bound")
+    k.bound("p")
+
+
+@CASES("8", "a pod that is created with a node", "it runs", "it is an allocation of its application, and counts")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("given", app=k.name, queue="root.open", cpu="6", nodeName=node)
+    comes(lambda: (k.licorne.node(node) or {}).get("allocated", {}).get("vcore") == 6000, told=k.told)
+    found = k.application(k.name)
+    assert (found["queueName"], len(found["allocations"])) == ("root.open", 1)
+    k.pod(app=f"{k.name}-p", cpu="3", **k.there)
+    k.waits("p")
+    k.delete("given")
+    k.bound("p")
+
+
+@CASES("8", "a pod of another scheduler that waits", "that one binds it", "it counts from then on, and not before")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("foreign", cpu="6", schedulerName="default-scheduler", **k.there)
+    k.pod("before", app=k.name, cpu="1", **k.there)
+    k.bound("before")
+    assert occupied(k, node) == 0
+    bind(k, "foreign", node)
+    comes(lambda: occupied(k, node) == 6000, told=k.told)
+    k.pod("large", app=k.name, cpu="1500m", **k.there)
+    k.pod("fits", app=k.name, cpu="1", **k.there)
+    k.bound("fits")
+    k.waits("large")
+    k.delete("foreign")
+    k.bound("large")
+
+
 @CASES("8", "a pod that its node owns, and another", "they run", "REST tells them apart: static and default")
 def _(k: Place) -> None:
     node = k.node()
@@ -406,6 +531,21 @@ def _(k: Place) -> None:
     k.bound("p")
 
 
+@CASES(
+    "9",
+    "a node that is cordoned",
+    "a pod that tolerates the taint of that is created",
+    "it runs there, and others wait",
+)
+def _(k: Place) -> None:
+    node = k.node(unschedulable=True)
+    k.pod("waits", app=k.name, **k.there)
+    taint = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+    k.pod(app=k.name, nodeSelector=k.there["nodeSelector"], tolerations=[*k.there["tolerations"], taint])
+    assert k.bound("p") == [node]
+    k.waits("waits")
+
+
 @CASES("9", "a new node that is cordoned", "pods are created, and it is uncordoned", "they wait, and run then")
 def _(k: Place) -> None:
     node = k.node(unschedulable=True)
@@ -449,6 +589,23 @@ def _(k: Place) -> None:
     own = {"key": "case", "value": k.name, "effect": "NoSchedule"}
     k.change_node(node, {"spec": {"taints": [own]}})
     assert k.bound("p") == [node]
+
+
+@CASES("9", "a node", "it is deleted, and made again with less", "it has the new amounts, and its pods are known")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("before", app=k.name, cpu="2", **k.there)
+    k.bound("before")
+    k.plane.delete(f"/api/v1/nodes/{node}")
+    comes(lambda: k.licorne.node(node) is None, told=k.told)
+    k.pod("large", app=f"{k.name}-large", cpu="2", **k.there)
+    k.pod("fits", app=f"{k.name}-fits", cpu="1", **k.there)
+    k.node(amounts={"cpu": "3"})
+    k.bound("fits")
+    k.waits("large")
+    assert (k.licorne.node(node) or {})["allocated"]["vcore"] == 3000
+    k.delete("before")
+    k.bound("large")
 
 
 @CASES("9", "a node on which a pod runs", "it is deleted", "REST does not show it, and new pods go elsewhere")
@@ -543,6 +700,29 @@ def _(k: Place) -> None:
     classes: list[tuple[str, dict[str, Any]]] = [("first", {}), ("second", {"priorityClassName": kept})]
     for name, more in classes:
         k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", **more, **k.there)
+        k.bound(name)
+    k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    k.bound("owner")
+    assert sorted(k.pods()) == ["driver", "owner", "second"]
+
+
+@CASES(
+    "1",
+    "two victims of a class that says allow-preemption: false",
+    "one says true itself",
+    "that one goes, room is needed",
+)
+def _(k: Place) -> None:
+    k.alone({})
+    kept = f"{k.name}-kept"
+    said = {"name": kept, "annotations": {"yunikorn.apache.org/allow-preemption": "false"}}
+    k.plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": said, "value": 0})
+    comes(lambda: kept in k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]["priorityClasses"])
+    k.node(amounts={"cpu": "4"})
+    _driver(k)
+    for name, own in (("first", {"yunikorn.apache.org/allow-preemption": "true"}), ("second", {})):
+        more = {"annotations": own, "priorityClassName": kept, **k.there}
+        k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", **more)
         k.bound(name)
     k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
     k.bound("owner")

@@ -534,6 +534,20 @@ def _(k: Place) -> None:
         assert k.item(f"{k.name}-{k.uid(name)}", name)
 
 
+@CASES(
+    "11", "generateUniqueAppId, and a namespace of a long name", "a pod is created", "its id has 26 characters of it"
+)
+def _(k: Place) -> None:
+    k.alone({"admissionController.filtering.generateUniqueAppId": "true"})
+    other = Place(k.plane, k.licorne, f"{k.name}-" + "n" * (60 - len(k.name)))
+    other.scheduler = k.scheduler
+    try:
+        other.pod()
+        assert other.item(f"{other.name[:26]}-{other.uid()}")
+    finally:
+        other.close()
+
+
 @CASES("11", "settings of placeholders", "a gang is created", "its placeholders have the image and the ids")
 def _(k: Place) -> None:
     ids = {"service.placeholderRunAsUser": "1000", "service.placeholderRunAsGroup": "2000"}

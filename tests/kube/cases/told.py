@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kube.cluster import comes
+from kube.cluster import Object, Y, comes
 
-from . import Cases, Place
+from . import Case, Cases, Place
 from .gangs import gang, group, too_large
 
 CASES = Cases()
@@ -17,6 +17,13 @@ def told(k: Place, name: str = "p") -> tuple[str, str]:
     """Return status and reason of the condition PodScheduled of a pod; empty if it has none."""
     found = k.condition("PodScheduled", name) or {}
     return found.get("status", ""), found.get("reason", "")
+
+
+def events_of_cluster(k: Place, kind: str, name: str) -> list[Object]:
+    """Return the events about an object that is in no namespace; the API server has these in the namespace `default`."""
+    items = k.plane.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+    found = [item for item in items if item["regarding"]["kind"] == kind]
+    return [item for item in found if item["regarding"].get("name") == name]
 
 
 @CASES("6", "a pod that fits on no node", "a node with room comes", "it is Unschedulable, and not any more")
@@ -111,8 +118,7 @@ def _nodes(k: Place) -> None:
     node = k.node()
 
     def found() -> set[tuple[str, str]]:
-        items = k.plane.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-        return {(item["reason"], item["note"]) for item in items if item["regarding"].get("name") == node}
+        return {(item["reason"], item["note"]) for item in events_of_cluster(k, "Node", node)}
 
     added = {
         ("NodeAccepted", f"node {node} is accepted by the scheduler"),
@@ -146,3 +152,80 @@ def _task_failed(k: Place) -> None:
     k.pod(app=k.name, queue="root.small", annotations=gang(group(2, "800m")))
     event = k.event("TaskFailed", name="p")
     assert (event.type, event.note) == ("Normal", f"Task {k.name}/p is failed")
+
+
+# Annotations of a namespace; those of them that cannot be read; what its queue has then.
+UNREAD: Final[list[tuple[dict[str, str], list[str], dict[str, Any]]]] = [
+    ({"namespace.quota": "{"}, ["namespace.quota"], {"maxResource": None}),
+    (
+        {"namespace.quota": '{"cpu":"much"}', "namespace.max.cpu": "2"},
+        ["namespace.quota"],
+        {"maxResource": None},
+    ),
+    (
+        {"namespace.guaranteed": '["cpu"]', "namespace.quota": '{"cpu":"1"}'},
+        ["namespace.guaranteed"],
+        {"guaranteedResource": None, "maxResource": {"vcore": 1000}},
+    ),
+    ({"namespace.max.cpu": "two", "namespace.max.memory": "1Gi"}, ["namespace.max.cpu"], {"maxResource": None}),
+    ({"namespace.maxApps": "-7"}, ["namespace.maxApps"], {"maxRunningApps": None}),
+    (
+        {"namespace.maxApps": "some", "namespace.quota": "7"},
+        ["namespace.quota", "namespace.maxApps"],
+        {"maxRunningApps": None, "maxResource": None},
+    ),
+]
+
+
+def unread_in(k: Place) -> set[str]:
+    """Return what the events about the namespace name; those of other cases' licornes, which see it too, name the same."""
+    return {event["note"].rpartition("do not count: ")[2] for event in events_of_cluster(k, "Namespace", k.name)}
+
+
+def _unread_case(annotations: dict[str, str], unread: list[str], expected: dict[str, Any]) -> Case:
+    def run(k: Place) -> None:
+        k.plane.patch(k.path, {"metadata": {"annotations": {Y + key: text for key, text in annotations.items()}}})
+        event = comes(lambda: events_of_cluster(k, "Namespace", k.name), told=k.told)[0]
+        assert (event["type"], event["reason"], event["action"]) == ("Warning", "InvalidAnnotation", "Scheduling")
+        assert unread_in(k) == {", ".join(Y + key for key in unread)}
+        k.pod(app=k.name)
+        k.bound("p")
+        queue = k.licorne.queue(f"root.{k.name}") or {}
+        assert {key: queue.get(key) for key in expected} == expected
+
+    given = f"a namespace with {annotations}"
+    return Case("6", given, "licorne sees it", f"an event on it names {', '.join(unread)}", run)
+
+
+CASES += [_unread_case(*row) for row in UNREAD]
+
+
+@CASES(
+    "6",
+    "a namespace whose annotation cannot be read",
+    "another cannot, either, and then both can",
+    "an event each time",
+)
+def _again(k: Place) -> None:
+    quota, apps = Y + "namespace.quota", Y + "namespace.maxApps"
+    k.plane.patch(k.path, {"metadata": {"annotations": {quota: "{"}}})
+    comes(lambda: unread_in(k) == {quota}, told=k.told)
+    k.plane.patch(k.path, {"metadata": {"annotations": {apps: "x"}}})
+    comes(lambda: unread_in(k) == {quota, f"{quota}, {apps}"}, told=k.told)
+    k.plane.patch(k.path, {"metadata": {"annotations": {quota: '{"cpu":"1"}', apps: "1"}}})
+    k.pod(app=k.name)
+    k.bound("p")
+    assert unread_in(k) == {quota, f"{quota}, {apps}"}
+
+
+@CASES(
+    "6", "a queue that there is not, in a configuration that makes none", "a pod names it", "it fails, with the reason"
+)
+def _rejected(k: Place) -> None:
+    only = "partitions: [{name: default, placementrules: [{name: provided}], queues: [{name: root, submitacl: '*'}]}]"
+    k.alone({"queues.yaml": only})
+    k.pod(app=k.name, queue="root.none")
+    found = comes(lambda: (pod := k.find()) is not None and pod["status"]["phase"] == "Failed" and pod, told=k.told)
+    assert found
+    assert found["status"]["reason"] == "ApplicationRejected"
+    assert k.name in found["status"]["message"]

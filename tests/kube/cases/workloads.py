@@ -114,35 +114,145 @@ def _(k: Place) -> None:
     comes(lambda: allocations(k) == 3, told=k.told)
 
 
-@CASES(
-    "14", "a Spark application with task groups of its operator", "its pods are created", "executors find their room"
-)
-def _(k: Place) -> None:
-    groups = [group(1, "200m", "spark-driver"), group(2, "200m", "spark-executor")]
-    labels = {"spark-app-selector": k.name, Y + "app-id": k.name, Y + "queue": "root.open"}
-    keys = {Y + "app-id": k.name, Y + "queue": "root.open"}
-    given = {**gang(*groups, member="spark-driver"), **keys}
-    k.pod("driver", cpu="200m", labels=labels, annotations=given)
-    k.bound("driver")
-    comes(lambda: len(placeholders(k)) == 2, told=k.told)
-    for name in ("exec-1", "exec-2"):
-        k.pod(name, cpu="200m", labels=labels, annotations={Y + "task-group-name": "spark-executor", **keys})
-    comes(lambda: sorted(k.pods()) == ["driver", "exec-1", "exec-2"] and all(k.pods().values()), told=k.told)
+def owner(k: Place, name: str) -> list[Object]:
+    """Return the owner reference that makes a pod the controller of another one."""
+    return [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": k.uid(name), "controller": True}]
 
 
 @CASES(
     "14",
-    "a RayCluster with gang scheduling, as KubeRay writes it",
-    "its pods are created",
-    "all run, no placeholder is left",
+    "a Spark application, as its operator writes it for YuniKorn",
+    "its driver and then its executors are created",
+    "room is held for the executors, and they take it",
 )
 def _(k: Place) -> None:
-    groups = [group(1, "200m", "headgroup"), group(2, "100m", "small-group")]
-    labels = {"ray.io/gang-scheduling-enabled": "true", Y + "app-id": k.name, Y + "queue": "root.open"}
-    members = {"head": "headgroup", "worker-1": "small-group", "worker-2": "small-group"}
-    for name, member in members.items():
-        k.pod(name, cpu="200m" if name == "head" else "100m", labels=labels, annotations=gang(*groups, member=member))
-    comes(lambda: sorted(k.pods()) == sorted(members) and all(k.pods().values()), told=k.told)
+    """The id is that of Spark's own label, `queue` a label of all, and only the driver has the task groups, which have labels."""
+    node = k.node(amounts={"cpu": "1"})
+    room = {key: k.there[key] for key in ("nodeSelector", "tolerations")}
+    roles = {"driver": {"queue": "root.open", "version": "4.0.0"}, "executor": {"queue": "root.open"}}
+    groups = [
+        group(1, "200m", "spark-driver", labels=roles["driver"], **room),
+        group(2, "300m", "spark-executor", labels=roles["executor"], **room),
+    ]
+    spark = {"spark-app-selector": k.name, "spark-app-name": "pi", "sparkoperator.k8s.io/app-name": "pi"}
+    driver = {
+        **spark,
+        **roles["driver"],
+        "spark-role": "driver",
+        "sparkoperator.k8s.io/launched-by-spark-operator": "true",
+    }
+    k.pod("pi-driver", cpu="200m", labels=driver, annotations=gang(*groups, member="spark-driver"), **k.there)
+    k.bound("pi-driver")
+    comes(lambda: len(placeholders(k)) == 2, told=k.told)
+    assert {pod["metadata"]["labels"]["queue"] for pod in placeholders(k)} == {"root.open"}
+    k.pod("other", app=f"{k.name}-other", cpu="300m", **k.there)
+    k.waits("other")
+    for number in (1, 2):
+        labels = {**spark, **roles["executor"], "spark-role": "executor", "spark-exec-id": str(number)}
+        given = {Y + "task-group-name": "spark-executor"}
+        more = {"annotations": given, "owners": owner(k, "pi-driver"), **k.there}
+        k.pod(f"pi-exec-{number}", cpu="300m", labels=labels, **more)
+    assert k.bound("pi-exec-1", "pi-exec-2") == [node, node]
+    comes(lambda: not placeholders(k), told=k.told)
+    k.waits("other")
+    found = k.application(k.name)
+    assert (found["queueName"], len(found["allocations"])) == ("root.open", 3)
+    assert not [event for event in k.events() if event.type == "Warning" and event.name.startswith("pi")]
+
+
+@CASES(
+    "14",
+    "a Spark application of its operator that begins without executors",
+    "its driver asks for some later",
+    "they run, and no room was held for them",
+)
+def _(k: Place) -> None:
+    """The operator leaves the group of the executors out, because a group of none is refused; executors name it all the same."""
+    labels = {"spark-app-selector": k.name, "queue": "root.open"}
+    given = gang(group(1, "200m", "spark-driver"), member="spark-driver")
+    k.pod("driver", cpu="200m", labels={**labels, "spark-role": "driver"}, annotations=given)
+    k.bound("driver")
+    executor = {Y + "task-group-name": "spark-executor"}
+    for name in ("exec-1", "exec-2"):
+        k.pod(name, labels={**labels, "spark-role": "executor"}, annotations=executor, owners=owner(k, "driver"))
+    k.bound("exec-1", "exec-2")
+    assert sorted(k.pods()) == ["driver", "exec-1", "exec-2"]
+    comes(lambda: allocations(k) == 3, told=k.told)
+
+
+RAY: Final = {
+    "ray.io/is-ray-node": "yes",
+    "ray.io/cluster": "sample",
+    "app.kubernetes.io/created-by": "kuberay-operator",
+}
+# The keys of KubeRay's pods for application and queue: those of its releases, and those of its RayCluster.
+RAY_KEYS: Final = [("applicationId", "queue"), (Y + "app-id", Y + "queue")]
+
+
+def ray_pod(k: Place, name: str, member: str, cpu: str, keys: tuple[str, str], *groups: Object, **more: Any) -> None:
+    """Create a pod of a RayCluster with gang scheduling: each has all task groups, and names its own."""
+    kind = {"ray.io/node-type": "head" if member == "headgroup" else "worker", "ray.io/group": member}
+    labels = {**RAY, **kind, keys[0]: k.name, keys[1]: "root.open"}
+    k.pod(name, cpu=cpu, labels=labels, annotations=gang(*groups, member=member), **more)
+
+
+def _ray_case(keys: tuple[str, str]) -> Case:
+    def run(k: Place) -> None:
+        k.node(amounts={"cpu": "500m"})
+        room = {key: k.there[key] for key in ("nodeSelector", "tolerations")}
+        groups = [group(1, "200m", "headgroup", **room), group(2, "150m", "small-group", **room)]
+        ray_pod(k, "head", "headgroup", "200m", keys, *groups, **k.there)
+        k.bound("head")
+        comes(lambda: len(placeholders(k)) == 2, told=k.told)
+        k.pod("other", app=f"{k.name}-other", cpu="150m", **k.there)
+        k.waits("other")
+        for name in ("worker-1", "worker-2"):
+            ray_pod(k, name, "small-group", "150m", keys, *groups, **k.there)
+        k.bound("worker-1", "worker-2")
+        comes(lambda: sorted(k.pods()) == ["head", "other", "worker-1", "worker-2"], told=k.told)
+        k.waits("other")
+        found = k.application(k.name)
+        assert (found["queueName"], len(found["allocations"])) == ("root.open", 3)
+
+    given = f"a RayCluster with gang scheduling, as KubeRay writes it, with {keys[0]}"
+    return Case("14", given, "its pods are created", "its workers take the room held for them", run)
+
+
+CASES += [_ray_case(keys) for keys in RAY_KEYS]
+
+
+@CASES(
+    "14",
+    "a RayCluster with gang scheduling whose workers are autoscaled from none",
+    "its pods are created",
+    "an event says that a group of none is no gang, and all run without",
+)
+def _(k: Place) -> None:
+    """KubeRay writes `minMember: 0` for such a group, which YuniKorn refuses, too."""
+    groups = [group(1, "200m", "headgroup"), group(0, "100m", "small-group")]
+    for name, member in (("head", "headgroup"), ("worker", "small-group")):
+        ray_pod(k, name, member, "100m", RAY_KEYS[0], *groups)
+    k.bound("head", "worker")
+    assert k.event("GangScheduling", "minMember: 0", name="head").action == "TaskGroupsError"
+    assert sorted(k.pods()) == ["head", "worker"]
+
+
+@CASES(
+    "14", "a RayJob, as KubeRay writes it", "its cluster and its submitter are created", "all three groups are one gang"
+)
+def _(k: Place) -> None:
+    groups = [group(1, "100m", "headgroup"), group(1, "100m", "workers"), group(1, "50m", "submitter")]
+    ray_pod(k, "head", "headgroup", "100m", RAY_KEYS[0], *groups)
+    k.bound("head")
+    comes(lambda: len(placeholders(k)) == 2, told=k.told)
+    ray_pod(k, "worker", "workers", "100m", RAY_KEYS[0], *groups)
+    labels = {"applicationId": k.name, "queue": "root.open"}
+    pod = template(k, labels, gang(*groups, member="submitter"), restartPolicy="Never")
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "50m"
+    k.plane.create(BATCH.format(k.name), {"metadata": {"name": "sample"}, "spec": {"template": pod}})
+    comes(lambda: len(k.pods()) == 3 and not placeholders(k) and all(k.pods().values()), told=k.told)
+    data = k.application(k.name)["placeholderData"]
+    assert {one["taskGroupName"]: one["replaced"] for one in data} == {"headgroup": 1, "workers": 1, "submitter": 1}
 
 
 # The tool; the labels that it, or its user, sets; the queue. `{ns}` is the namespace of the case.
