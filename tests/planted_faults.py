@@ -46,6 +46,7 @@ class Suite(NamedTuple):
 SUITES = (
     Suite("reference.faults", "reference/test_reference.py", reference.faults.FAULTS),
     Suite("parking.faults", "parking/test_parking.py", parking.faults.FAULTS),
+    Suite("parking.elsewhere", "parking/test_parking.py", parking.faults.CAUGHT_ELSEWHERE),
     Suite("machine.faults", "machine/test_faults.py", machine.faults.FAULTS),
     Suite("checkpoint.faults", "checkpoint/test_laws.py", checkpoint.faults.FAULTS),
     Suite("preemption.contests", "preemption/test_brute_force.py", preemption.contests.FAULTS),

@@ -8,15 +8,13 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any
 from unittest.mock import patch
 
+from common.planting import raised_by_a_law
 from gangs import laws
 from licorne.core.base.states import ApplicationState
 from licorne.core.gangs import placeholders, replacement, timeout
-from licorne.core.inspection.validate import InvariantError
 
 ENOUGH = 400
 """A fault that is not caught in so many gangs is not caught."""
@@ -78,12 +76,6 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 """What comes first, so that faults that need a rare situation are met soon."""
 
 
-def raised_by_a_law(error: AssertionError) -> bool:
-    """Tell whether a law or an invariant failed, and not an assertion of the code that drives the scheduler."""
-    *_, (frame, _) = walk_tb(error.__traceback__)
-    return isinstance(error, InvariantError) or Path(frame.f_code.co_filename) == Path(laws.__file__)
-
-
 def caught(name: str) -> str:
     """Plant the fault and return what shows it, empty if nothing does. An error that is no broken law is raised."""
     where, method, broken = FAULTS[name]
@@ -93,7 +85,7 @@ def caught(name: str) -> str:
             try:
                 laws.lived(rng, *FIRST.get(name, []))
             except AssertionError as error:
-                if not raised_by_a_law(error):
+                if not raised_by_a_law(error, laws):
                     raise
                 return f"caught after {number} gangs: {str(error).splitlines()[0]}"
     return ""

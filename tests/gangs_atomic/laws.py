@@ -161,3 +161,16 @@ def start_of_gang(
             if len(b.outputs) == seen:
                 break
     return planned, None
+
+
+def check(
+    steps: list[Step],
+    nodes: list[int],
+    work: list[tuple[int, int]],
+    gang: list[int],
+    jobs: list[tuple[int, int, int]],
+) -> None:
+    """Compare the steps with and without parking, and the start of a gang with the moment that was planned for it."""
+    assert lived(steps) == lived(steps, parking=False), "parking matters"
+    planned, started = start_of_gang(nodes, work, gang, jobs)
+    assert planned is None or started == planned, f"planned for {planned}, started at {started}"

@@ -22,7 +22,7 @@ from licorne.sweep import Outcome, Point, Sweep, run_point, run_sweep
 from licorne.sweep.running import jobs_of
 from licorne.sweep.table import rows, write_table
 from report.workloads import QUEUES, small
-from sweep import faults, runs
+from sweep import faults, laws, runs
 
 LOADS = (0.5, 1.0, 2.0)
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ def test_by_processes_and_one_after_the_other_the_table_is_the_same(workload: Pa
 
 
 def test_the_laws_of_sweeps_hold(tmp_path: Path) -> None:
-    faults.check(tmp_path)
+    laws.check(tmp_path, faults.simulated)
 
 
 @pytest.mark.parametrize("fault", faults.FAULTS)
