@@ -108,7 +108,7 @@ class ControlPlane:
             base_url=f"https://127.0.0.1:{self.port}",
             verify=context,
             headers={"Authorization": "Bearer admin-token"},
-            timeout=30.0,
+            timeout=60.0,
             limits=httpx.Limits(max_connections=32),
         )
         self._opened = True

@@ -50,7 +50,7 @@ CASES: Final = [
     *told.CASES,
     *workloads.CASES,
 ]
-AT_ONCE: Final = 16
+AT_ONCE: Final = 12
 LIMIT_S: Final = 900
 DEPLOYMENT: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from kube.cluster import HOME, ControlPlane, Licorne, NotSoError, Object, comes
 
-ALONE_MAX: Final = 6
+ALONE_MAX: Final = 4
 """How many cases may have a licorne of their own at the same time."""
 SETTLED_S: Final = 1.5
 """A pod that waits must do so for this long, in which licorne decides many times."""
