@@ -11,11 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import licorne
 from common.examples import examples
 from licorne.answers import UnknownNameError, read_dump, restore, shares
 from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, loans
+from rest.world import SECOND_NS, START_NS, World
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
+PROMISED = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            parent: true
+            resources: {guaranteed: {vcore: 4, gpu: 2}}
+            queues: [{name: x}, {name: y}]
+"""
 
 
 def leaf(name: str, used: int, guaranteed: int | None = None) -> Borrower:
@@ -159,3 +173,15 @@ def test_who_is_below_its_guarantee_with_work_that_waits() -> None:
     assert (below.queue, below.resource, below.below) == ("root.research", "vcore", 1500)
     assert below.waits_since_s == 1_795_593_600 + 3 * 60
     assert Loan("vcore", "root.research", "root.ads", 1286) in part.loans
+
+
+def test_each_type_waits_since_its_own_oldest_ask() -> None:
+    world = World().register(text=PROMISED).application("cpus", "root.a.x").application("gpus", "root.a.y")
+    world.ask("c", "cpus", vcore=1000).now += 599 * SECOND_NS
+    world.ask("g", "gpus", vcore=1000, gpu=1).now += SECOND_NS
+    [part] = licorne.shares(world.api).partitions
+    found = {(row.queue, row.resource): (row.below, row.waits_since_s) for row in part.queues if row.pending}
+    begun = START_NS / SECOND_NS
+    assert found["root.a", "vcore"] == (2000, begun)
+    assert found["root.a", "gpu"] == (1, begun + 599)
+    assert found["root.a.y", "vcore"][1] == begun + 599

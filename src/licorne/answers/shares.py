@@ -34,8 +34,8 @@ class QueueShare(msgspec.Struct, frozen=True):
     """What a queue uses of one type, against its guarantee and max; None: there is none. The max of root is the cluster.
 
     `pending`: what its waiting asks want. `below`: how far it is below its guarantee while it has demand: the smaller of
-    what is left of the guarantee, and `pending`. `waits_since_s`: since when the oldest of its asks waits (Unix time),
-    0 if none does.
+    what is left of the guarantee, and `pending`. `waits_since_s`: since when the oldest of its asks for this type waits
+    (Unix time), 0 if none does.
     """
 
     queue: str
@@ -134,7 +134,9 @@ def shares(restored: Restored, partition: str = "") -> Shares:
 
 def _of_partition(partition: Partition) -> PartitionShares:
     types = _types(partition)
-    queues = [share for queue in partition.tree.root.walk() for share in _of_queue(queue, types)]
+    waits: dict[str, dict[str, int]] = {}
+    _note_oldest(partition.tree.root, waits)
+    queues = [share for queue in partition.tree.root.walk() for share in _of_queue(queue, types, waits[queue.path])]
     people = [
         *_people(partition, partition.limits.users(), "user"),
         *_people(partition, partition.limits.groups(), "group"),
@@ -152,12 +154,24 @@ def _types(partition: Partition) -> list[str]:
     return sorted(names)
 
 
-def _of_queue(queue: Queue, types: Iterable[str]) -> Iterable[QueueShare]:
+def _note_oldest(queue: Queue, waits: dict[str, dict[str, int]]) -> dict[str, int]:
+    """Note by queue since when the oldest ask for each type waits in its subtree, and return it for this queue."""
+    found: dict[str, int] = {}
+    for app in queue.apps.values():
+        for ask in app.asks.values():
+            for name, amount in ask.shape.resource.items():
+                if amount > 0:
+                    found[name] = min(ask.created, found.get(name, ask.created))
+    for child in queue.children.values():
+        for name, created in _note_oldest(child, waits).items():
+            found[name] = min(created, found.get(name, created))
+    waits[queue.path] = found
+    return found
+
+
+def _of_queue(queue: Queue, types: Iterable[str], waits: Mapping[str, int]) -> Iterable[QueueShare]:
     used, pending = queue.allocated_resource(), queue.pending_resource()
     guaranteed, most = queue.guaranteed_resource() or {}, queue.max_resource() or {}
-    waits = min(
-        (ask.created for leaf in queue.walk() for app in leaf.apps.values() for ask in app.asks.values()), default=0
-    )
     for name in types:
         if not any(name in amounts for amounts in (used, pending, guaranteed, most)):
             continue
@@ -171,7 +185,7 @@ def _of_queue(queue: Queue, types: Iterable[str]) -> Iterable[QueueShare]:
             max=most.get(name),
             pending=wanted,
             below=min(left, wanted),
-            waits_since_s=waits / SECOND_NS if wanted else 0.0,
+            waits_since_s=waits.get(name, 0) / SECOND_NS if wanted else 0.0,
         )
 
 
