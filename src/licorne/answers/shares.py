@@ -48,10 +48,18 @@ class QueueShare(msgspec.Struct, frozen=True):
     waits_since_s: float
 
 
+class PersonLimit(msgspec.Struct, frozen=True):
+    """What a user or group may use of one type in a queue and those below it, and uses there."""
+
+    queue: str
+    used: int
+    limit: int
+
+
 class PersonShare(msgspec.Struct, frozen=True):
     """What a user or group (`kind`, `name`) uses of one type in all its queues, in how many applications.
 
-    `limit`: of those at root, if there is one.
+    `limit`: the one at root, if there is one. `limits`: all of them, by queue.
     """
 
     kind: str
@@ -60,6 +68,16 @@ class PersonShare(msgspec.Struct, frozen=True):
     used: int
     limit: int | None
     applications: int
+    limits: tuple[PersonLimit, ...] = ()
+
+    @property
+    def tightest(self) -> PersonLimit | None:
+        """The limit of which the largest part is used; of equal ones the one that leaves least. None if there is none."""
+        return max(self.limits, key=_tightness, default=None)
+
+
+def _tightness(found: PersonLimit) -> tuple[float, int]:
+    return (found.used / found.limit if found.limit else 1.0, found.used - found.limit)
 
 
 class Loan(msgspec.Struct, frozen=True):
@@ -190,15 +208,26 @@ def _of_queue(queue: Queue, types: Iterable[str], waits: Mapping[str, int]) -> I
 
 
 def _people(partition: Partition, named: Mapping[str, list[Tracker]], kind: str) -> Iterable[PersonShare]:
-    """Yield what each user or group uses: its tracker at root has the sum over all queues."""
+    """Yield what each user or group uses: its tracker at root has the sum over all queues, each tracker its own limit."""
     for name in sorted(named):
         top = next((tracker for tracker in named[name] if tracker.path == "root"), None)
-        if top is None:
-            continue
-        limits = {} if top.limit is None else top.limit.named(partition.types)
-        used = top.used.named(partition.types)
+        used = {} if top is None else top.used.named(partition.types)
+        limits: dict[str, list[PersonLimit]] = {}
+        for tracker in named[name]:
+            if tracker.limit is not None:
+                there = tracker.used.named(partition.types)
+                for resource, limit in tracker.limit.named(partition.types).items():
+                    limits.setdefault(resource, []).append(PersonLimit(tracker.path, there.get(resource, 0), limit))
         for resource in sorted({*used, *limits}):
-            yield PersonShare(kind, name, resource, used.get(resource, 0), limits.get(resource), len(top.apps))
+            yield PersonShare(
+                kind=kind,
+                name=name,
+                resource=resource,
+                used=used.get(resource, 0),
+                limit=next((each.limit for each in limits.get(resource, ()) if each.queue == "root"), None),
+                applications=0 if top is None else len(top.apps),
+                limits=tuple(limits.get(resource, ())),
+            )
 
 
 # -- who borrows from whom ---------------------------------------------------------------------------------------
@@ -309,6 +338,7 @@ __all__ = [
     "HoursUsed",
     "Loan",
     "PartitionShares",
+    "PersonLimit",
     "PersonShare",
     "QueueShare",
     "Shares",

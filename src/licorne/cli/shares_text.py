@@ -77,14 +77,18 @@ def _loans(part: PartitionShares) -> Sheet:
 def _people(part: PartitionShares) -> Sheet:
     sheet = Sheet(
         "users and groups, in all queues",
-        ("<who", "<resource", "used", "limit at root", "applications"),
-        drop=("applications", "limit at root"),
+        ("<who", "<resource", "used", "limit", "of that", "<at", "applications"),
+        drop=("applications",),
     )
     last = ""
     for row in part.people[:SHOWN]:
         who = f"{row.kind} {row.name}"
-        cells = (amount(row.resource, row.used), _or_dash(row.resource, row.limit), f"{row.applications:,}")
-        sheet.add(who if who != last else "", row.resource, *cells)
+        limit = row.tightest
+        cells = ("-", "-", "-")
+        if limit is not None:
+            cells = (amount(row.resource, limit.limit), _percent(limit.used, limit.limit), limit.queue)
+        first = who if who != last else ""
+        sheet.add(first, row.resource, amount(row.resource, row.used), *cells, f"{row.applications:,}")
         last = who
     sheet.more(len(part.people) - SHOWN, "row")
     return sheet
