@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from licorne.answers import UnknownNameError, read_dump, restore, shares
-from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, PersonLimit, loans
+from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, LoanSum, PersonLimit, loans
 from rest.world import SECOND_NS, START_NS, World
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
@@ -159,6 +159,8 @@ def test_what_a_cluster_uses_and_promises_is_told() -> None:
         Loan("vcore", UNGUARANTEED, "root.ads", 24_000),
         Loan("vcore", UNGUARANTEED, "root.search", 4_000),
     )
+    assert part.borrowed == (LoanSum("vcore", "root.ads", 24_000), LoanSum("vcore", "root.search", 4_000))
+    assert part.lent == (LoanSum("vcore", UNGUARANTEED, 28_000),)
     with pytest.raises(UnknownNameError, match="no partition 'gpu'; there are: default"):
         shares(restored, "gpu")
 

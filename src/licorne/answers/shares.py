@@ -13,6 +13,7 @@ what the proportion leaves over goes to the largest remainders, then by name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -89,16 +90,28 @@ class Loan(msgspec.Struct, frozen=True):
     amount: int
 
 
+class LoanSum(msgspec.Struct, frozen=True):
+    """What a queue borrows or lends of one type in all; a lender may be `UNGUARANTEED`."""
+
+    resource: str
+    queue: str
+    amount: int
+
+
 class PartitionShares(msgspec.Struct, frozen=True):
     """Who has what in a partition. Queues are in the order of the tree, users before groups, loans by type and lender.
 
-    There are loans only of types that are guaranteed to some queue.
+    There are loans only of types that are guaranteed to some queue. `borrowed` and `lent` are the sums of the loans by type
+    and queue: what is borrowed is all of a queue's use above its guarantee, what is lent the used part of what a queue
+    leaves of its guarantee.
     """
 
     partition: str
     queues: tuple[QueueShare, ...]
     people: tuple[PersonShare, ...]
     loans: tuple[Loan, ...]
+    borrowed: tuple[LoanSum, ...] = ()
+    lent: tuple[LoanSum, ...] = ()
 
 
 class HoursUsed(msgspec.Struct, frozen=True):
@@ -160,8 +173,22 @@ def _of_partition(partition: Partition) -> PartitionShares:
         *_people(partition, partition.limits.groups(), "group"),
     ]
     promised = {name for queue in partition.tree.queues() for name in queue.guaranteed_config or ()}
-    found = (loan for name in sorted(promised) for loan in loans(_as_borrower(partition.tree.root, name), name))
-    return PartitionShares(partition.name, tuple(queues), tuple(people), tuple(found))
+    found = tuple(loan for name in sorted(promised) for loan in loans(_as_borrower(partition.tree.root, name), name))
+    return PartitionShares(
+        partition=partition.name,
+        queues=tuple(queues),
+        people=tuple(people),
+        loans=found,
+        borrowed=_sums((loan.resource, loan.borrower, loan.amount) for loan in found),
+        lent=_sums((loan.resource, loan.lender, loan.amount) for loan in found),
+    )
+
+
+def _sums(amounts: Iterable[tuple[str, str, int]]) -> tuple[LoanSum, ...]:
+    found: Counter[tuple[str, str]] = Counter()
+    for resource, queue, amount in amounts:
+        found[resource, queue] += amount
+    return tuple(LoanSum(resource, queue, amount) for (resource, queue), amount in sorted(found.items()))
 
 
 def _types(partition: Partition) -> list[str]:
@@ -337,6 +364,7 @@ __all__ = [
     "Hours",
     "HoursUsed",
     "Loan",
+    "LoanSum",
     "PartitionShares",
     "PersonLimit",
     "PersonShare",
