@@ -101,9 +101,12 @@ def _never(reason: explain.Reason) -> str:
             return f"There is no node, so {NEVER}."
         case explain.Nodes():
             counts = "; ".join(f"{why} ({_nodes(number)})" for why, number in reason.failed.items())
+            if reason.absent:
+                return f"No node has {' or '.join(reason.absent)}, so {NEVER}: {counts}."
             return f"No node can take the ask, even an empty one, so {NEVER}: {counts}."
         case explain.RequiredNode():
-            return f"Node {reason.node}, which the ask requires, cannot take it ({reason.state}), so {NEVER}."
+            lacking = f", {_missing(reason.missing)}" if reason.missing else ""
+            return f"Node {reason.node}, which the ask requires, cannot take it ({reason.state}{lacking}), so {NEVER}."
         case _:
             text = _never_summary(reason)
             return f"{text[0].upper()}{text[1:]}."
@@ -120,6 +123,8 @@ def _never_summary(reason: explain.Reason) -> str:
             return f"larger than the whole cluster ({', '.join(reason.missing)}): {NEVER}"
         case explain.Nodes() if not reason.failed:
             return "there is no node"
+        case explain.Nodes() if reason.absent:
+            return f"no node will ever do (none has {' or '.join(reason.absent)})"
         case explain.Nodes():
             return f"no node will ever do ({'; '.join(_short(reason.failed))})"
         case explain.RequiredNode():
