@@ -64,6 +64,7 @@ SENTENCES: list[tuple[explain.Reason, str]] = [
     ),
     (explain.Reserved("n1", 0), "Waits for the node that is reserved for it."),
     (explain.Preemption("too young", "", None), "Preemption: too young."),
+    (explain.Preemption("attempted", "no victims help", None), "Preemption: tried without success (no victims help)."),
     (explain.Placeholder("g", 2), "The ask waits for a placeholder of task group g, of which 2 live."),
     (explain.Gang(False, {"g": (1, 2)}, False, None, ()), "The gang is not complete: g 1 of 2."),
     (explain.Gang(True, {"g": (2, 2)}, True, None, ("n1",)), "The gang fits the nodes not as a whole; it holds n1."),

@@ -78,7 +78,8 @@ def summary(reason: explain.Reason) -> str:
         case explain.Reserved():
             return "waits for the node that is reserved for it"
         case explain.Preemption():
-            return f"preemption: {reason.state}" + (f" ({reason.detail})" if reason.detail else "")
+            state = "tried without success" if reason.state == "attempted" else reason.state
+            return f"preemption: {state}" + (f" ({reason.detail})" if reason.detail else "")
         case explain.Placeholder():
             return "waits for a placeholder of its task group"
         case explain.Gang(ready=False):
