@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from answers.dumps import comparable, full_state
 from common.examples import examples
 from licorne.answers import DumpError, read_dump, restore
+from licorne.answers.dump import _members, _object_in
 from licorne.si.messages import Allocation, Release
+from licorne.si.rest_objects import FullState
 from rest.world import START_NS, World, busy
 
 CONFIG = """
@@ -119,7 +122,7 @@ def _placed(partition: Any) -> dict[str, str]:
         (b'{"partitions": [', "cut off"),
         (b"\x1f\x8bxx", "cannot be unpacked"),
         (b'{"timestamp":1,"partitions":[],"applications":[]}', "no resource manager was registered"),
-        (b'{"timestamp":"x","partitions":[]}', "Expected `int`, got `str` - at `$.timestamp`"),
+        (b'{"timestamp":"x","partitions":[]}', "Expected `int`, got `str` - at `$.timestamp`.*fetch it again"),
     ],
 )
 def test_what_is_no_dump_is_refused(data: bytes, said: str) -> None:
@@ -141,3 +144,83 @@ def test_unknown_members_are_named() -> None:
     dump = read_dump(msgspec.json.encode(found))
     assert dump.unknown == ("applications.mood", "nodes.nodesInfo.colour")
     assert any(note.kind == "unknown" and note.examples == dump.unknown for note in restore(dump).notes)
+
+
+# -- members that are missing ---------------------------------------------------------------------------------
+
+
+def _whole() -> dict[str, Any]:
+    """Return a dump with every member of the specification, in each of its objects, but the exact state."""
+    found: dict[str, Any] = msgspec.json.decode(full_state(busy().api, START_NS))
+    _complete(found, FullState)
+    del found["licorne"]
+    return found
+
+
+def _complete(value: dict[str, Any], kind: type[msgspec.Struct]) -> None:
+    hints = get_type_hints(kind)
+    for field in fields(kind):
+        name, inner = field.encode_name, _object_in(hints[field.name])
+        if inner is not kind:  # else there would be no end
+            value.setdefault(name, TEXTS.get(name, _sample(hints[field.name])))
+        item = value.get(name, [])
+        for each in item if isinstance(item, list) else (item,):
+            if inner is not None:
+                _complete(each, inner)
+
+
+TEXTS = {"priority": "0", "backoffDeadline": "", "nodeId": "n1", "requiredNodeId": ""}
+"""Values that mean something, in place of any text."""
+
+
+def _sample(annotation: Any) -> Any:
+    if _object_in(annotation) is not None:
+        return [{}] if get_origin(annotation) is list else {}
+    kind = get_origin(annotation) or annotation
+    return {str: "x", int: 1, float: 1.0, bool: True, list: []}.get(kind, {})
+
+
+def test_a_dump_with_every_member_loads() -> None:
+    dump = read_dump(msgspec.json.encode(_whole()))
+    assert (dump.unknown, dump.missing) == ((), ())
+    assert {note.kind for note in restore(dump).notes} <= {"assumed", "left out", "differs"}
+
+
+SILENT = ("appHistory", "containerHistory", "eventStreams", "gangHolds")
+"""Members that are left out where there is nothing to list, and of which nothing is restored."""
+
+
+@pytest.mark.parametrize("name", [name for name in _members(FullState) if name != "licorne"])
+def test_a_member_that_is_missing_is_told_or_the_dump_is_refused(name: str) -> None:
+    found = msgspec.json.decode(full_state(busy().api, START_NS))
+    whole = restore(read_dump(msgspec.json.encode(found)))
+    found.pop(name, None)
+    data = msgspec.json.encode(found)
+    if name in ("timestamp", "partitions", "nodes", "config"):
+        with pytest.raises(DumpError, match=f"{name}.*curl http://HOST:PORT/debug/fullstatedump"):
+            restore(read_dump(data))
+        return
+    restored = restore(read_dump(data))
+    told = [str(note) for note in restored.notes if note.kind == "missing"]
+    assert len(told) == (name not in SILENT)
+    assert all(name in text for text in told)
+    if name in SILENT:
+        assert restored.notes == whole.notes
+
+
+def test_a_member_that_only_describes_may_be_missing() -> None:
+    found = msgspec.json.decode(full_state(busy().api, START_NS))
+    del found["partitions"][0]["nodeSortingPolicy"]
+    for queue in found["queues"]:
+        del queue["preemptionEnabled"]
+    dump = read_dump(msgspec.json.encode(found))
+    assert dump.missing == ("partitions.nodeSortingPolicy", "queues.preemptionEnabled")
+    notes = [note for note in restore(dump).notes if note.kind == "missing"]
+    assert [(note.text, note.examples) for note in notes] == [("members of the dump that only describe", dump.missing)]
+
+
+def test_an_object_without_a_name_is_refused_with_a_remedy() -> None:
+    found = msgspec.json.decode(full_state(busy().api, START_NS))
+    del found["nodes"][0]["nodesInfo"][0]["nodeID"]
+    with pytest.raises(DumpError, match=r"missing required field `nodeID`.*fetch it again: curl http://HOST:PORT"):
+        read_dump(msgspec.json.encode(found))

@@ -44,12 +44,16 @@ def test_the_rule_that_places_an_application_is_counted(app: Submitted, used: di
     assert rules_used([app, app], partition()) == {position: 2 * number for position, number in used.items()}
 
 
-def warned(capsys: pytest.CaptureFixture[str], tmp_path: Path, beside: Path) -> list[str]:
+def warned(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, beside: Path, *rules: str, config: str = CONFIG
+) -> list[str]:
     file = tmp_path / "queues.yaml"
-    file.write_text(CONFIG)
+    file.write_text(config)
     assert run(["config", "check", str(file), f"--with={beside}", "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return [f"{each['rule']} {each['place']}" for each in found["warnings"] if each["rule"] == "rule-idle"]
+    return [
+        f"{each['rule']} {each['place']}" for each in found["warnings"] if each["rule"] in (rules or ("rule-idle",))
+    ]
 
 
 def test_config_check_warns_of_the_other_rules_beside_a_workload(
@@ -75,3 +79,31 @@ def test_and_beside_a_recording(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         world.register(text=CONFIG).node("n1", vcore=4_000)
         world.application("x", "root.a", "ann").application("y", "", "ben", tags={"team": "blue"}).schedule()
     assert warned(capsys, tmp_path, folder) == ["rule-idle partition default: placementrules[2].name"]
+
+
+QUEUES = """
+partitions:
+  - name: default
+    queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b}, {name: c}]}]
+"""
+
+
+def test_a_workload_and_the_recording_of_it_are_warned_of_alike(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = [
+        {"t": "meta", "name": "w", "version": 2},
+        {"t": "config", "yaml": QUEUES},
+        {"t": "node", "id": "n", "res": {"vcore": 4000}},
+        {"t": "app", "id": "x", "queue": "root.a", "user": "ann"},
+        {"t": "app", "id": "y", "queue": "B", "user": "ann"},
+        {"t": "ask", "app": "x", "key": "k", "res": {"vcore": 1000}, "duration_s": 1},
+        {"t": "ask", "app": "y", "key": "l", "res": {"vcore": 5000}, "duration_s": 1},
+    ]
+    workload, folder = tmp_path / "w.jsonl", tmp_path / "recording"
+    workload.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run(["simulate", str(workload), "--record", str(folder)]) == 0
+    capsys.readouterr()
+    for beside in (workload, folder):  # the application x has ended in the recording, and y waits
+        found = warned(capsys, tmp_path, beside, "queue-idle", "queue-missing", config=QUEUES)
+        assert found == ["queue-idle root.c: name"], beside

@@ -11,11 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import licorne
 from common.examples import examples
 from licorne.answers import UnknownNameError, read_dump, restore, shares
-from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, loans
+from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, LoanSum, PersonLimit, loans
+from rest.world import SECOND_NS, START_NS, World
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
+PROMISED = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            parent: true
+            resources: {guaranteed: {vcore: 4, gpu: 2}}
+            queues: [{name: x}, {name: y}]
+"""
 
 
 def leaf(name: str, used: int, guaranteed: int | None = None) -> Borrower:
@@ -145,6 +159,8 @@ def test_what_a_cluster_uses_and_promises_is_told() -> None:
         Loan("vcore", UNGUARANTEED, "root.ads", 24_000),
         Loan("vcore", UNGUARANTEED, "root.search", 4_000),
     )
+    assert part.borrowed == (LoanSum("vcore", "root.ads", 24_000), LoanSum("vcore", "root.search", 4_000))
+    assert part.lent == (LoanSum("vcore", UNGUARANTEED, 28_000),)
     with pytest.raises(UnknownNameError, match="no partition 'gpu'; there are: default"):
         shares(restored, "gpu")
 
@@ -159,3 +175,52 @@ def test_who_is_below_its_guarantee_with_work_that_waits() -> None:
     assert (below.queue, below.resource, below.below) == ("root.research", "vcore", 1500)
     assert below.waits_since_s == 1_795_593_600 + 3 * 60
     assert Loan("vcore", "root.research", "root.ads", 1286) in part.loans
+
+
+def test_each_type_waits_since_its_own_oldest_ask() -> None:
+    world = World().register(text=PROMISED).application("cpus", "root.a.x").application("gpus", "root.a.y")
+    world.ask("c", "cpus", vcore=1000).now += 599 * SECOND_NS
+    world.ask("g", "gpus", vcore=1000, gpu=1).now += SECOND_NS
+    [part] = licorne.shares(world.api).partitions
+    found = {(row.queue, row.resource): (row.below, row.waits_since_s) for row in part.queues if row.pending}
+    begun = START_NS / SECOND_NS
+    assert found["root.a", "vcore"] == (2000, begun)
+    assert found["root.a", "gpu"] == (1, begun + 599)
+    assert found["root.a.y", "vcore"][1] == begun + 599
+
+
+def test_limits_of_people_are_told_wherever_they_are() -> None:
+    [part] = shares(restore(read_dump(DUMP.read_bytes()))).partitions
+    [sue] = [row for row in part.people if (row.name, row.resource) == ("sue", "vcore")]
+    assert (sue.used, sue.limit, sue.limits) == (20_000, None, (PersonLimit("root.search", 20_000, 20_000),))
+
+
+LIMITED = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        limits: [{limit: all, users: [ann, ben], maxresources: {vcore: 10}}]
+        queues:
+          - name: a
+            limits: [{limit: all, users: ['*'], maxresources: {vcore: 4, gpu: 1}}]
+          - name: b
+            limits: [{limit: eve, users: [eve], maxresources: {vcore: 0, gpu: 3}}]
+"""
+
+
+def test_the_limit_that_leaves_least_is_the_tightest() -> None:
+    world = World().register(text=LIMITED).node("n", vcore=20_000, gpu=8)
+    world.application("x", "root.a", "ann").application("y", "root.b", "ann").application("z", "root.b", "ben")
+    world.ask("k", "x", vcore=3000).ask("l", "y", vcore=4000).ask("m", "z", vcore=1000).schedule()
+    [part] = licorne.shares(world.api).partitions
+    found = {(row.name, row.resource): row for row in part.people}
+    ann = found["ann", "vcore"]
+    assert (ann.used, ann.limit) == (7000, 10_000)
+    assert ann.limits == (PersonLimit("root", 7000, 10_000), PersonLimit("root.a", 3000, 4000))
+    assert ann.tightest == ann.limits[1]
+    assert found["ann", "gpu"].limits == (PersonLimit("root.a", 0, 1),)
+    assert found["ben", "vcore"].tightest == PersonLimit("root", 1000, 10_000)
+    eve = found["eve", "gpu"]  # nothing of hers runs, and root has no limit for her
+    assert (eve.used, eve.limit, eve.applications, eve.tightest) == (0, None, 0, PersonLimit("root.b", 0, 3))

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
+
+import pytest
+from rich.console import Console
+
+from licorne.answers.shares import UNGUARANTEED, Loan, PartitionShares, Shares
+from licorne.cli.shares_text import _matrix, show
 
 Command = Callable[..., Any]
 DUMP = str(Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json")
@@ -18,6 +25,35 @@ def test_the_same_as_text_and_as_json(licorne: Command) -> None:
     assert {row["queue"] for row in part["queues"]} == {"root", "root.ads", "root.research", "root.search"}
     for words in ("who uses whose guarantee", "root.search", "user sue", "(unguaranteed)"):
         assert words in said.out
+
+
+@pytest.mark.parametrize(("columns", "queues"), [(10, 3), (10, 40), (2, 40), (1, 2)])
+def test_lines_and_columns_of_the_matrix_sum_up(columns: int, queues: int) -> None:
+    loans = [
+        Loan("gpu", f"root.l{lender}" if lender else UNGUARANTEED, f"root.b{borrower}", 1 + lender * borrower % 7)
+        for lender in range(queues)
+        for borrower in range(queues)
+        if lender % 3 != borrower % 3
+    ]
+    sheet = _matrix("gpu", loans, columns)
+    lines = [[int(cell.replace("-", "0").replace(",", "")) for cell in row[1:]] for row in sheet.rows]
+    assert all(sum(line[:-1]) == line[-1] for line in lines)
+    assert [sum(column) for column in zip(*lines[:-1], strict=True)] == lines[-1]
+    assert lines[-1][-1] == sum(loan.amount for loan in loans)
+    names = [row[0] for row in sheet.rows]
+    assert len(names) == len(set(names)) == min(queues, 10) + (queues > 10) + 1
+    assert len(sheet.columns) == len(set(sheet.columns)) == 1 + min(queues, columns) + (queues > columns) + 1
+    assert (f"{queues - columns} others" in sheet.columns) == (queues - columns > 1)
+
+
+def test_a_narrow_terminal_sums_the_lenders_for_whom_there_is_no_room() -> None:
+    names = [f"root.department-{index}.team-of-{index}" for index in range(6)]
+    part = PartitionShares("default", (), (), tuple(Loan("vcore", name, "root.x", 1000) for name in names))
+    out = StringIO()
+    show(Shares((part,), 0.0, ()), Console(file=out, force_terminal=True, width=80, color_system=None))
+    assert "root.department-0.team-of-0" in out.getvalue()
+    assert "5 others" in out.getvalue()
+    assert "6 cores" in out.getvalue()
 
 
 def test_an_unknown_partition_is_named(licorne: Command) -> None:

@@ -45,6 +45,10 @@ SENTENCES: list[tuple[explain.Reason, str]] = [
         explain.Nodes({"nodeSelector": 3}, never=True),
         "No node can take the ask, even an empty one, so it never runs as things are: nodeSelector (3 nodes).",
     ),
+    (
+        explain.Nodes({"too small": 6}, never=True, absent=("foo.com/bar", "gpu")),
+        "No node has foo.com/bar or gpu, so it never runs as things are: too small (6 nodes).",
+    ),
     (explain.Nodes({}, never=True), "There is no node, so it never runs as things are."),
     (
         explain.RequiredNode("n1", "full", {"vcore": 1000}),
@@ -54,8 +58,13 @@ SENTENCES: list[tuple[explain.Reason, str]] = [
         explain.RequiredNode("n1", "too small", {}, never=True),
         "Node n1, which the ask requires, cannot take it (too small), so it never runs as things are.",
     ),
+    (
+        explain.RequiredNode("n1", "too small", {"vcore": 1000}, never=True),
+        "Node n1, which the ask requires, cannot take it (too small, 1 vcore missing), so it never runs as things are.",
+    ),
     (explain.Reserved("n1", 0), "Waits for the node that is reserved for it."),
     (explain.Preemption("too young", "", None), "Preemption: too young."),
+    (explain.Preemption("attempted", "no victims help", None), "Preemption: tried without success (no victims help)."),
     (explain.Placeholder("g", 2), "The ask waits for a placeholder of task group g, of which 2 live."),
     (explain.Gang(False, {"g": (1, 2)}, False, None, ()), "The gang is not complete: g 1 of 2."),
     (explain.Gang(True, {"g": (2, 2)}, True, None, ("n1",)), "The gang fits the nodes not as a whole; it holds n1."),

@@ -39,6 +39,8 @@ class Shell:
                 shutil.copytree(path, self.root / path.name)
             elif not path.name.startswith("."):
                 (self.root / path.name).symlink_to(path)
+        (self.root / ".venv").mkdir()
+        (self.root / ".venv" / "bin").symlink_to(Path(sys.executable).parent)  # README names the command by it
         self.folder = self.root
         self.running: list[subprocess.Popen[bytes]] = []
         self.ports = {port: _free_port() for port in PORTS}

@@ -23,6 +23,7 @@ from licorne.sim.runner import simulate
         ([explain.StateOrder("root.a")], "another application of root.a starts first"),
         ([explain.Nodes({}, never=True)], "there is no node"),
         ([explain.Nodes({"too small": 1}, never=True)], "no node will ever do (too small)"),
+        ([explain.Nodes({"too small": 1}, never=True, absent=("gpu",))], "no node will ever do (none has gpu)"),
         ([explain.ClusterFull({"vcore": 1})], "the cluster is full (vcore)"),
         (
             [explain.QueueQuota("root.a", {"vcore": 1}, never=True)],

@@ -59,7 +59,10 @@ class LimitLevel(msgspec.Struct, frozen=True):
 
 
 class NearMiss(msgspec.Struct, frozen=True):
-    """A node that comes near to taking the ask: why it does not, and what is missing there."""
+    """A node that comes near to taking the ask: why it does not, and what is missing there.
+
+    What is missing on one that is too small is missing even if it were empty.
+    """
 
     node: str
     why: str
@@ -85,7 +88,7 @@ def chain(partition: Partition, app: Application, ask: Ask) -> tuple[Chain, list
     """Return what stands between a pending ask and a node, and why it waits; the nodes are looked at once for both."""
     survey = list(explain.survey(partition, ask))
     own = ask.reserved is not None  # then its nodes are not counted as those of asks that are alike
-    counted = None if own else {explain.alike(ask): explain.count(partition, survey)}
+    counted = None if own else {explain.alike(ask): explain.count(partition, ask, survey)}
     reasons = explain.reasons(partition, app, ask, counted)
     if ask.required:
         survey = [each for each in survey if each[0].id == ask.required]
@@ -152,24 +155,31 @@ def _counts(survey: Iterable[tuple[Node, str, bool]]) -> dict[str, int]:
 
 
 def _nearest(partition: Partition, ask: Ask, survey: Iterable[tuple[Node, str, bool]]) -> tuple[NearMiss, ...]:
-    """Return the nodes that come nearest: those that could take the ask if they were empty first, then by what is missing."""
+    """Return the nodes that come nearest: those that could take the ask if they were empty, the others, those too small.
+
+    Of each of these kinds those come first on which less is missing.
+    """
     wanted = [(d, amount) for d, amount in enumerate(ask.shape.amounts.values()) if amount > 0]
-    ranked: dict[bool, list[tuple[float, int, Node, str]]] = {False: [], True: []}
+    ranked: tuple[list[tuple[float, int, Node, str]], ...] = ([], [], [])
     for node, why, never in survey:
-        if why == "too small" or (never and len(ranked[False]) >= NEAREST):
+        kind = 2 if why == explain.TOO_SMALL else int(never)
+        if kind and sum(map(len, ranked[:kind])) >= NEAREST:
             continue
-        at = node.free.at
+        at = node.capacity.at if kind == 2 else node.free.at
         lack = 0.0
         for d, amount in wanted:
             left = at(d)
             if left < amount:
                 lack += (amount - left) / amount if left > 0 else 1.0
-        ranked[never].append((lack, node.rank, node, why))
-    near = heapq.nsmallest(NEAREST, ranked[False])
-    near += heapq.nsmallest(NEAREST - len(near), ranked[True])
-    return tuple(
-        NearMiss(node.id, why, explain.lack(partition, node.free, ask.shape.amounts)) for _, _, node, why in near
-    )
+        ranked[kind].append((lack, node.rank, node, why))
+    near: list[tuple[float, int, Node, str]] = []
+    for nodes in ranked:
+        near += heapq.nsmallest(NEAREST - len(near), nodes)
+    found = []
+    for _, _, node, why in near:
+        room = node.capacity if why == explain.TOO_SMALL else node.free
+        found.append(NearMiss(node.id, why, explain.lack(partition, room, ask.shape.amounts)))
+    return tuple(found)
 
 
 __all__ = ["Chain", "LimitLevel", "NearMiss", "QueueLevel", "chain", "told"]

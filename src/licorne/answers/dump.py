@@ -3,11 +3,13 @@
 Source: docs/spec/rest-api.md, section 3, "FullState".
 
 A dump is data from elsewhere. It is checked whole before anything is made of it; members that the specification does
-not have are passed over, and named, because they may hold something that the answer depends on.
+not have are passed over, and named, because they may hold something that the answer depends on. Members that are missing are
+named too; where nothing can be made of a dump without one, it is refused.
 """
 
 from __future__ import annotations
 
+import copy
 import types
 import typing
 import zlib
@@ -17,12 +19,30 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import fields
 
+from licorne.si import rest_objects as objects
 from licorne.si.rest_objects import FullState
 
 GZIP: Final = b"\x1f\x8b"
 LARGEST_BYTES: Final = 2 << 30
 """A dump of 150,000 allocations has about 150 MB; more than this is surely no dump."""
-_UNKNOWN_MAX: Final = 50
+_NAMED_MAX: Final = 50
+REMEDY: Final = "is it of another version, or shortened? fetch it again: curl http://HOST:PORT/debug/fullstatedump"
+"""What to do about a dump that has not the form of one."""
+ALWAYS_THERE: Final = ("nodes", "clusterInfo", "queues", "rmDiagnostics", "logLevel", "config", "placementRules")
+"""Members of a dump that are there even where nothing runs; lists without entries are left out."""
+_NEEDED: Final[Mapping[type[msgspec.Struct], frozenset[str]]] = {
+    objects.FullState: frozenset({"timestamp"}),
+    objects.Partition: frozenset({"clusterId", "name"}),
+    objects.Application: frozenset({"applicationID", "partition", "queueName"}),
+    objects.Ask: frozenset({"allocationKey"}),
+    objects.Allocation: frozenset({"allocationKey"}),
+    objects.ForeignAllocation: frozenset({"allocationKey"}),
+    objects.PartitionNodes: frozenset({"partitionName"}),
+    objects.Node: frozenset({"nodeID", "schedulable"}),
+    objects.Queue: frozenset({"queuename", "isLeaf", "isManaged"}),
+    objects.ExactState: frozenset({"version", "licorne", "checkpoint"}),
+}
+"""Members without which nothing can be made of an object. All others that are always there only describe."""
 
 
 class DumpError(ValueError):
@@ -30,10 +50,15 @@ class DumpError(ValueError):
 
 
 class Dump(msgspec.Struct, frozen=True):
-    """A state dump. `unknown`: the paths of members that the specification does not have, without indices."""
+    """A state dump.
+
+    `unknown`: the paths of members that the specification does not have, without indices. `missing`: of those that it always
+    has.
+    """
 
     state: FullState
     unknown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def read_dump(data: bytes) -> Dump:
@@ -55,13 +80,14 @@ def read_dump(data: bytes) -> Dump:
             f"this is no state dump: it has neither partitions nor applications.{hint} "
             "GET /debug/fullstatedump of the scheduler gives one"
         )
-    unknown: dict[str, None] = {}
-    _clean(raw, FullState, "", unknown)
+    cleaning = _Cleaning()
+    cleaning.clean(raw, FullState, "")
+    missing = {name: None for name in ALWAYS_THERE if name not in raw} | cleaning.missing
     try:
         state = msgspec.convert(raw, FullState)
     except msgspec.ValidationError as error:
-        raise DumpError(f"the dump has not the form that YuniKorn 1.9 and licorne write: {error}") from None
-    return Dump(state, tuple(unknown))
+        raise DumpError(f"the dump has not the form that YuniKorn 1.9 and licorne write: {error}; {REMEDY}") from None
+    return Dump(state, tuple(cleaning.unknown), tuple(missing))
 
 
 def unpacked(data: bytes) -> bytes:
@@ -96,23 +122,62 @@ def _decoded(data: bytes) -> object:
         raise DumpError("the dump is no state dump: it is nested too deep") from None
 
 
-# -- what the specification does not have ---------------------------------------------------------------------
+# -- what the specification does not have, and what the dump does not ---------------------------------------
 
 
-def _clean(value: dict[str, Any], kind: type[msgspec.Struct], path: str, unknown: dict[str, None]) -> None:
-    """Remove members that are null or unknown from an object of `kind`, and note the unknown ones."""
-    known = _members(kind)
-    for name in [name for name, item in value.items() if item is None or name not in known]:
-        if name not in known and len(unknown) < _UNKNOWN_MAX:
-            unknown[f"{path}.{name}" if path else name] = None
-        del value[name]
-    for name, item in value.items():
-        inner = known[name]
-        if inner is not None:
-            below = f"{path}.{name}" if path else name
-            for each in item if isinstance(item, list) else (item,):
-                if isinstance(each, dict):
-                    _clean(each, inner, below, unknown)
+class _Cleaning:
+    """Makes the objects of a dump into what the specification has, and notes what is unknown and what is missing."""
+
+    def __init__(self) -> None:
+        self.unknown: dict[str, None] = {}
+        self.missing: dict[str, None] = {}
+
+    def clean(self, value: dict[str, Any], kind: type[msgspec.Struct], path: str) -> None:
+        """Remove members that are null or unknown from an object of `kind`, and add those that only describe."""
+        known = _members(kind)
+        for name in [name for name, item in value.items() if item is None or name not in known]:
+            if name not in known and len(self.unknown) < _NAMED_MAX:
+                self.unknown[_below(path, name)] = None
+            del value[name]
+        for name, neutral in _described(kind).items():
+            if name not in value:
+                value[name] = copy.copy(neutral)
+                if len(self.missing) < _NAMED_MAX:
+                    self.missing[_below(path, name)] = None
+        for name, item in value.items():
+            inner = known[name]
+            if inner is not None:
+                below = _below(path, name)
+                for each in item if isinstance(item, list) else (item,):
+                    if isinstance(each, dict):
+                        self.clean(each, inner, below)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+_DESCRIBED: dict[type[msgspec.Struct], Mapping[str, Any]] = {}
+
+
+def _described(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Return the members that an object always has and that only describe, each with a value that says nothing."""
+    found = _DESCRIBED.get(kind)
+    if found is None:
+        hints, needed = typing.get_type_hints(kind), _NEEDED.get(kind, frozenset())
+        found = _DESCRIBED[kind] = {
+            each.encode_name: _neutral(hints[each.name])
+            for each in fields(kind)
+            if each.required and each.encode_name not in needed
+        }
+    return found
+
+
+def _neutral(annotation: Any) -> Any:  # noqa: ANN401  any value of JSON
+    kind = typing.get_origin(annotation) or annotation
+    if kind in (types.UnionType, typing.Union):
+        return _neutral(typing.get_args(annotation)[0])
+    return kind() if kind in (str, int, float, bool, list) else {}
 
 
 _MEMBERS: dict[type[msgspec.Struct], Mapping[str, type[msgspec.Struct] | None]] = {}

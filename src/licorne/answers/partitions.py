@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from licorne.answers.pods import pod_name
-from licorne.answers.rulesused import Submitted, rules_used
+from licorne.answers.rulesused import Submitted, asked_path, rules_used
 from licorne.config import Pod, RunningPartition
 
 if TYPE_CHECKING:
@@ -32,16 +32,30 @@ def running_partitions(restored: Restored) -> dict[str, RunningPartition]:
     }
 
 
-def with_rules_used(
-    running: dict[str, RunningPartition], applications: Sequence[AddApplication]
-) -> dict[str, RunningPartition]:
-    """Return the partitions with what is known of the placement rules from applications as they were submitted."""
+def partitions_of_recording(restored: Restored, applications: Sequence[AddApplication]) -> dict[str, RunningPartition]:
+    """Return the partitions of a recorded scheduler with all applications of the recording, as they were submitted.
+
+    An application that has ended is taken to have been in the queue that it asked for, as one of a workload is. Pods are those
+    of the end alone.
+    """
+    running = running_partitions(restored)
     submitted: dict[str, list[Submitted]] = {name: [] for name in running}
+    ended: dict[str, dict[str, str]] = {name: {} for name in running}
+    present = {partition.name: partition.applications for partition in restored.partitions}
     for app in applications:
         name = app.partition.rpartition("]")[2]
         if name in submitted:
             submitted[name].append(Submitted(app.queue, app.user, app.groups, app.tags))
-    return {name: replace(each, placed=partial(rules_used, submitted[name])) for name, each in running.items()}
+            if app.queue and app.application_id not in present[name]:
+                ended[name][app.application_id] = asked_path(app.queue)
+    return {
+        name: replace(
+            each,
+            applications=dict(Counter(each.applications) + Counter(ended[name].values())),
+            placed=partial(rules_used, submitted[name]),
+        )
+        for name, each in running.items()
+    }
 
 
 def _pods(partition: Partition) -> Iterator[Pod]:
@@ -52,4 +66,4 @@ def _pods(partition: Partition) -> Iterator[Pod]:
             yield Pod(named, app.queue.path, app.user, dict(item.shape.resource))
 
 
-__all__ = ["running_partitions", "with_rules_used"]
+__all__ = ["partitions_of_recording", "running_partitions"]

@@ -20,7 +20,7 @@ import msgspec
 from ruamel.yaml import YAML
 
 from licorne.answers.configuration import as_yaml
-from licorne.answers.dump import Dump, DumpError
+from licorne.answers.dump import REMEDY, Dump, DumpError
 from licorne.answers.exact import restore_exactly
 from licorne.answers.restored import Note, Outputs, Restored, UnknownNameError
 from licorne.config import load
@@ -41,6 +41,13 @@ from licorne.si.constants import (
     TAG_RESOURCE_QUOTA,
 )
 
+WITHOUT: Final = {
+    "nodes": "no node is known",
+    "queues": "sums of queues are not compared, and queues that were created have no quotas",
+    "config": "settings are the defaults",
+    "applications": "what uses and waits for something is not known",
+}
+"""What follows where a member of a dump is missing. All others only describe."""
 ENDED: Final = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
 RECOVERY_PATH: Final = f"root.{RECOVERY_QUEUE}"
 SHOWN: Final = 5
@@ -69,6 +76,8 @@ def _restore_shown(dump: Dump, config: str | None, notes: list[Note]) -> Restore
     """Restore what a dump shows, and assume what it does not."""
     state = dump.state
     managers = list(dict.fromkeys(each.cluster_id for each in state.partitions))
+    if not managers and (state.applications or state.nodes):
+        raise DumpError(f"the dump has no member partitions; {REMEDY}")
     if not managers:
         raise DumpError("the dump has no partition: no resource manager was registered when it was made")
     text = _configuration(state) if config is None else config
@@ -79,7 +88,10 @@ def _restore_shown(dump: Dump, config: str | None, notes: list[Note]) -> Restore
 
 def _configuration(state: objects.FullState) -> str:
     if not state.config.get("Partitions"):
-        raise DumpError("the dump has no member config with the queue configuration; give the configuration yourself")
+        raise DumpError(
+            "the dump has no member config with the queue configuration; give the configuration yourself "
+            f"(--config FILE), or: {REMEDY}"
+        )
     return as_yaml({"Partitions": state.config["Partitions"]})
 
 
@@ -129,11 +141,22 @@ class _Restoring:
             if part.partition_name in self.partitions
             for node in part.nodes_info
         ]
+        self._check_nodes()
         self.now_ns = max([self.state.timestamp, *self._times()])
         self.refusals = _Refusals()
         self.outputs = Outputs()
         self.outputs.handler = self.refusals.take
         self.api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=self.outputs)
+
+    def _check_nodes(self) -> None:
+        """Refuse a dump whose allocations run on no node: without its nodes each answer would be wrong."""
+        have_nodes = {partition for partition, _ in self.nodes}
+        lost = {app.partition for app in self.applications if app.allocations} - have_nodes
+        if lost:
+            raise DumpError(
+                f"allocations run in partition {min(lost)}, and the dump has no node of it, so its member nodes is missing "
+                f"or not whole; {REMEDY}"
+            )
 
     def _times(self) -> Iterator[int]:
         for app in self.applications:
@@ -267,6 +290,7 @@ class _Restoring:
     def _note_what_is_missing(self) -> None:
         for reason, names in self.refusals.found.items():
             self._note("left out", reason, names)
+        self._note_missing_members()
         self._note("unknown", "members that the specification does not have were passed over", self.dump.unknown)
         pending = [each.allocation_key for app in self.applications for each in app.requests]
         if pending:
@@ -289,6 +313,16 @@ class _Restoring:
         self._note("assumed", "allocations that are being evicted go on running", going)
         reserved = [node.node_id for _, node in self.nodes if node.reservations]
         self._note("left out", "reservations of nodes; they are made anew", reserved)
+
+    def _note_missing_members(self) -> None:
+        absent = [name for name in self.dump.missing if name in WITHOUT]
+        if not self.applications and any(
+            queue.allocated_resource or queue.pending_resource for queue in _walk(self.state.queues)
+        ):
+            absent.append("applications")
+        self.notes += [Note("missing", f"the dump has no member {name}, so {WITHOUT[name]}") for name in absent]
+        others = [name for name in self.dump.missing if name not in WITHOUT]
+        self._note("missing", "members of the dump that only describe", others)
 
     def _note(self, kind: str, text: str, names: Iterable[str]) -> None:
         found = list(names)

@@ -19,7 +19,8 @@ class Note(msgspec.Struct, frozen=True):
     """Something about a dump that a reader of the answer must know.
 
     `kind`: `assumed` (the dump does not say it), `left out` (it could not be taken over), `differs` (the restored
-    scheduler shows another value than the dump), or `unknown` (the dump says something that the specification has not).
+    scheduler shows another value than the dump), `unknown` (the dump says something that the specification has not), or
+    `missing` (the dump does not have what the specification always has).
     `count`: how many objects it concerns, 0 if it concerns all. `examples`: some of their names.
     """
 

@@ -38,6 +38,12 @@ def rules_used(applications: Iterable[Submitted], partition: PartitionConfig) ->
     return found
 
 
+def asked_path(queue: str) -> str:
+    """Return the full path of a queue that an application asks for."""
+    name = queue.lower()
+    return name if not name or name == "root" or name.startswith("root.") else f"root.{name}"
+
+
 def _position(app: Submitted, placer: Placer, tree: StaticTree) -> int:
     """Return the position of the rule that places an application; 0 if none does."""
     forced = is_forced(app.tags)
@@ -48,4 +54,4 @@ def _position(app: Submitted, placer: Placer, tree: StaticTree) -> int:
     return next((step.index for step in steps if step.verdict is Verdict.PLACED), 0)
 
 
-__all__ = ["Submitted", "rules_used"]
+__all__ = ["Submitted", "asked_path", "rules_used"]

@@ -13,6 +13,7 @@ what the proportion leaves over goes to the largest remainders, then by name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -34,8 +35,8 @@ class QueueShare(msgspec.Struct, frozen=True):
     """What a queue uses of one type, against its guarantee and max; None: there is none. The max of root is the cluster.
 
     `pending`: what its waiting asks want. `below`: how far it is below its guarantee while it has demand: the smaller of
-    what is left of the guarantee, and `pending`. `waits_since_s`: since when the oldest of its asks waits (Unix time),
-    0 if none does.
+    what is left of the guarantee, and `pending`. `waits_since_s`: since when the oldest of its asks for this type waits
+    (Unix time), 0 if none does.
     """
 
     queue: str
@@ -48,10 +49,18 @@ class QueueShare(msgspec.Struct, frozen=True):
     waits_since_s: float
 
 
+class PersonLimit(msgspec.Struct, frozen=True):
+    """What a user or group may use of one type in a queue and those below it, and uses there."""
+
+    queue: str
+    used: int
+    limit: int
+
+
 class PersonShare(msgspec.Struct, frozen=True):
     """What a user or group (`kind`, `name`) uses of one type in all its queues, in how many applications.
 
-    `limit`: of those at root, if there is one.
+    `limit`: the one at root, if there is one. `limits`: all of them, by queue.
     """
 
     kind: str
@@ -60,6 +69,16 @@ class PersonShare(msgspec.Struct, frozen=True):
     used: int
     limit: int | None
     applications: int
+    limits: tuple[PersonLimit, ...] = ()
+
+    @property
+    def tightest(self) -> PersonLimit | None:
+        """The limit of which the largest part is used; of equal ones the one that leaves least. None if there is none."""
+        return max(self.limits, key=_tightness, default=None)
+
+
+def _tightness(found: PersonLimit) -> tuple[float, int]:
+    return (found.used / found.limit if found.limit else 1.0, found.used - found.limit)
 
 
 class Loan(msgspec.Struct, frozen=True):
@@ -71,16 +90,28 @@ class Loan(msgspec.Struct, frozen=True):
     amount: int
 
 
+class LoanSum(msgspec.Struct, frozen=True):
+    """What a queue borrows or lends of one type in all; a lender may be `UNGUARANTEED`."""
+
+    resource: str
+    queue: str
+    amount: int
+
+
 class PartitionShares(msgspec.Struct, frozen=True):
     """Who has what in a partition. Queues are in the order of the tree, users before groups, loans by type and lender.
 
-    There are loans only of types that are guaranteed to some queue.
+    There are loans only of types that are guaranteed to some queue. `borrowed` and `lent` are the sums of the loans by type
+    and queue: what is borrowed is all of a queue's use above its guarantee, what is lent the used part of what a queue
+    leaves of its guarantee.
     """
 
     partition: str
     queues: tuple[QueueShare, ...]
     people: tuple[PersonShare, ...]
     loans: tuple[Loan, ...]
+    borrowed: tuple[LoanSum, ...] = ()
+    lent: tuple[LoanSum, ...] = ()
 
 
 class HoursUsed(msgspec.Struct, frozen=True):
@@ -134,14 +165,30 @@ def shares(restored: Restored, partition: str = "") -> Shares:
 
 def _of_partition(partition: Partition) -> PartitionShares:
     types = _types(partition)
-    queues = [share for queue in partition.tree.root.walk() for share in _of_queue(queue, types)]
+    waits: dict[str, dict[str, int]] = {}
+    _note_oldest(partition.tree.root, waits)
+    queues = [share for queue in partition.tree.root.walk() for share in _of_queue(queue, types, waits[queue.path])]
     people = [
         *_people(partition, partition.limits.users(), "user"),
         *_people(partition, partition.limits.groups(), "group"),
     ]
     promised = {name for queue in partition.tree.queues() for name in queue.guaranteed_config or ()}
-    found = (loan for name in sorted(promised) for loan in loans(_as_borrower(partition.tree.root, name), name))
-    return PartitionShares(partition.name, tuple(queues), tuple(people), tuple(found))
+    found = tuple(loan for name in sorted(promised) for loan in loans(_as_borrower(partition.tree.root, name), name))
+    return PartitionShares(
+        partition=partition.name,
+        queues=tuple(queues),
+        people=tuple(people),
+        loans=found,
+        borrowed=_sums((loan.resource, loan.borrower, loan.amount) for loan in found),
+        lent=_sums((loan.resource, loan.lender, loan.amount) for loan in found),
+    )
+
+
+def _sums(amounts: Iterable[tuple[str, str, int]]) -> tuple[LoanSum, ...]:
+    found: Counter[tuple[str, str]] = Counter()
+    for resource, queue, amount in amounts:
+        found[resource, queue] += amount
+    return tuple(LoanSum(resource, queue, amount) for (resource, queue), amount in sorted(found.items()))
 
 
 def _types(partition: Partition) -> list[str]:
@@ -152,12 +199,24 @@ def _types(partition: Partition) -> list[str]:
     return sorted(names)
 
 
-def _of_queue(queue: Queue, types: Iterable[str]) -> Iterable[QueueShare]:
+def _note_oldest(queue: Queue, waits: dict[str, dict[str, int]]) -> dict[str, int]:
+    """Note by queue since when the oldest ask for each type waits in its subtree, and return it for this queue."""
+    found: dict[str, int] = {}
+    for app in queue.apps.values():
+        for ask in app.asks.values():
+            for name, amount in ask.shape.resource.items():
+                if amount > 0:
+                    found[name] = min(ask.created, found.get(name, ask.created))
+    for child in queue.children.values():
+        for name, created in _note_oldest(child, waits).items():
+            found[name] = min(created, found.get(name, created))
+    waits[queue.path] = found
+    return found
+
+
+def _of_queue(queue: Queue, types: Iterable[str], waits: Mapping[str, int]) -> Iterable[QueueShare]:
     used, pending = queue.allocated_resource(), queue.pending_resource()
     guaranteed, most = queue.guaranteed_resource() or {}, queue.max_resource() or {}
-    waits = min(
-        (ask.created for leaf in queue.walk() for app in leaf.apps.values() for ask in app.asks.values()), default=0
-    )
     for name in types:
         if not any(name in amounts for amounts in (used, pending, guaranteed, most)):
             continue
@@ -171,20 +230,31 @@ def _of_queue(queue: Queue, types: Iterable[str]) -> Iterable[QueueShare]:
             max=most.get(name),
             pending=wanted,
             below=min(left, wanted),
-            waits_since_s=waits / SECOND_NS if wanted else 0.0,
+            waits_since_s=waits.get(name, 0) / SECOND_NS if wanted else 0.0,
         )
 
 
 def _people(partition: Partition, named: Mapping[str, list[Tracker]], kind: str) -> Iterable[PersonShare]:
-    """Yield what each user or group uses: its tracker at root has the sum over all queues."""
+    """Yield what each user or group uses: its tracker at root has the sum over all queues, each tracker its own limit."""
     for name in sorted(named):
         top = next((tracker for tracker in named[name] if tracker.path == "root"), None)
-        if top is None:
-            continue
-        limits = {} if top.limit is None else top.limit.named(partition.types)
-        used = top.used.named(partition.types)
+        used = {} if top is None else top.used.named(partition.types)
+        limits: dict[str, list[PersonLimit]] = {}
+        for tracker in named[name]:
+            if tracker.limit is not None:
+                there = tracker.used.named(partition.types)
+                for resource, limit in tracker.limit.named(partition.types).items():
+                    limits.setdefault(resource, []).append(PersonLimit(tracker.path, there.get(resource, 0), limit))
         for resource in sorted({*used, *limits}):
-            yield PersonShare(kind, name, resource, used.get(resource, 0), limits.get(resource), len(top.apps))
+            yield PersonShare(
+                kind=kind,
+                name=name,
+                resource=resource,
+                used=used.get(resource, 0),
+                limit=next((each.limit for each in limits.get(resource, ()) if each.queue == "root"), None),
+                applications=0 if top is None else len(top.apps),
+                limits=tuple(limits.get(resource, ())),
+            )
 
 
 # -- who borrows from whom ---------------------------------------------------------------------------------------
@@ -294,7 +364,9 @@ __all__ = [
     "Hours",
     "HoursUsed",
     "Loan",
+    "LoanSum",
     "PartitionShares",
+    "PersonLimit",
     "PersonShare",
     "QueueShare",
     "Shares",

@@ -10,7 +10,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
-from licorne.answers.rulesused import Submitted, rules_used
+from licorne.answers.rulesused import Submitted, asked_path, rules_used
 from licorne.config import Pod, RunningPartition
 from licorne.sim.lines import App, Ask, Node
 
@@ -31,16 +31,10 @@ def partitions_of_workload(workload: Workload) -> dict[str, RunningPartition]:
             capacity.update(line.res)
         elif isinstance(line, Ask) and not line.ph and line.app in applications:
             app = applications[line.app]
-            pods.append(Pod(f"pod {line.key}", _path(app.queue), app.user, dict(line.res)))
-    queues = Counter(_path(app.queue) for app in applications.values() if app.queue)
+            pods.append(Pod(f"pod {line.key}", asked_path(app.queue), app.user, dict(line.res)))
+    queues = Counter(asked_path(app.queue) for app in applications.values() if app.queue)
     submitted = [Submitted(app.queue, app.user, app.groups, app.tags or {}) for app in applications.values()]
     return {PARTITION: RunningPartition(dict(capacity), tuple(pods), dict(queues), partial(rules_used, submitted))}
-
-
-def _path(queue: str) -> str:
-    """Return the full path of a queue that an application asks for."""
-    name = queue.lower()
-    return name if not name or name == "root" or name.startswith("root.") else f"root.{name}"
 
 
 __all__ = ["partitions_of_workload"]

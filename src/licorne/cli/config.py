@@ -64,13 +64,15 @@ def check(
         running = partitions_of_workload(read_input(Path(beside), ASKS_MAX))
     elif beside:
         from licorne.answers import running_partitions  # noqa: PLC0415  # loads the scheduler, which checking does not need
-        from licorne.answers.partitions import with_rules_used  # noqa: PLC0415
+        from licorne.answers.partitions import partitions_of_recording  # noqa: PLC0415
         from licorne.cli.sources import read_state, read_submitted  # noqa: PLC0415
         from licorne.recording.folder import is_recording  # noqa: PLC0415
 
-        running = running_partitions(read_state(beside, token_file, tls_ca))
+        restored = read_state(beside, token_file, tls_ca)
         if is_recording(Path(beside)):
-            running = with_rules_used(running, read_submitted(Path(beside)))
+            running = partitions_of_recording(restored, read_submitted(Path(beside)))
+        else:
+            running = running_partitions(restored)
     checked: list[Report] = []
     unread = False
     for path in files_:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from licorne.answers.shares import Hours, HoursUsed, PartitionShares, Shares
+from licorne.answers.shares import Hours, HoursUsed, Loan, PartitionShares, Shares
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.cli.why_text import print_notes
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 SHOWN = 60
 """Rows of a table, at most; `--json` has all."""
+LARGEST = 10
+"""Borrowers and lenders that are named, at most; the others are summed."""
+BORROWED, LENT = "borrowed", "lent"
 
 
 def show(answer: Shares, console: Console | None = None) -> None:
@@ -25,7 +30,7 @@ def show(answer: Shares, console: Console | None = None) -> None:
     for part in answer.partitions:
         console.print(Text(f"partition {part.partition}", style="bold"))
         console.print()
-        for sheet in (_queues(part), _below(part, answer.at_s), _loans(part), _people(part)):
+        for sheet in (_queues(part), _below(part, answer.at_s), *_matrices(part, console.width), _people(part)):
             if sheet.rows:
                 sheet.print(console)
     if answer.hours is not None:
@@ -66,25 +71,61 @@ def _below(part: PartitionShares, at_s: float) -> Sheet:
     return sheet
 
 
-def _loans(part: PartitionShares) -> Sheet:
-    sheet = Sheet("who uses whose guarantee", ("<resource", "<of", "<uses", "amount"))
-    for loan in part.loans[:SHOWN]:
-        sheet.add(loan.resource, loan.lender, loan.borrower, amount(loan.resource, loan.amount))
-    sheet.more(len(part.loans) - SHOWN, "loan")
+def _matrices(part: PartitionShares, width: int) -> Iterator[Sheet]:
+    """Yield for each type who borrows (rows) how much of whom (columns), with as many columns as there is room for."""
+    for resource in dict.fromkeys(loan.resource for loan in part.loans):
+        loans = [loan for loan in part.loans if loan.resource == resource]
+        sheets = (_matrix(resource, loans, columns) for columns in range(LARGEST, 0, -1))
+        sheet = next(sheets)
+        while not sheet.fits(width) and (narrower := next(sheets, None)) is not None:
+            sheet = narrower
+        yield sheet
+
+
+def _matrix(resource: str, loans: Sequence[Loan], columns: int) -> Sheet:
+    """Return the loans of a type, of the lenders of most, so many, and the borrowers of most; the others are summed."""
+    lent: Counter[str] = Counter()
+    borrowed: Counter[str] = Counter()
+    for loan in loans:
+        lent[loan.lender] += loan.amount
+        borrowed[loan.borrower] += loan.amount
+    lenders, borrowers = _named(lent, columns), _named(borrowed, LARGEST)
+    cells: Counter[tuple[str, str]] = Counter()
+    for loan in loans:
+        row, column = borrowers[loan.borrower], lenders[loan.lender]
+        for place in ((row, column), (row, BORROWED), (LENT, column), (LENT, BORROWED)):
+            cells[place] += loan.amount
+    titles = [*dict.fromkeys(lenders.values()), BORROWED]
+    sheet = Sheet(f"who uses whose guarantee of {resource}: borrowers by line, lenders by column", ("<", *titles))
+    for row in (*dict.fromkeys(borrowers.values()), LENT):
+        sheet.add(row, *(amount(resource, cells[row, title]) if cells[row, title] else "-" for title in titles))
+    if len(lenders) > columns or len(borrowers) > LARGEST:
+        sheet.ending.append("the others are summed: see --json")
     return sheet
+
+
+def _named(sums: Counter[str], shown: int) -> dict[str, str]:
+    """Return a name for each queue, the largest first: its own for so many, for all others together their number."""
+    queues = sorted(sums, key=lambda queue: (-sums[queue], queue))
+    rest = f"{len(queues) - shown:,} others" if len(queues) - shown > 1 else "1 other"
+    return {queue: queue if index < shown else rest for index, queue in enumerate(queues)}
 
 
 def _people(part: PartitionShares) -> Sheet:
     sheet = Sheet(
         "users and groups, in all queues",
-        ("<who", "<resource", "used", "limit at root", "applications"),
-        drop=("applications", "limit at root"),
+        ("<who", "<resource", "used", "limit", "of that", "<at", "applications"),
+        drop=("applications",),
     )
     last = ""
     for row in part.people[:SHOWN]:
         who = f"{row.kind} {row.name}"
-        cells = (amount(row.resource, row.used), _or_dash(row.resource, row.limit), f"{row.applications:,}")
-        sheet.add(who if who != last else "", row.resource, *cells)
+        limit = row.tightest
+        cells = ("-", "-", "-")
+        if limit is not None:
+            cells = (amount(row.resource, limit.limit), _percent(limit.used, limit.limit), limit.queue)
+        first = who if who != last else ""
+        sheet.add(first, row.resource, amount(row.resource, row.used), *cells, f"{row.applications:,}")
         last = who
     sheet.more(len(part.people) - SHOWN, "row")
     return sheet

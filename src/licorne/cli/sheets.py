@@ -70,6 +70,10 @@ class Sheet:
         if number > 0:
             self.ending.append(f"… {counted(number, f'more {noun}')}{told and f' {told}'}: see --json")
 
+    def fits(self, room: int) -> bool:
+        """Return whether there is room for all columns, with names as they are."""
+        return _total(range(len(self.columns)), self._needed()) <= room
+
     def print(self, console: Console) -> None:
         """Print the table in the width that there is, and a blank line."""
         kept, widths = self._fit(console.width)
@@ -94,9 +98,7 @@ class Sheet:
 
     def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
         """Return the indices of the columns that there is room for, and the widths of names."""
-        needed = [
-            max(map(cell_len, (title, *(row[index] for row in self.rows)))) for index, title in enumerate(self.columns)
-        ]
+        needed = self._needed()
         least = [
             min(width, {"<": _NAME_LENGTH_MIN, "~": 2 * _NAME_LENGTH_MIN}.get(kind, width))
             for kind, width in zip(self.kinds, needed, strict=True)
@@ -113,6 +115,12 @@ class Sheet:
             widths[index] -= less
             over -= less
         return kept, widths
+
+    def _needed(self) -> list[int]:
+        """Return the widths of the columns with everything in them."""
+        return [
+            max(map(cell_len, (title, *(row[index] for row in self.rows)))) for index, title in enumerate(self.columns)
+        ]
 
 
 def _total(columns: Iterable[int], widths: Sequence[int]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
+
+TOO_SMALL: Final = "too small"
+"""Why a node does not take an ask that is larger than the whole node."""
 
 
 class _Passing(msgspec.Struct, frozen=True):
@@ -100,18 +103,20 @@ class Backoff(_Passing, tag="backoff", frozen=True):
     until_ns: int
 
 
-class Nodes(msgspec.Struct, tag="nodes", frozen=True):
+class Nodes(msgspec.Struct, tag="nodes", frozen=True, omit_defaults=True):
     """No node takes the ask; `failed` counts the nodes by the reason why they do not.
 
     Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`,
     `taint …`, `nodeSelector`, `nodeAffinity`, `hostPort …`, `predicate` (the node has room and meets the constraints, but
     the resource manager refused it). A node that would not take the ask empty counts as such, reserved or not
     schedulable as it may be besides. `never`: each node is too small or does not meet the constraints, so none would
-    take the ask if it were empty; this is told also while a quota, or a full cluster, keeps the ask waiting.
+    take the ask if it were empty; this is told also while a quota, or a full cluster, keeps the ask waiting. `absent`: the
+    types that the ask wants and no node has.
     """
 
     failed: dict[str, int]
     never: bool = False
+    absent: tuple[str, ...] = ()
 
 
 class RequiredNode(msgspec.Struct, tag="required-node", frozen=True):
@@ -322,7 +327,7 @@ def on_required_node(partition: Partition, ask: Ask) -> list[RequiredNode]:
     wanted = ask.shape.amounts
     if not node.capacity.covers(wanted):
         lacking = missing(partition.types, node.capacity, new_sum(), wanted)
-        return [RequiredNode(node.id, "too small", lacking, True)]
+        return [RequiredNode(node.id, TOO_SMALL, lacking, True)]
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
     if mismatch:
         return [RequiredNode(node.id, mismatch, {}, not passes(mismatch))]
@@ -348,7 +353,7 @@ def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes |
         return _nodes(partition, ask)
     like = alike(ask)
     if like not in counted:
-        counted[like] = count(partition, survey(partition, ask, own=False))
+        counted[like] = count(partition, ask, survey(partition, ask, own=False))
     found = counted[like]
     if ask.reserved is None or found is None:
         return found
@@ -358,7 +363,7 @@ def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes |
     [(_, mine, _)] = survey(partition, ask, [ask.reserved])
     failed[others] -= 1
     failed[mine or "predicate"] = failed.get(mine or "predicate", 0) + 1
-    return Nodes({why: number for why, number in sorted(failed.items()) if number}, found.never)
+    return Nodes({why: number for why, number in sorted(failed.items()) if number}, found.never, found.absent)
 
 
 def alike(ask: Ask) -> tuple[Need, tuple[int, ...]]:
@@ -368,11 +373,11 @@ def alike(ask: Ask) -> tuple[Need, tuple[int, ...]]:
 
 def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
     """Count the nodes by why they do not take the ask; return None if one would, so that the ask was not tried yet."""
-    return count(partition, survey(partition, ask))
+    return count(partition, ask, survey(partition, ask))
 
 
-def count(partition: Partition, found: Iterable[tuple[Node, str, bool]]) -> Nodes | None:
-    """Count the nodes of a survey by their reasons; return None if one of them takes the ask."""
+def count(partition: Partition, ask: Ask, found: Iterable[tuple[Node, str, bool]]) -> Nodes | None:
+    """Count the nodes of a survey for an ask by their reasons; return None if one of them takes the ask."""
     failed: dict[str, int] = {}
     never = True
     for node, reason, unfit in found:
@@ -381,7 +386,15 @@ def count(partition: Partition, found: Iterable[tuple[Node, str, bool]]) -> Node
         why = reason or "predicate"
         failed[why] = failed.get(why, 0) + 1
         never = never and unfit
-    return Nodes(dict(sorted(failed.items())), never)
+    absent = _absent(partition, ask) if failed.keys() == {TOO_SMALL} else ()
+    return Nodes(dict(sorted(failed.items())), never, absent)
+
+
+def _absent(partition: Partition, ask: Ask) -> tuple[str, ...]:
+    """Return the types that the ask wants and no node has, by name."""
+    wanted = [d for d, amount in enumerate(ask.shape.amounts.values()) if amount > 0]
+    nodes = partition.nodes.values()
+    return tuple(sorted(partition.types.names[d] for d in wanted if all(node.capacity.at(d) <= 0 for node in nodes)))
 
 
 def survey(
@@ -404,7 +417,7 @@ def survey(
                 mismatches[labels] = constraints.mismatch(node.labels)
             unfit = mismatches[labels]
         else:
-            unfit = "too small"
+            unfit = TOO_SMALL
         never = unfit != "" and not passes(unfit)
         # What nothing but a change removes comes first: that a node is reserved, too, would promise that it opens.
         why = unfit if node.open or never else taken_up(partition, asking, node) or unfit

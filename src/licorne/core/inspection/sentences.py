@@ -78,7 +78,8 @@ def summary(reason: explain.Reason) -> str:
         case explain.Reserved():
             return "waits for the node that is reserved for it"
         case explain.Preemption():
-            return f"preemption: {reason.state}" + (f" ({reason.detail})" if reason.detail else "")
+            state = "tried without success" if reason.state == "attempted" else reason.state
+            return f"preemption: {state}" + (f" ({reason.detail})" if reason.detail else "")
         case explain.Placeholder():
             return "waits for a placeholder of its task group"
         case explain.Gang(ready=False):
@@ -101,9 +102,12 @@ def _never(reason: explain.Reason) -> str:
             return f"There is no node, so {NEVER}."
         case explain.Nodes():
             counts = "; ".join(f"{why} ({_nodes(number)})" for why, number in reason.failed.items())
+            if reason.absent:
+                return f"No node has {' or '.join(reason.absent)}, so {NEVER}: {counts}."
             return f"No node can take the ask, even an empty one, so {NEVER}: {counts}."
         case explain.RequiredNode():
-            return f"Node {reason.node}, which the ask requires, cannot take it ({reason.state}), so {NEVER}."
+            lacking = f", {_missing(reason.missing)}" if reason.missing else ""
+            return f"Node {reason.node}, which the ask requires, cannot take it ({reason.state}{lacking}), so {NEVER}."
         case _:
             text = _never_summary(reason)
             return f"{text[0].upper()}{text[1:]}."
@@ -120,6 +124,8 @@ def _never_summary(reason: explain.Reason) -> str:
             return f"larger than the whole cluster ({', '.join(reason.missing)}): {NEVER}"
         case explain.Nodes() if not reason.failed:
             return "there is no node"
+        case explain.Nodes() if reason.absent:
+            return f"no node will ever do (none has {' or '.join(reason.absent)})"
         case explain.Nodes():
             return f"no node will ever do ({'; '.join(_short(reason.failed))})"
         case explain.RequiredNode():
