@@ -14,6 +14,7 @@ from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import moment_ns, written
 from licorne.cli.statuses import Status
+from licorne.config import ConfigError
 from licorne.daemon.secrets import SecurityError, token_in
 from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.recording import RecordingError, choose_run
@@ -26,11 +27,18 @@ DEFAULT_SOURCE = f"http://{REST_ADDRESS}"
 
 
 def read_state(
-    source: str, token_file: Path | None, tls_ca: Path | None, config: Path | None = None, at: str = ""
+    source: str,
+    token_file: Path | None,
+    tls_ca: Path | None,
+    config: Path | None = None,
+    at: str = "",
+    *,
+    has_config: bool = False,
 ) -> Restored:
     """Return a scheduler in the state of a dump, of a running scheduler, or of a moment of a recording.
 
-    `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording.
+    `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording. `has_config`: the
+    command has the option --config, which errors may name.
 
     Raises:
         CommandError: the state or the configuration cannot be read.
@@ -45,6 +53,10 @@ def read_state(
         return restore(fetch(source, token=token, tls_ca=tls_ca), text)
     except (SourceError, DumpError) as error:
         raise CommandError(str(error), Status.FILE) from None
+    except ConfigError as error:
+        remedy = "; give another one with --config" if has_config else ""
+        said = f"{source}: its queue configuration is refused{remedy}\n{error}"
+        raise CommandError(said, Status.CONFIGURATION) from None
 
 
 def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:

@@ -67,7 +67,7 @@ def why_command(
     json
         Print the answer as a JSON object.
     """
-    restored = read_state(source, token_file, tls_ca, config, at or "")
+    restored = read_state(source, token_file, tls_ca, config, at or "", has_config=True)
     until = time.monotonic() + limit
     try:
         answer = why(
