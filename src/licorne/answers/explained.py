@@ -43,7 +43,8 @@ def explain(
             for all that waits.
         partition: only this partition is looked at; empty for all.
         config: a queue configuration in place of the one in force, as a text.
-        at_ns: the moment of a recording, in nanoseconds since 1970; None for its end.
+        at_ns: the moment of a recording, in nanoseconds since 1970; None for its end, or where the scheduler had ended in
+            good order, for just before that.
         prove: whether changes are looked for that would let an ask run, each tried on a copy of the process.
         limit_s: seconds after which no further change is tried.
 

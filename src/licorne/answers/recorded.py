@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from licorne.answers.restored import Note, Outputs, Restored
 from licorne.config import load
 from licorne.recording import Replay, Run, replay_from
+from licorne.recording.moments import written
 from licorne.si import v19
 
 
@@ -23,6 +26,9 @@ def restore_moment(
 ) -> Restored:
     """Return the recorded scheduler as it was at a time, or at the end of the recording.
 
+    Where all resource managers had ended in good order before the end, that is the moment before the last of them did.
+    A note says so.
+
     Args:
         run: the run of the recording.
         at_ns: the time in nanoseconds since 1970.
@@ -36,6 +42,17 @@ def restore_moment(
     """
     if config is not None:
         load(config)
+    try:
+        return _at(run, at_ns, config, step)
+    except NothingRecordedError as error:
+        if at_ns is not None or error.left_ns is None:
+            raise
+        restored = _at(run, error.left_ns - 1, config, step)
+        ended = f"the end of the last resource manager, at {written(error.left_ns)}; the answer is about just before it"
+        return msgspec.structs.replace(restored, notes=(Note("left out", ended), *restored.notes))
+
+
+def _at(run: Run, at_ns: int | None, config: str | None, step: Callable[[int, int], object]) -> Restored:
     outputs = Outputs()
     replay = replay_from(run, at_ns, outputs)
     size = replay.bytes_all

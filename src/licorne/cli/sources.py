@@ -34,11 +34,12 @@ def read_state(
     at: str = "",
     *,
     has_config: bool = False,
+    option: str = "--from",
 ) -> Restored:
     """Return a scheduler in the state of a dump, of a running scheduler, or of a moment of a recording.
 
     `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording. `has_config`: the
-    command has the option --config, which errors may name.
+    command has the option --config, which errors may name. `option`: the one with which the source was given.
 
     Raises:
         CommandError: the state or the configuration cannot be read.
@@ -46,7 +47,7 @@ def read_state(
     if is_recording(Path(source)):
         return _recorded(Path(source), config, moment_ns(at) if at else None)
     if at:
-        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --from DIR")
+        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: {option} DIR")
     token = read_token(token_file)
     text = _text(config)
     try:
@@ -72,10 +73,14 @@ def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:
         raise CommandError(str(error), Status.FILE) from None
 
 
-def read_submitted(folder: Path) -> list[AddApplication]:
-    """Return the applications of the last run of a recording, as they were submitted. Raises CommandError."""
+def read_submitted(folder: Path, at: str = "") -> list[AddApplication]:
+    """Return the applications of a run of a recording, as they were submitted: of the last one that had begun at a time.
+
+    Raises:
+        CommandError: the recording cannot be read.
+    """
     try:
-        return list(submitted_applications(choose_run(folder)))
+        return list(submitted_applications(choose_run(folder, at_ns=moment_ns(at) if at else None)))
     except RecordingError as error:
         raise CommandError(str(error), Status.FILE) from None
 
