@@ -191,6 +191,19 @@ def test_without_a_moment_a_service_that_ended_is_asked_about_just_before(licorn
     assert "no resource manager is registered at this time" in licorne("why", "--from", ended, "--at", 1020).err
 
 
+def test_a_moment_after_the_end_is_told_as_such(licorne: Command, recording: Path) -> None:
+    end = "1970-01-02T06:02:00.000Z"
+    for command in ("why", "shares"):
+        said = licorne(command, "--from", recording, "--at", "1970-01-05").out
+        assert f"At {end} of the recording:" in said
+        assert f"run 1 of the recording ends at {end}; the answer is about then, not about 1970-01-05T00:00:00.000Z" in said
+    said = licorne("shares", "--from", recording, "--since", "1970-01-04").out
+    assert "what was used from 1970-01-04T00:00:00.000Z on: what was recorded ends before" in said
+    assert "ends before" not in licorne("shares", "--from", recording, "--since", "1970-01-01").out
+    assert "left out" not in licorne("why", "--from", recording, "--at", end).out
+    assert "At 1970-01-01T06:00:30.000Z of the recording:" in licorne("why", "--from", recording, "--at", BACK_S).out
+
+
 def test_a_configuration_is_checked_beside_a_moment(licorne: Command, recording: Path, tmp_path: Path) -> None:
     (tmp_path / "queues.yaml").write_text(
         "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from licorne.answers.exact import restore_checkpoint
 from licorne.answers.hours import hours
-from licorne.answers.recorded import restore_moment
+from licorne.answers.recorded import note_if_over, restore_moment
 from licorne.answers.restore import Restored, restore
 from licorne.answers.shares import Shares
 from licorne.answers.shares import shares as shares_of
@@ -86,7 +86,8 @@ def shares(
     found = shares_of(_restored(source, config, at_ns), partition)
     if since_ns is None or recording is None:
         return found
-    return replace(found, hours=hours(choose_run(recording, at_ns=at_ns), since_ns, at_ns, partition=partition))
+    used = hours(choose_run(recording, at_ns=at_ns), since_ns, at_ns, partition=partition)
+    return replace(found, hours=used, notes=(*note_if_over(since_ns, found.at_s), *found.notes))
 
 
 def _restored(source: SchedulerAPI | str | Path, config: str | None, at_ns: int | None) -> Restored:

@@ -9,7 +9,7 @@ from rich.text import Text
 from licorne.answers.shares import Hours, HoursUsed, PartitionShares, Shares
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
-from licorne.cli.why_text import print_notes
+from licorne.cli.why_text import print_moment, print_notes
 from licorne.sim.quantities import amount, duration
 
 if TYPE_CHECKING:
@@ -19,9 +19,11 @@ SHOWN = 60
 """Rows of a table, at most; `--json` has all."""
 
 
-def show(answer: Shares, console: Console | None = None) -> None:
-    """Print who has what on `console`, by default standard output."""
+def show(answer: Shares, console: Console | None = None, *, recorded: bool = False) -> None:
+    """Print who has what on `console`, by default standard output. `recorded`: at a moment of a recording."""
     console = output() if console is None else widened(console)
+    if recorded:
+        print_moment(console, answer.at_s)
     for part in answer.partitions:
         console.print(Text(f"partition {part.partition}", style="bold"))
         console.print()
