@@ -100,6 +100,16 @@ def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_
     assert scenes.Waited(scene, "p1").placed(found.changes)
 
 
+def test_an_ask_for_a_type_that_no_node_has_gets_a_node_made_for_it() -> None:
+    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
+    app = AddApplication(application_id="app", queue="root.a", user="ann")
+    wants = {"vcore": 500, "nvidia.com/gpu": 1}
+    ask = Allocation(key="k0", application_id="app", resource=wants)
+    scene = scenes.Scene(ONE_QUEUE, ((node,), (app,), (ask,), 0))
+    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
+    assert [each.text for each in found] == ["one node more of 1 nvidia.com/gpu, 500m vcore"]
+
+
 def _gang_of_two() -> AddApplication:
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m"}}])
     tags = {"yunikorn.apache.org/task-groups": groups, "gang.scheduling": "atomic"}

@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
+from licorne import SchedulerAPI, explain
 from licorne.cli.recordings import moment_ns
 from licorne.cli.statuses import Status
-from licorne.recording import Replay, list_runs
+from licorne.core.base.states import SECOND_NS
+from licorne.recording import Recorder, Replay, list_runs
+from licorne.si import v19
+from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
 
 Command = Callable[..., Any]
 HOLIDAY = Path(__file__).resolve().parents[2] / "examples" / "gpu-holiday" / "workload.jsonl"
+DUMP = HOLIDAY.parents[1] / "pods-wait" / "dump.json"
 BACK_S = 6 * 3600 + 30
 """Half a minute after the second team is back, which finds no GPU free."""
 
@@ -148,3 +153,72 @@ def test_an_anonymous_recording_replays_and_names_nobody(licorne: Command, tmp_p
     assert len(users) == 3
     assert users.isdisjoint({"vera", "lena", "victor"})
     assert licorne("simulate", HOLIDAY, "--anonymous").status == Status.USAGE
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Path:
+    """Return a recording of a scheduler whose resource manager ended in good order, ten seconds after its ask."""
+    folder = tmp_path / "ended"
+    api = SchedulerAPI()
+    recorder = Recorder(folder)
+    api.input_log = recorder
+    config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
+    api.register_resource_manager(
+        v19.RegisterResourceManagerRequest(rm_id="rm", config=config), now_ns=1000 * SECOND_NS
+    )
+    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
+    app = AddApplication(application_id="app", queue="root.a", user="ann")
+    asks = [Allocation(key=key, application_id="app", resource={"vcore": 600}) for key in ("k0", "k1")]
+    api.submit("rm", [node, app, *asks], now_ns=1010 * SECOND_NS)
+    api.schedule(now_ns=1010 * SECOND_NS)
+    api.stop("rm", now_ns=1020 * SECOND_NS)
+    recorder.close()
+    return folder
+
+
+def test_without_a_moment_a_service_that_ended_is_asked_about_just_before(licorne: Command, ended: Path) -> None:
+    said = licorne("why", "--from", ended)
+    assert said.status == Status.DONE, said.err
+    assert "1 ask waiting, 1 allocation running" in said.out
+    note = "left out: the end of the last resource manager, at 1970-01-01T00:17:00.000Z; the answer is about just before it"
+    assert note in said.out
+    assert note in licorne("shares", "--from", ended).out
+    (ended.parent / "queues.yaml").write_text("partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]")
+    checked = licorne("config", "check", ended.parent / "queues.yaml", "--with", ended)
+    assert checked.status == Status.DONE, checked.err
+    assert note in checked.err
+    assert str(explain(ended).notes[0]) == note
+    assert "no resource manager is registered at this time" in licorne("why", "--from", ended, "--at", 1020).err
+
+
+def test_a_moment_after_the_end_is_told_as_such(licorne: Command, recording: Path) -> None:
+    end = "1970-01-02T06:02:00.000Z"
+    for command in ("why", "shares"):
+        said = licorne(command, "--from", recording, "--at", "1970-01-05").out
+        assert f"At {end} of the recording:" in said
+        assert (
+            f"run 1 of the recording ends at {end}; the answer is about then, not about 1970-01-05T00:00:00.000Z"
+            in said
+        )
+    said = licorne("shares", "--from", recording, "--since", "1970-01-04").out
+    assert "what was used from 1970-01-04T00:00:00.000Z on: what was recorded ends before" in said
+    assert "ends before" not in licorne("shares", "--from", recording, "--since", "1970-01-01").out
+    assert "left out" not in licorne("why", "--from", recording, "--at", end).out
+    assert "At 1970-01-01T06:00:30.000Z of the recording:" in licorne("why", "--from", recording, "--at", BACK_S).out
+
+
+def test_a_configuration_is_checked_beside_a_moment(licorne: Command, recording: Path, tmp_path: Path) -> None:
+    (tmp_path / "queues.yaml").write_text(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
+        "[{name: vision}, {name: language, resources: {max: {nvidia.com/gpu: 1000}}}]}]}]"
+    )
+    check = ("config", "check", tmp_path / "queues.yaml", "--with")
+    assert licorne(*check, recording, "--at", BACK_S).status == Status.DONE
+    early = licorne(*check, recording, "--at", "yesterday")
+    assert (early.status, "--at yesterday: is no time" in early.err) == (Status.USAGE, True)
+    for other in (HOLIDAY, DUMP):
+        refused = licorne(*check, other, "--at", BACK_S)
+        assert (refused.status, "only a recording has other moments; give its folder: --with DIR" in refused.err) == (
+            Status.USAGE,
+            True,
+        )

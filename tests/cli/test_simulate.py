@@ -423,3 +423,14 @@ def test_a_strict_order_may_stand_in_a_configuration_for_a_simulation(
     assert outcome.status == 5
     assert "q.yaml:8:44: root.a: properties" in outcome.err
     assert "'fifo' is no order of jobs: fcfs, sjf, f1, wfp3, uni, in lower case" in outcome.err
+
+
+def test_pods_that_start_at_the_last_moment_alone_have_tables(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "late.jsonl"
+    path.write_text(
+        "".join(WORKLOAD.splitlines(keepends=True)[:4])
+        + '{"t":"ask","key":"k1","app":"app","res":{"vcore":100},"at":5}\n'
+    )
+    done = licorne("simulate", path)
+    assert done.status == 0, done.err
+    assert "use of queues" in done.out

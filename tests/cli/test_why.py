@@ -197,6 +197,24 @@ def test_a_scheduler_without_a_resource_manager_is_told(licorne: Command, tmp_pa
     assert "no resource manager is registered with the scheduler" in done.err
 
 
+@pytest.mark.parametrize("command", [("why",), ("shares",), ("config", "check", EXAMPLE / "queues.yaml")])
+def test_a_dump_whose_configuration_is_refused_is_told(
+    licorne: Command, tmp_path: Path, command: tuple[str | Path, ...]
+) -> None:
+    dump = json.loads(Path(DUMP).read_bytes())
+    dump.pop("licorne", None)  # as YuniKorn writes it
+    dump["config"]["Partitions"][0]["Queues"][0]["Queues"][0]["Name"] = "no name!"
+    (tmp_path / "dump.json").write_text(json.dumps(dump))
+    option = "--with" if command[0] == "config" else "--from"
+    done = licorne(*command, option, tmp_path / "dump.json")
+    assert (done.status, done.out) == (5, "")
+    assert "dump.json: its queue configuration is refused" in done.err
+    assert "no name!" in done.err
+    assert ("give another one with --config" in done.err) == (command[0] == "why")
+    if command[0] == "why":
+        assert licorne(*command, option, tmp_path / "dump.json", "--config", EXAMPLE / "queues.yaml").status == 0
+
+
 def test_the_dump_of_the_example_is_what_its_program_writes() -> None:
     spec = importlib.util.spec_from_file_location("make_pods_wait", EXAMPLE / "make.py")
     assert spec is not None and spec.loader is not None

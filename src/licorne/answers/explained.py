@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from licorne.answers.exact import restore_checkpoint
 from licorne.answers.hours import hours
-from licorne.answers.recorded import restore_moment
+from licorne.answers.recorded import note_if_over, restore_moment
 from licorne.answers.restore import Restored, restore
 from licorne.answers.shares import Shares
 from licorne.answers.shares import shares as shares_of
@@ -43,7 +43,8 @@ def explain(
             for all that waits.
         partition: only this partition is looked at; empty for all.
         config: a queue configuration in place of the one in force, as a text.
-        at_ns: the moment of a recording, in nanoseconds since 1970; None for its end.
+        at_ns: the moment of a recording, in nanoseconds since 1970; None for its end, or where the scheduler had ended in
+            good order, for just before that.
         prove: whether changes are looked for that would let an ask run, each tried on a copy of the process.
         limit_s: seconds after which no further change is tried.
 
@@ -85,7 +86,8 @@ def shares(
     found = shares_of(_restored(source, config, at_ns), partition)
     if since_ns is None or recording is None:
         return found
-    return replace(found, hours=hours(choose_run(recording, at_ns=at_ns), since_ns, at_ns, partition=partition))
+    used = hours(choose_run(recording, at_ns=at_ns), since_ns, at_ns, partition=partition)
+    return replace(found, hours=used, notes=(*note_if_over(since_ns, found.at_s), *found.notes))
 
 
 def _restored(source: SchedulerAPI | str | Path, config: str | None, at_ns: int | None) -> Restored:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from licorne.answers.restored import Note, Outputs, Restored
 from licorne.config import load
+from licorne.core.base.states import SECOND_NS
 from licorne.recording import Replay, Run, replay_from
+from licorne.recording.moments import written
 from licorne.si import v19
 
 
@@ -23,6 +27,9 @@ def restore_moment(
 ) -> Restored:
     """Return the recorded scheduler as it was at a time, or at the end of the recording.
 
+    Where all resource managers had ended in good order before the end, that is the moment before the last of them did.
+    A note says so, and another one that the run ends before the time.
+
     Args:
         run: the run of the recording.
         at_ns: the time in nanoseconds since 1970.
@@ -36,6 +43,17 @@ def restore_moment(
     """
     if config is not None:
         load(config)
+    try:
+        return _at(run, at_ns, config, step)
+    except NothingRecordedError as error:
+        if at_ns is not None or error.left_ns is None:
+            raise
+        restored = _at(run, error.left_ns - 1, config, step)
+        ended = f"the end of the last resource manager, at {written(error.left_ns)}; the answer is about just before it"
+        return msgspec.structs.replace(restored, notes=(Note("left out", ended), *restored.notes))
+
+
+def _at(run: Run, at_ns: int | None, config: str | None, step: Callable[[int, int], object]) -> Restored:
     outputs = Outputs()
     replay = replay_from(run, at_ns, outputs)
     size = replay.bytes_all
@@ -46,7 +64,18 @@ def restore_moment(
     if config is not None:
         rm_id = next(iter(replay.managers))
         replay.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=config), now_ns=now_ns)
-    return as_restored(replay, outputs, now_ns)
+    restored = as_restored(replay, outputs, now_ns)
+    if at_ns is None or at_ns <= now_ns:
+        return restored
+    short = f"run {run.number} of the recording ends at {written(now_ns)}; the answer is about then, not about {written(at_ns)}"
+    return msgspec.structs.replace(restored, notes=(Note("left out", short), *restored.notes))
+
+
+def note_if_over(since_ns: int, end_s: float) -> tuple[Note, ...]:
+    """Return a note that nothing was used from a time on, if what was recorded ends before it."""
+    if since_ns < round(end_s * SECOND_NS):
+        return ()
+    return (Note("left out", f"what was used from {written(since_ns)} on: what was recorded ends before"),)
 
 
 def as_restored(replay: Replay, outputs: Outputs, now_ns: int) -> Restored:
@@ -67,4 +96,4 @@ def as_restored(replay: Replay, outputs: Outputs, now_ns: int) -> Restored:
     return Restored(replay.api, rm_id, now_ns, text, tuple(notes), outputs)
 
 
-__all__ = ["NothingRecordedError", "as_restored", "restore_moment"]
+__all__ = ["NothingRecordedError", "as_restored", "note_if_over", "restore_moment"]

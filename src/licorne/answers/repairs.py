@@ -373,7 +373,8 @@ def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes |
             sizes[capacity] = size
         if best is not None and size >= best[0]:
             continue
-        if any(amount > amounts[d] - occupied.at(d) for d, amount in enumerate(ask.shape.amounts.values()) if amount):
+        wanted = enumerate(ask.shape.amounts.values())
+        if any(amount > node.capacity.at(d) - occupied.at(d) for d, amount in wanted if amount):
             continue
         if _takes_when_new(ask, node):
             best = size, node

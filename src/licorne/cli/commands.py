@@ -153,7 +153,7 @@ _add(
     "shares",
     "shares:shares",
     "Say who has what of which guarantee and max, and who borrows from whom.",
-    epilogue("there is no such partition", Status.FILE, done="answered"),
+    epilogue("there is no such partition", Status.FILE, Status.CONFIGURATION, done="answered"),
 )
 _add(
     app,
@@ -183,7 +183,13 @@ _add(
     "check",
     "config:check",
     "Check queue configurations.",
-    epilogue("a scheduler would refuse one", Status.FILE, done="all are accepted", strict="there are warnings"),
+    epilogue(
+        "a scheduler would refuse one",
+        Status.FILE,
+        Status.CONFIGURATION,
+        done="all are accepted",
+        strict="there are warnings",
+    ),
 )
 app.command(configuration)
 scenarios = App(name="scenario", help="Work with scenarios: generated workloads that a YAML file describes.")

@@ -9,8 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from licorne._wording import counted
-from licorne.cli.common import CommandError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.configurations import files, reports
+from licorne.cli.recordings import Moment
 from licorne.cli.statuses import Status
 from licorne.config import Report
 from licorne.config.problems import by_line
@@ -27,6 +28,7 @@ def check(
     /,
     *,
     beside: Annotated[str, Parameter(name="--with", allow_leading_hyphen=True)] = "",
+    at: Moment | None = None,
     token_file: Path | None = None,
     tls_ca: Path | None = None,
     strict: Flag = False,
@@ -46,6 +48,9 @@ def check(
     beside
         Check beside a cluster: a file with a state dump, the address of a scheduler's REST interface, http://HOST:PORT, the
         folder of a recording; or a workload (.jsonl), of which all nodes and pods count.
+    at
+        With a recording: check beside this time of it, like 2026-11-03T14:00 (UTC) or seconds since 1970; without it: beside
+        its end.
     token_file
         File with the token of that REST interface.
     tls_ca
@@ -56,6 +61,8 @@ def check(
         Print faults and warnings as a JSON object.
     """
     running = None
+    if at and (not beside or beside.endswith(WORKLOADS)):
+        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --with DIR")
     if beside.endswith(WORKLOADS):
         from licorne.answers.workloads import partitions_of_workload  # noqa: PLC0415  # as below
         from licorne.cli.simulate import read_input  # noqa: PLC0415
@@ -68,9 +75,11 @@ def check(
         from licorne.cli.sources import read_state, read_submitted  # noqa: PLC0415
         from licorne.recording.folder import is_recording  # noqa: PLC0415
 
-        restored = read_state(beside, token_file, tls_ca)
+        restored = read_state(beside, token_file, tls_ca, at=at or "", option="--with")
         if is_recording(Path(beside)):
-            running = partitions_of_recording(restored, read_submitted(Path(beside)))
+            for note in restored.notes:
+                print(f"{beside}: {note}", file=sys.stderr)
+            running = partitions_of_recording(restored, read_submitted(Path(beside), at or ""))
         else:
             running = running_partitions(restored)
     checked: list[Report] = []

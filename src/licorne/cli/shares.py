@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
+from licorne.answers.recorded import note_if_over
 from licorne.cli.common import CommandError, UsageError, print_json
-from licorne.cli.recordings import Moment
+from licorne.cli.recordings import Moment, moment_ns
 from licorne.cli.sources import DEFAULT_SOURCE, read_hours, read_state
 from licorne.cli.statuses import Status
 from licorne.recording.folder import is_recording
@@ -58,7 +59,9 @@ def shares(
     try:
         answer = shares_of(read_state(source, token_file, tls_ca, at=at or ""), partition)
         if since:
-            answer = replace(answer, hours=read_hours(Path(source), since, at or "", partition))
+            over = note_if_over(moment_ns(since, "--since"), answer.at_s)
+            hours = read_hours(Path(source), since, at or "", partition)
+            answer = replace(answer, hours=hours, notes=(*over, *answer.notes))
     except UnknownNameError as error:
         raise CommandError(str(error)) from None
     if json:
@@ -66,5 +69,5 @@ def shares(
     else:
         from licorne.cli.shares_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(answer)
+        show(answer, recorded=is_recording(Path(source)))
     return Status.DONE

@@ -11,7 +11,7 @@ from rich.text import Text
 from licorne.answers.shares import Hours, HoursUsed, Loan, PartitionShares, Shares
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
-from licorne.cli.why_text import print_notes
+from licorne.cli.why_text import print_moment, print_notes
 from licorne.sim.quantities import amount, duration
 
 if TYPE_CHECKING:
@@ -24,9 +24,11 @@ LARGEST = 10
 BORROWED, LENT = "borrowed", "lent"
 
 
-def show(answer: Shares, console: Console | None = None) -> None:
-    """Print who has what on `console`, by default standard output."""
+def show(answer: Shares, console: Console | None = None, *, recorded: bool = False) -> None:
+    """Print who has what on `console`, by default standard output. `recorded`: at a moment of a recording."""
     console = output() if console is None else widened(console)
+    if recorded:
+        print_moment(console, answer.at_s)
     for part in answer.partitions:
         console.print(Text(f"partition {part.partition}", style="bold"))
         console.print()

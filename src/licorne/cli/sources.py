@@ -14,6 +14,7 @@ from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import moment_ns, written
 from licorne.cli.statuses import Status
+from licorne.config import ConfigError
 from licorne.daemon.secrets import SecurityError, token_in
 from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.recording import RecordingError, choose_run
@@ -26,11 +27,19 @@ DEFAULT_SOURCE = f"http://{REST_ADDRESS}"
 
 
 def read_state(
-    source: str, token_file: Path | None, tls_ca: Path | None, config: Path | None = None, at: str = ""
+    source: str,
+    token_file: Path | None,
+    tls_ca: Path | None,
+    config: Path | None = None,
+    at: str = "",
+    *,
+    has_config: bool = False,
+    option: str = "--from",
 ) -> Restored:
     """Return a scheduler in the state of a dump, of a running scheduler, or of a moment of a recording.
 
-    `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording.
+    `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording. `has_config`: the
+    command has the option --config, which errors may name. `option`: the one with which the source was given.
 
     Raises:
         CommandError: the state or the configuration cannot be read.
@@ -38,13 +47,17 @@ def read_state(
     if is_recording(Path(source)):
         return _recorded(Path(source), config, moment_ns(at) if at else None)
     if at:
-        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --from DIR")
+        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: {option} DIR")
     token = read_token(token_file)
     text = _text(config)
     try:
         return restore(fetch(source, token=token, tls_ca=tls_ca), text)
     except (SourceError, DumpError) as error:
         raise CommandError(str(error), Status.FILE) from None
+    except ConfigError as error:
+        remedy = "; give another one with --config" if has_config else ""
+        said = f"{source}: its queue configuration is refused{remedy}\n{error}"
+        raise CommandError(said, Status.CONFIGURATION) from None
 
 
 def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:
@@ -60,10 +73,14 @@ def read_hours(folder: Path, since: str, until: str, partition: str) -> Hours:
         raise CommandError(str(error), Status.FILE) from None
 
 
-def read_submitted(folder: Path) -> list[AddApplication]:
-    """Return the applications of the last run of a recording, as they were submitted. Raises CommandError."""
+def read_submitted(folder: Path, at: str = "") -> list[AddApplication]:
+    """Return the applications of a run of a recording, as they were submitted: of the last one that had begun at a time.
+
+    Raises:
+        CommandError: the recording cannot be read.
+    """
     try:
-        return list(submitted_applications(choose_run(folder)))
+        return list(submitted_applications(choose_run(folder, at_ns=moment_ns(at) if at else None)))
     except RecordingError as error:
         raise CommandError(str(error), Status.FILE) from None
 

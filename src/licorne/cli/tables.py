@@ -240,10 +240,10 @@ def _queues(result: Result) -> Sheet:
     )
     used = [row for row in result.queues if row.peak or row.mean or row.end]
     queues = [(queue, list(group)) for queue, group in groupby(used, key=lambda row: row.queue)]
-    whole = {row.resource: row.mean or row.peak for row in used if row.queue == "root"}
+    whole = {row.resource: _use(row) for row in used if row.queue == "root"}
 
     def share(group: list[QueueUsage]) -> float:
-        return max((row.mean or row.peak) / whole.get(row.resource, 1) for row in group)
+        return max(_use(row) / (whole.get(row.resource) or 1) for row in group)
 
     largest = sorted(range(len(queues)), key=lambda index: -share(queues[index][1]))[:_ROWS]
     for queue, group in (queues[index] for index in sorted(largest)):
@@ -256,3 +256,8 @@ def _queues(result: Result) -> Sheet:
     sheet.more(len(queues) - len(largest), "queue")
     sheet.more(len(result.queues) - len(used), "row", "without any use")
     return sheet
+
+
+def _use(row: QueueUsage) -> float:
+    """Return the use by which queues are compared: the mean, or what a window has that is too short for one."""
+    return row.mean or row.peak or row.end

@@ -16,6 +16,7 @@ from licorne.cli.durations import DURATION
 from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
 from licorne.cli.statuses import Status
+from licorne.recording.folder import is_recording
 
 Flag = Annotated[bool, Parameter(negative="")]
 
@@ -67,7 +68,7 @@ def why_command(
     json
         Print the answer as a JSON object.
     """
-    restored = read_state(source, token_file, tls_ca, config, at or "")
+    restored = read_state(source, token_file, tls_ca, config, at or "", has_config=True)
     until = time.monotonic() + limit
     try:
         answer = why(
@@ -85,5 +86,5 @@ def why_command(
     else:
         from licorne.cli.why_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(answer)
+        show(answer, recorded=is_recording(Path(source)))
     return Status.DONE if not isinstance(answer, AskAnswer) or answer.state else Status.NO

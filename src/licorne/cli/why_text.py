@@ -12,7 +12,9 @@ from licorne.answers.chain import Chain
 from licorne.answers.proposals import Proposals
 from licorne.answers.restored import Note
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
+from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
+from licorne.core.base.states import SECOND_NS
 from licorne.sim.quantities import amount, duration
 
 if TYPE_CHECKING:
@@ -22,9 +24,11 @@ SHOWN = 30
 """Rows of a table, at most; `--json` has all."""
 
 
-def show(answer: Answer, console: Console | None = None) -> None:
-    """Print an answer on `console`, by default standard output."""
+def show(answer: Answer, console: Console | None = None, *, recorded: bool = False) -> None:
+    """Print an answer on `console`, by default standard output. `recorded`: it is about a moment of a recording."""
     printed = _Printed(output() if console is None else widened(console))
+    if recorded:
+        print_moment(printed.console, answer.at_s)
     match answer:
         case AskAnswer():
             printed.ask(answer)
@@ -183,6 +187,13 @@ class _Printed:
             sheet.add(group.summary, *counts, group.oldest, *more)
         sheet.more(len(groups) - SHOWN, "reason")
         sheet.print(self.console)
+
+
+def print_moment(console: Console, at_s: float) -> None:
+    """Print which moment of a recording an answer is about."""
+    printed = _Printed(console)
+    printed.line(f"At {written(round(at_s * SECOND_NS))} of the recording:")
+    printed.line()
 
 
 def print_notes(console: Console, notes: tuple[Note, ...]) -> None:

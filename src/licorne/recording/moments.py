@@ -28,4 +28,10 @@ def parse_moment(text: str) -> int:
     return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
 
 
-__all__ = ["parse_moment"]
+def written(time_ns: int) -> str:
+    """Return a time as a text in UTC, to the millisecond."""
+    at = dt.datetime.fromtimestamp(time_ns // SECOND_NS, dt.UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{time_ns % SECOND_NS // 1_000_000:03d}Z"
+
+
+__all__ = ["parse_moment", "written"]
