@@ -25,6 +25,12 @@ def first_seed(variable: str) -> int:
     return int(os.environ.get(variable) or (SEED if RANDOM else 1))
 
 
+def some_seeds(variable: str, count: int) -> range:
+    """Return so many seeds that follow each other, of which `first_seed` gives the first."""
+    first = first_seed(variable)
+    return range(first, first + count)
+
+
 def to_run_again() -> str:
     """Return what to set to run the tests as this time."""
     return f"LICORNE_HYPOTHESIS={PROFILE} LICORNE_SEED={SEED}" if RANDOM else f"LICORNE_SEED={SEED}"

@@ -6,10 +6,13 @@ managers, both dialects (`machine.driver`). Here are long histories, planted fau
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import seeds
 from checkpoint import faults
 from checkpoint.histories import busy, compare, replace
 from common.examples import examples, scaled
@@ -22,8 +25,9 @@ from licorne.si import v19
 
 @pytest.mark.parametrize("first_interface", [False, True])
 def test_a_restored_scheduler_goes_on_as_before(first_interface: bool) -> None:
-    for seed in range(scaled(1)):
-        assert compare(300, seed, first_interface=first_interface) > 5
+    for seed in seeds.some_seeds("LICORNE_CHECKPOINT_SEED", scaled(1)):
+        sys.stdout.write(f"to run this again, first: LICORNE_CHECKPOINT_SEED={seed}\n")
+        assert compare(300, seed, first_interface=first_interface) > (0 if seeds.RANDOM else 5)
 
 
 @examples(4)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from core.bench import Bench, config
-from seeds import first_seed
+from seeds import some_seeds
 
 
 def on(*zones: str) -> dict[str, str]:
@@ -80,9 +80,7 @@ def test_a_reservation_of_a_node_that_is_excluded_ends(zone: str, reserved: list
     assert [node.id for node in bench.partition.nodes.values() if ask in node.reservations] == reserved
 
 
-@pytest.mark.parametrize(
-    "seed", range(first_seed("LICORNE_CONSTRAINTS_SEED"), first_seed("LICORNE_CONSTRAINTS_SEED") + 8)
-)
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_CONSTRAINTS_SEED", 8))
 @pytest.mark.parametrize("parking", ["true", "false"])
 def test_in_a_random_cluster_nothing_waits_that_fits(seed: int, parking: str) -> None:
     rng = random.Random(seed)

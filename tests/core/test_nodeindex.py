@@ -18,6 +18,7 @@ from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.nodes.constraints import NodeLabels
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Node, ScorePolicy, first_need
+from seeds import some_seeds
 
 TYPES = Types()
 VCORE, MEMORY, GPU = (TYPES.slot(name) for name in ("vcore", "memory", "gpu"))
@@ -155,7 +156,7 @@ def test_hundreds_of_nodes_split_and_join_blocks(seed: int, policy: ScorePolicy)
     model.check()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_INDEX_SEED", 4))
 def test_the_first_node_takes_what_comes_and_moves_on(seed: int) -> None:
     """As decisions have it: mostly the first row of the first block leaves, for somewhere else."""
     choose = Random(seed).randint

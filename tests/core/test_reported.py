@@ -13,6 +13,7 @@ from licorne import SchedulerAPI
 from licorne.core.inspection.reported import report
 from licorne.si import messages, v19
 from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN
+from seeds import some_seeds
 
 
 def picture(api: SchedulerAPI) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def test_nodes_that_drain_other_programs_and_gangs_are_reported() -> None:
     assert (gang.hard, gang.timeout_ns, gang.placed) == (True, 60 * 10**9, 2)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_RESTART_SEED", 3))
 def test_with_its_ages_the_same_is_decided(seed: int) -> None:
     program, other = Program(), Program()
     work(random.Random(seed), program)

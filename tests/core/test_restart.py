@@ -11,6 +11,7 @@ import pytest
 
 from licorne import NotRegisteredError, RequestError, ResourceManagerCallback, SchedulerAPI
 from licorne.si import v19
+from seeds import some_seeds
 
 SECOND = 1_000_000_000
 CONFIG = """
@@ -155,7 +156,7 @@ def later(draw: random.Random, program: Program) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_RESTART_SEED", 10))
 def test_a_restart_changes_neither_order_nor_age_nor_decisions(seed: int) -> None:
     program, other = Program(), Program()
     work(random.Random(seed), program)

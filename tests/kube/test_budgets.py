@@ -14,6 +14,7 @@ from licorne.core.partition import Partition
 from licorne.kube.manager.commands import Bind, Evict, PostEvent
 from licorne.kube.objects import Pod, PodDisruptionBudget
 from licorne.kube.predicates import selects
+from seeds import some_seeds
 
 SECOND_NS = 10**9
 QUEUES = """
@@ -137,7 +138,7 @@ def test_a_pod_that_waited_for_its_placeholder_evicts_when_that_is_gone() -> Non
     assert [c.name for c in cluster.evictions("") if isinstance(c, Evict)] == ["p1"]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_BUDGETS_SEED", 60))
 def test_the_scheduler_knows_whose_pods_count(seed: int) -> None:
     """Pods and budgets come, change and go; what the scheduler was told is what the objects say."""
     rng = random.Random(seed)

@@ -16,6 +16,7 @@ from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import PriorityClass
 from licorne.kube.runner import Runner, RunSettings
 from licorne.kube.shadow import DIFFERENCES_MAX, Shadow
+from seeds import some_seeds
 
 DRY = RunSettings(dry_run=True)
 OTHERS = RunSettings(dry_run=True, scheduler_names=("default-scheduler",))
@@ -54,7 +55,7 @@ class Peer:
             await asyncio.sleep(2.0)
 
 
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_KUBE_SEED", 8))
 def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopted(seed: int) -> None:
     async def play() -> None:
         world = schedules.World(seed)
@@ -110,7 +111,7 @@ HAPPENS = {"plain": [], "gangs": ["CreatePod", "Evict"], "preemption": ["Evict"]
 
 
 @pytest.mark.parametrize("what", HAPPENS)
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_KUBE_SEED", 8))
 def test_beside_licorne_itself_there_is_no_difference(seed: int, what: str) -> None:
     async def play() -> None:
         world = schedules.World(seed)

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+import seeds
 from licorne.core.amounts.types import Types
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.needs import Needs
@@ -53,10 +54,10 @@ class Leaf:
         return [pod for pod in self.pods if pod.key in keys]
 
 
-def compared(seeds: range, number: int) -> tuple[int, int]:
+def compared(tried: range, number: int) -> tuple[int, int]:
     """How often the choice is the best one, and by how many victims the worst is larger."""
     right = above = 0
-    for seed in seeds:
+    for seed in tried:
         rng = random.Random(seed)
         leaf = Leaf(rng, rng.randint(1, number), sizes=rng.choice([1, 2, 3, 12]))
         chosen = leaf.chosen()
@@ -68,11 +69,12 @@ def compared(seeds: range, number: int) -> tuple[int, int]:
 
 
 def test_small_leaves_give_the_best_set() -> None:
-    """At least 95 of 100 are asked for, and never more than one victim above the best; all of them are the best."""
-    assert compared(range(400), 10) == (400, 0)
+    """At least 95 of 100 are asked for, and never more than one victim above the best; the usual ones are all the best."""
+    right, above = compared(seeds.some_seeds("LICORNE_LEAF_SEED", 400), 10)
+    assert (right, above) == (400, 0) or (seeds.RANDOM and right >= 380 and above <= 1)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds.some_seeds("LICORNE_LEAF_SEED", 30))
 def test_a_victim_set_of_any_size_is_feasible(seed: int) -> None:
     rng = random.Random(seed)
     leaf = Leaf(rng, 300, sizes=rng.choice([2, 12, 100]))

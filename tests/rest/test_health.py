@@ -15,6 +15,7 @@ import pytest
 from licorne.si.messages import NodeAction, NodeUpdate
 from licorne.web import health, monitor
 from rest.world import World, busy, run
+from seeds import some_seeds
 from service.peers import eventually
 
 PATH = "/ws/v1/scheduler/healthcheck"
@@ -157,7 +158,7 @@ def test_the_scheduler_goes_on_between_the_steps() -> None:
     assert result.healthy, result
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_HEALTH_SEED", 5))
 def test_much_may_happen_between_any_two_steps(seed: int) -> None:
     """Nodes come and go, asks that fit nowhere make shapes fail, others are placed and released."""
     world, rng = busy(), random.Random(seed)

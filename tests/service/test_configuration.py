@@ -25,6 +25,7 @@ from licorne.service.configuration.queues import EVERYBODY, Groups
 from licorne.service.configuration.values import Values, read_values
 from licorne.web.rest import RequestLimits
 from licorne.web.settings import WebSettings
+from seeds import some_seeds
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, queues: [{name: %s}]}]}]\n"
 
@@ -230,7 +231,7 @@ def test_a_config_map_that_is_mounted(tmp_path: Path) -> None:
     assert loaded.sources["queues"].text == QUEUES % "a"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", some_seeds("LICORNE_SETTINGS_SEED", 60))
 def test_no_content_of_a_file_causes_a_traceback(tmp_path: Path, seed: int) -> None:
     """Pieces of settings and of YAML in any order: read, or refused with the place."""
     rng = random.Random(seed)

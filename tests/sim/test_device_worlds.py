@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from itertools import combinations
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import seeds
 from common.examples import examples, scaled
 from common.plain_python import printed_by
 from licorne.core.api import SchedulerAPI
@@ -56,9 +58,10 @@ def starts(result: Result) -> dict[str, float | None]:
 
 
 def test_books_agree_in_random_clusters_and_parking_changes_nothing() -> None:
-    """Also that gangs of both kinds, evictions and replacements are met, so that something was compared."""
+    """Also that gangs of both kinds, evictions and replacements are met, so that something was compared; by random seeds not."""
     met: dict[str, int] = dict.fromkeys(("evictions", "handed over", "placeholders", "atomic"), 0)
-    for seed in range(scaled(CLUSTERS)):
+    for seed in seeds.some_seeds("LICORNE_DEVICES_SEED", scaled(CLUSTERS)):
+        sys.stdout.write(f"to run this again, first: LICORNE_DEVICES_SEED={seed}\n")
         given_workload = random_workload(random.Random(seed))
         together, books = run(given_workload)
         alone, _ = run(given_workload, parking=False)
@@ -67,7 +70,7 @@ def test_books_agree_in_random_clusters_and_parking_changes_nothing() -> None:
         met["handed over"] += books.handed_over
         for gang in together.gangs:
             met[gang.kind] += gang.started
-    assert min(met.values()) >= 10, met
+    assert seeds.RANDOM or min(met.values()) >= 10, met
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -391,6 +394,7 @@ def test_a_checkpoint_keeps_who_holds_which_devices() -> None:
                     seen.append(bool(mine))
             assert again.checkpoint() == api.checkpoint()
 
-    for seed in range(3):
+    for seed in seeds.some_seeds("LICORNE_DEVICES_SEED", 3):
+        sys.stdout.write(f"to run this again, first: LICORNE_DEVICES_SEED={seed}\n")
         simulate(random_workload(random.Random(seed)), settings=SETTINGS, observers=[Restoring()])
-    assert any(seen)
+    assert seeds.RANDOM or any(seen)

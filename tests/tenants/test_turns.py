@@ -16,12 +16,13 @@ from core.bench import SECOND_NS, Bench, config
 from licorne.core.constants import SUM_MAX
 from licorne.si import messages
 from licorne.si.messages import Allocation, NodeAction, Release
+from seeds import first_seed
 
 SCENARIOS = 25
-"""So many in each run, always the same."""
+"""So many in each run, by default the same."""
 MANY = 3_000
 TYPES = ["vcore", "memory", "gpu"]
-FIRST_SEED = 1
+FIRST_SEED = first_seed("LICORNE_TENANTS_SEED")
 
 
 def others(rng: random.Random, step: int) -> list[Any]:
