@@ -8,6 +8,7 @@ import re
 import subprocess
 import tomllib
 import warnings
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,55 @@ def dependencies() -> list[str]:
         *(item for extra in extras for item in extra),
     ]
     return [item for item in wanted if not item.startswith("licorne[")]
+
+
+ENVIRONMENT = {
+    "python_version": "3.11",
+    "python_full_version": "3.11.0",
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+}
+"""The one in which README's table of extras was measured."""
+
+
+def requirements(package: str) -> list[str]:
+    """List what a package requires, each with its marker: licorne as pyproject.toml says, others as they are installed.
+
+    One that is not installed, as this Python does not need it, requires nothing.
+    """
+    if package != "licorne":
+        try:
+            return metadata.requires(package) or []
+        except metadata.PackageNotFoundError:
+            return []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [(extra, item) for extra, items in project["optional-dependencies"].items() for item in items]
+    marked = [f"{item} {'and' if ';' in item else ';'} extra == {extra!r}" for extra, item in extras]
+    return [*project["dependencies"], *marked]
+
+
+def installed_with(extra: str) -> set[str]:
+    """Return the names of the packages that an installation with an extra brings, licorne among them."""
+    found: set[tuple[str, str]] = set()
+    left = {("licorne", ""), ("licorne", extra)}
+    while left:
+        package, with_extra = one = left.pop()
+        found.add(one)
+        for item in map(Requirement, requirements(package)):
+            if item.marker is None or item.marker.evaluate({**ENVIRONMENT, "extra": with_extra}):
+                left |= {(canonicalize_name(item.name), each) for each in ("", *item.extras)} - found
+    return {package for package, _ in found}
+
+
+def test_the_table_of_extras_has_the_numbers_of_packages() -> None:
+    """`make sizes` measures them, and the megabytes too."""
+    rows = re.findall(
+        r"^\| (none|`\.\[(\w+)\]`).*\| (\d+), \d+ \|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    told = {extra: int(packages) for _, extra, packages in rows}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert told.keys() == {"", *project["optional-dependencies"]} - {"dev"}
+    assert told == {extra: len(installed_with(extra)) for extra in told}, "run: make sizes"
 
 
 def test_every_dependency_has_a_lower_bound() -> None:

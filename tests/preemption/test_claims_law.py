@@ -1,6 +1,6 @@
 """Evictions lead to something: random small clusters with quotas, limits, daemons and late asks (`preemption.clusters`).
 
-By default the same clusters each time. `make test-long` takes 20,000 others, from the seed of the run,
+By default the same clusters each time, from LICORNE_CLAIMS_SEED on. `make test-long` takes 20,000 others, from the seed of the run,
 which is printed (`seeds`).
 """
 
@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+import seeds
 from common.plain_python import printed_by
 from preemption import clusters, faults
 
@@ -35,9 +36,9 @@ def lived(first: int, count: int) -> Counter[str]:
 
 @pytest.mark.timeout(300)
 def test_each_eviction_leads_to_its_ask_being_placed_or_giving_up_for_a_cause() -> None:
-    met = lived(1, SHORT)
+    met = lived(seeds.first_seed("LICORNE_CLAIMS_SEED"), SHORT)
     assert met["calm: the ask was placed"] > SHORT / 4, met
-    assert len(met) >= 6, met
+    assert seeds.RANDOM or len(met) >= 6, met
 
 
 @pytest.mark.long
