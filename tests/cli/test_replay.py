@@ -196,7 +196,10 @@ def test_a_moment_after_the_end_is_told_as_such(licorne: Command, recording: Pat
     for command in ("why", "shares"):
         said = licorne(command, "--from", recording, "--at", "1970-01-05").out
         assert f"At {end} of the recording:" in said
-        assert f"run 1 of the recording ends at {end}; the answer is about then, not about 1970-01-05T00:00:00.000Z" in said
+        assert (
+            f"run 1 of the recording ends at {end}; the answer is about then, not about 1970-01-05T00:00:00.000Z"
+            in said
+        )
     said = licorne("shares", "--from", recording, "--since", "1970-01-04").out
     assert "what was used from 1970-01-04T00:00:00.000Z on: what was recorded ends before" in said
     assert "ends before" not in licorne("shares", "--from", recording, "--since", "1970-01-01").out
