@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ __all__ = ["licorne"]
 
 RECORDED = Recorded()
 BEGIN_NS = 10**18
+EMPTY = {"/ws/v1/clusters": b"[]", "/ws/v1/config": b"{}", "/ws/v1/partitions": b"[]"}
+"""What a scheduler answers that has no resource manager; there is no partition, so nothing else is found."""
 TOKEN = "of a test"  # noqa: S105  of a server that the test itself starts
 
 
@@ -241,6 +244,32 @@ def test_a_scheduler_without_events_is_told(tmp_path: Path) -> None:
 def test_a_scheduler_that_does_not_answer_at_the_beginning_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
     with served(Playback(token=TOKEN)) as url, pytest.raises(SourceError, match="asks for a token"):
         capture(Server(url), tmp_path / "week.jsonl")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scheduler_without_a_resource_manager_is_told_as_such(tmp_path: Path) -> None:
+    class Empty(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+        def do_GET(self) -> None:
+            found = EMPTY.get(self.path)
+            self.send_response(404 if found is None else 200)
+            self.end_headers()
+            self.wfile.write(found or b"")
+
+    def serve() -> str:
+        with HTTPServer(("127.0.0.1", 0), Empty) as http:
+            threading.Thread(target=http.serve_forever, daemon=True).start()
+            try:
+                with pytest.raises(SourceError) as caught:
+                    capture(Server(f"http://127.0.0.1:{http.server_port}"), tmp_path / "week.jsonl")
+            finally:
+                http.shutdown()
+        return str(caught.value)
+
+    assert "no resource manager is registered with the scheduler, so there is nothing to record yet" in serve()
+    EMPTY.pop("/ws/v1/partitions")
+    assert "404: no REST interface of a scheduler is here" in serve()
     assert list(tmp_path.iterdir()) == []
 
 

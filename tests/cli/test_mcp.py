@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from licorne.cli import run as run_command
 from licorne.cli.mcp import server
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pods-wait"
@@ -59,6 +60,13 @@ def test_why(call: Call) -> None:
     assert answer["proposals"]["found"][0]["text"].startswith("4 vcore more in the limit of user sue")
     failed, answer = call("why", prove=False)
     assert (failed, answer["type"], answer["waiting"]) == (False, "overview", 4)
+
+
+def test_a_recording_is_asked_about_its_end(call: Call, tmp_path: Path) -> None:
+    holiday = EXAMPLE.parent / "gpu-holiday" / "workload.jsonl"
+    assert run_command(["simulate", str(holiday), "--record", str(tmp_path / "rec")]) == 0
+    failed, answer = call("why", source=str(tmp_path / "rec"), prove=False)
+    assert (failed, answer["type"], answer["waiting"]) == (False, "overview", 0)
 
 
 def test_shares(call: Call) -> None:

@@ -17,6 +17,7 @@ import pytest
 Command = Callable[..., Any]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pods-wait"
 DUMP = str(EXAMPLE / "dump.json")
+WORKLOAD = str(EXAMPLE.parent / "gpu-holiday" / "workload.jsonl")
 TOKEN = "abc"  # noqa: S105  of the server in this file
 
 
@@ -88,6 +89,15 @@ def test_what_cannot_be_answered_says_what_to_do(
     [
         ("nowhere.json", "nowhere.json: No such file or directory; give a file with a state dump"),
         (str(EXAMPLE / "queues.yaml"), "the dump is no JSON"),
+        (
+            str(EXAMPLE / "queues.yaml"),
+            "queues.yaml --record DIR, then give DIR. A queue configuration goes with --config.",
+        ),
+        (WORKLOAD, f"can be asked when it has run: licorne simulate {WORKLOAD} --record DIR, then give DIR."),
+        (
+            str(EXAMPLE),
+            "is a folder, and no recording, which has a manifest.json; give a file with a state dump, the folder",
+        ),
         ("http://127.0.0.1:9", "nothing listens there"),
     ],
 )
@@ -95,6 +105,26 @@ def test_a_source_that_cannot_be_read_is_a_file_that_cannot_be_read(licorne: Com
     done = licorne("why", "--from", source)
     assert (done.status, done.out) == (4, "")
     assert said in done.err
+
+
+def test_a_dump_without_a_configuration_is_told_with_its_file(licorne: Command, tmp_path: Path) -> None:
+    dump = json.loads(Path(DUMP).read_bytes())
+    dump.pop("licorne", None)
+    del dump["config"]
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps(dump))
+    done = licorne("why", "--from", file)
+    assert (done.status, done.out) == (4, "")
+    assert f"{file}: the dump has no member config with the queue configuration" in done.err
+    assert "`licorne why --config queues.yaml`" in done.err
+    assert licorne("why", "--from", file, "--config", EXAMPLE / "queues.yaml").status == 0
+
+
+def test_a_search_that_had_no_time_says_that_first(licorne: Command) -> None:
+    lines = licorne("why", "index-0", "--from", DUMP, "--limit", "0s").out.splitlines()
+    cut = "A search was cut short: --effort lets the trials cost more, --limit take longer."
+    assert lines[4] == f"{cut} No change with which it would run was found until then (1 trial)."
+    assert not any("No change of the configuration" in line for line in lines)
 
 
 def test_the_answer_reads_well_in_a_pipe(licorne: Command) -> None:

@@ -245,6 +245,11 @@ def test_several_files_and_another_scheduler(tmp_path: Path, licorne: Command) -
     ("text", "expected"),
     [
         ('{"kind": "List",\n "items": [}', ":2: not JSON"),
+        ('{"kind": "List",\n "items": [', ":2: not JSON: Input data was truncated. It is cut off; fetch it again"),
+        (
+            '{"kind": "List", "items": []}\n{"kind": "Li',
+            "not JSON: the document that begins in line 2 is cut off; fetch it",
+        ),
         ("kind: List\nitems: [\n", "not YAML"),
         ("just a text", "holds no objects of Kubernetes"),
         ('{"kind": "List", "items": []}', "there is no node"),

@@ -24,6 +24,8 @@ PATHS: Final = ("/debug/fullstatedump", "/ws/v1/fullstatedump")
 """Where a scheduler answers its state dump, in the order in which they are tried."""
 TIMEOUT_S: Final = 60.0
 STDIN: Final = "-"
+WORKLOADS: Final = (".jsonl", ".jsonl.gz")
+YAML: Final = (".yaml", ".yml")
 
 
 class SourceError(OSError):
@@ -60,11 +62,23 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
     try:
         return read_dump(Path(where).read_bytes())
     except OSError as error:
+        reason = "is a folder, and no recording, which has a manifest.json" if Path(where).is_dir() else error.strerror
         raise SourceError(
-            f"{where}: {error.strerror}; give a file with a state dump, or the address of a scheduler, http://HOST:PORT"
+            f"{where}: {reason}; give a file with a state dump, the folder of a recording, "
+            "or the address of a scheduler, http://HOST:PORT"
         ) from None
     except DumpError as error:
-        raise DumpError(f"{where}: {error}") from None
+        raise DumpError(f"{where}: {error}{_hint(where)}") from None
+
+
+def _hint(where: str) -> str:
+    """Return what to do with a file that is no dump, by what its name says that it is."""
+    if where.endswith(WORKLOADS):
+        return f" A workload can be asked when it has run: licorne simulate {where} --record DIR, then give DIR."
+    if where.endswith(YAML):
+        run = f"licorne simulate {where} --record DIR, then give DIR"
+        return f" A scenario can be asked when it has run: {run}. A queue configuration goes with --config."
+    return ""
 
 
 def _from_server(where: str, token: str, tls_ca: Path | None, timeout_s: float) -> Dump:

@@ -35,6 +35,8 @@ PAUSES_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 ANSWER_MAX_BYTES: Final = 2 << 30
 CLOCK_S: Final = 2.0
 """By how many seconds the scheduler's clock must differ from this one's to count; an answer tells whole seconds."""
+NOT_FOUND: Final = 404
+NOBODY: Final = "no resource manager is registered with the scheduler, so there is nothing to record yet"
 PARTITION: Final = f"/ws/v1/partition/{DEFAULT_PARTITION}"
 T = TypeVar("T")
 
@@ -123,7 +125,19 @@ class _Capture:
         self._get("/ws/v1/clusters", list[dict[str, Any]])  # its answer tells what time it is there
         self.tracker = Tracker(self._now_ns(), spool.put, names)
         self.last_ns = self.tracker.begin_ns
-        self._poll()
+        try:
+            self._poll()
+        except SourceError as error:
+            if error.code == NOT_FOUND and self._has_nobody():
+                raise SourceError(f"{server.base}: {NOBODY}") from None
+            raise
+
+    def _has_nobody(self) -> bool:
+        """Return whether no resource manager is registered with the scheduler, so it has no partitions."""
+        try:
+            return not self._get("/ws/v1/partitions", list[Any])
+        except SourceError:
+            return False
 
     def _now_ns(self) -> int:
         """Return the time by the scheduler's clock."""

@@ -119,7 +119,8 @@ def _json(path: Path, data: bytes) -> Iterator[Any]:
         if "trailing characters" not in str(error):
             byte = re.search(r"\(byte (\d+)\)", str(error))
             line = data.count(b"\n", 0, int(byte.group(1)) if byte else len(data)) + 1
-            raise CommandError(f"{path}:{line}: not JSON: {error}", Status.FILE) from None
+            cut = ". It is cut off; fetch it again" if "truncated" in str(error) else ""
+            raise CommandError(f"{path}:{line}: not JSON: {error}{cut}", Status.FILE) from None
         documents = list(_one_behind_the_other(path, data.decode("utf-8", "replace")))
     yield from documents
 
@@ -130,8 +131,11 @@ def _one_behind_the_other(path: Path, text: str) -> Iterator[Any]:
     while (at := _skipped(text, at)) < len(text):
         try:
             found, at = decoder.raw_decode(text, at)
-        except ValueError as error:
-            raise CommandError(f"{path}: not JSON: {error}", Status.FILE) from None
+        except json_module.JSONDecodeError as error:
+            line = text.count("\n", 0, at) + 1
+            cut = f"the document that begins in line {line} is cut off; fetch it again"
+            reason = cut if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated") else error
+            raise CommandError(f"{path}: not JSON: {reason}", Status.FILE) from None
         yield found
 
 

@@ -52,7 +52,8 @@ def mcp(
     Parameters
     ----------
     source
-        Address of a scheduler's REST interface, http://HOST:PORT, or a file with a state dump.
+        Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or the folder of a recording, about
+        the end of which it answers.
     token_file
         File with the token of the REST interface.
     tls_ca

@@ -51,9 +51,13 @@ def read_state(
     token = read_token(token_file)
     text = _text(config)
     try:
-        return restore(fetch(source, token=token, tls_ca=tls_ca), text)
+        dump = fetch(source, token=token, tls_ca=tls_ca)
     except (SourceError, DumpError) as error:
         raise CommandError(str(error), Status.FILE) from None
+    try:
+        return restore(dump, text)
+    except DumpError as error:
+        raise CommandError(f"{source}: {error}", Status.FILE) from None
     except ConfigError as error:
         remedy = "; give another one with --config" if has_config else ""
         said = f"{source}: its queue configuration is refused{remedy}\n{error}"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SHOWN = 30
 """Rows of a table, at most; `--json` has all."""
 
+CUT_SHORT = "A search was cut short: --effort lets the trials cost more, --limit take longer."
+
 
 def show(answer: Answer, console: Console | None = None, *, recorded: bool = False) -> None:
     """Print an answer on `console`, by default standard output. `recorded`: it is about a moment of a recording."""
@@ -71,6 +73,7 @@ class _Printed:
 
     def proposals(self, found: Proposals) -> None:
         """Print what would let the ask run."""
+        trials = counted(found.trials, "trial")
         if found.by_itself:
             self.line(f"It needs no change: it is placed on {found.node} {_when(found.after_s)}.")
         elif found.found:
@@ -80,15 +83,15 @@ class _Printed:
                 least = "" if proposal.smallest else " (perhaps less would do)"
                 self.line(f"  {number}. {proposal.text}{least}")
                 self.line(f"     then it is placed on {proposal.node} {when}")
-            self.line(f"Each was tried on a copy, where all else that waits competes ({found.trials} trials).")
+            self.line(f"Each was tried on a copy, where all else that waits competes ({trials}).")
+        elif found.complete:
+            self.line(f"No change of the configuration or the nodes was found with which it would run ({trials}).")
         else:
-            self.line(
-                f"No change of the configuration or the nodes was found with which it would run ({found.trials} trials)."
-            )
+            self.line(f"{CUT_SHORT} No change with which it would run was found until then ({trials}).")
         if found.untried:
             self.line(f"Not tried: {'; '.join(found.untried)}.")
-        if not found.complete:
-            self.line("A search was cut short: --effort lets the trials cost more, --limit take longer.")
+        if found.found and not found.complete:
+            self.line(CUT_SHORT)
         self.line()
 
     def chain(self, answer: AskAnswer, chain: Chain) -> None:
