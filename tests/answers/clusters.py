@@ -7,7 +7,7 @@ of the dump and in the text of the configuration, from which a scheduler is then
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from rest.world import World
 
 LONG_S = 120
 TAINT = json.dumps([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+GPU = "example.com/gpu"
 USERS = ("ann", "bob")
 QUEUES = ("root.a", "root.b", "root.c.d")
 
@@ -72,10 +73,11 @@ def configuration(draw: st.DrawFn, *, preemption: bool) -> dict[str, Any]:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, *, quiet: bool) -> bytes:
+def clusters(draw: st.DrawFn, *, quiet: bool, gpus: bool = False) -> bytes:
     """Return the dump of a cluster in which something runs, and something may wait.
 
-    `quiet`: nothing is reserved or evicted there, so the dump says everything that decisions depend on.
+    `quiet`: nothing is reserved or evicted there, so the dump says everything that decisions depend on. `gpus`: some nodes
+    have GPUs, or none, and some asks want them.
     """
     reserves = "false" if quiet else "true"
     config = configuration(draw, preemption=not quiet)
@@ -84,13 +86,13 @@ def clusters(draw: st.DrawFn, *, quiet: bool) -> bytes:
         attributes = {"label/disk": draw(st.sampled_from(["ssd", "hdd"]))}
         if draw(st.integers(0, 3)) == 0:
             attributes["taints"] = TAINT
-        world.node(f"n{number}", attributes, vcore=500 * draw(st.integers(2, 6)))
+        world.node(f"n{number}", attributes, **node_size(draw, gpus=gpus))
     keys = 0
     for number in range(draw(st.integers(1, 4))):
         world.application(f"app-{number}", draw(st.sampled_from(QUEUES)), draw(st.sampled_from(USERS)))
         for _ in range(draw(st.integers(0, 3))):
             keys += 1
-            world.submit(_ask(draw, f"k{keys}", f"app-{number}"))
+            world.submit(_ask(draw, f"k{keys}", f"app-{number}", gpus=gpus))
             world.now += draw(st.integers(0, 2)) * SECOND_NS
             if draw(st.booleans()):
                 world.schedule()
@@ -98,7 +100,23 @@ def clusters(draw: st.DrawFn, *, quiet: bool) -> bytes:
     return full_state(world.api, world.now)
 
 
-def _ask(draw: st.DrawFn, key: str, app: str) -> Allocation:
+def node_size(draw: st.DrawFn, *, gpus: bool) -> dict[str, int]:
+    """Return what a node has; `gpus`: of three nodes one has GPUs, so a cluster has some, or none."""
+    size = {"vcore": 500 * draw(st.integers(2, 6))}
+    if gpus and draw(st.integers(0, 2)) == 0:
+        size[GPU] = 500 * draw(st.integers(1, 2))
+    return size
+
+
+def ask_size(draw: st.DrawFn, *, gpus: bool) -> dict[str, int]:
+    """Return what an ask wants; `gpus`: one in six wants GPUs, too, whether any node has some or not."""
+    size = {"vcore": 500 * draw(st.integers(1, 7))}
+    if gpus and draw(st.integers(0, 5)) == 0:
+        size[GPU] = 500 * draw(st.integers(1, 2))
+    return size
+
+
+def _ask(draw: st.DrawFn, key: str, app: str, *, gpus: bool) -> Allocation:
     constraints: dict[str, Any] = {}
     if draw(st.integers(0, 3)) == 0:
         constraints["nodeSelector"] = {"disk": "ssd"}
@@ -106,7 +124,7 @@ def _ask(draw: st.DrawFn, key: str, app: str) -> Allocation:
     return Allocation(
         key=key,
         application_id=app,
-        resource={"vcore": 500 * draw(st.integers(1, 7))},
+        resource=ask_size(draw, gpus=gpus),
         priority=draw(st.integers(0, 1)),
         tags=tags,
         allow_preempt_self=True,
@@ -153,11 +171,17 @@ def _edit(found: Any, config: Any, change: changes.Change, key: str) -> None:
         case changes.QueueMax() | changes.LimitMax() | changes.MaxApplications():
             edit_configuration(config, change)
         case changes.LessAsked():
-            _request(found, key)["resource"]["vcore"] -= change.less["vcore"]
+            request = _request(found, key)
+            request["resource"] = less_of(request["resource"], change.less)
         case changes.Tolerates():
             constrain(_request(found, key), tolerations=[{"key": "gpu", "operator": "Equal", "value": "yes"}])
         case changes.Unconstrained():
             constrain(_request(found, key), nodeSelector={})
+
+
+def less_of(resource: Mapping[str, int], less: dict[str, int]) -> dict[str, int]:
+    """Return amounts without others."""
+    return {name: amount - less.get(name, 0) for name, amount in resource.items()}
 
 
 def own_taint(change: changes.OwnNode) -> dict[str, str]:

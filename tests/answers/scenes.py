@@ -15,7 +15,16 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
-from answers.clusters import TAINT, USERS, configuration, edit_configuration, own_taint
+from answers.clusters import (
+    TAINT,
+    USERS,
+    ask_size,
+    configuration,
+    edit_configuration,
+    less_of,
+    node_size,
+    own_taint,
+)
 from licorne import SchedulerAPI
 from licorne.answers import Restored, changes
 from licorne.answers.copies import on_a_copy
@@ -162,14 +171,14 @@ def as_message(ask: Ask, **other: Any) -> Allocation:
 
 
 @st.composite
-def scenes(draw: st.DrawFn) -> Scene:
-    """Return a cluster in which something runs, and something may wait."""
+def scenes(draw: st.DrawFn, *, gpus: bool = False) -> Scene:
+    """Return a cluster in which something runs, and something may wait. `gpus`: as in `clusters`."""
     config = configuration(draw, preemption=draw(st.booleans()))
     config["partitions"][0]["placementrules"] = [{"name": "provided"}]
-    steps: list[tuple[Input, ...] | int] = [tuple(_nodes(draw))]
+    steps: list[tuple[Input, ...] | int] = [tuple(_nodes(draw, gpus=gpus))]
     for number in range(draw(st.integers(1, 4))):
         kind = draw(st.sampled_from(["plain", "plain", "plain", "whole", "placeholders"]))
-        steps += _application(draw, f"app-{number}", kind)
+        steps += _application(draw, f"app-{number}", kind, gpus=gpus)
         if draw(st.booleans()):
             steps.append(draw(st.integers(0, 4)))
     if draw(st.integers(0, 5)) == 0:
@@ -178,16 +187,16 @@ def scenes(draw: st.DrawFn) -> Scene:
     return Scene(config, tuple(steps))
 
 
-def _nodes(draw: st.DrawFn) -> Iterator[Input]:
+def _nodes(draw: st.DrawFn, *, gpus: bool) -> Iterator[Input]:
     for number in range(draw(st.integers(1, 3))):
         attributes = {"label/disk": draw(st.sampled_from(["ssd", "hdd"]))}
         if draw(st.integers(0, 3)) == 0:
             attributes["taints"] = TAINT
-        capacity = {"vcore": 500 * draw(st.integers(2, 6))}
+        capacity = node_size(draw, gpus=gpus)
         yield NodeUpdate(node_id=f"n{number}", action=NodeAction.CREATE, attributes=attributes, capacity=capacity)
 
 
-def _application(draw: st.DrawFn, name: str, kind: str) -> Iterator[tuple[Input, ...] | int]:
+def _application(draw: st.DrawFn, name: str, kind: str, *, gpus: bool) -> Iterator[tuple[Input, ...] | int]:
     queue, user = draw(st.sampled_from(QUEUES)), draw(st.sampled_from(USERS))
     size = 500 * draw(st.integers(1, 3))
     asks = draw(st.integers(0 if kind == "plain" else 1, 3))
@@ -209,7 +218,7 @@ def _application(draw: st.DrawFn, name: str, kind: str) -> Iterator[tuple[Input,
             for number in range(members)
         )
     for number in range(asks):
-        fixed: dict[str, Any] = {} if kind == "plain" else {"size": size, "task_group": group}
+        fixed: dict[str, Any] = {"gpus": gpus} if kind == "plain" else {"size": size, "task_group": group}
         if kind == "placeholders":
             fixed["constraints"] = {}
         yield (_ask(draw, f"{name}-k{number}", name, **fixed),)
@@ -218,7 +227,14 @@ def _application(draw: st.DrawFn, name: str, kind: str) -> Iterator[tuple[Input,
 
 
 def _ask(
-    draw: st.DrawFn, key: str, app: str, *, size: int = 0, constraints: dict[str, Any] | None = None, **more: Any
+    draw: st.DrawFn,
+    key: str,
+    app: str,
+    *,
+    size: int = 0,
+    gpus: bool = False,
+    constraints: dict[str, Any] | None = None,
+    **more: Any,
 ) -> Allocation:
     if constraints is None:
         constraints = {}
@@ -234,7 +250,7 @@ def _ask(
     return Allocation(
         key=key,
         application_id=app,
-        resource={"vcore": size or 500 * draw(st.integers(1, 7))},
+        resource={"vcore": size} if size else ask_size(draw, gpus=gpus),
         priority=draw(st.integers(0, 1)),
         tags=tags,
         allow_preempt_self=draw(st.booleans()),
@@ -341,8 +357,10 @@ def _inputs(cluster: Cluster, change: changes.Change, ask: Ask) -> Iterator[Inpu
             constraints["tolerations"] = [*constraints.get("tolerations", ()), let_in]
             yield as_message(ask, tags={**tags, CONSTRAINTS: json.dumps(constraints)})
         case changes.BiggerNode():
-            vcore = nodes[change.node].capacity.named(cluster.partition.types)["vcore"] + change.more["vcore"]
-            yield NodeUpdate(node_id=change.node, action=NodeAction.UPDATE, capacity={"vcore": vcore})
+            capacity = nodes[change.node].capacity.named(cluster.partition.types)
+            for name, more in change.more.items():
+                capacity[name] = capacity.get(name, 0) + more
+            yield NodeUpdate(node_id=change.node, action=NodeAction.UPDATE, capacity=capacity)
         case changes.NoTaint():
             attributes = {name: value for name, value in nodes[change.node].attributes.items() if name != "taints"}
             yield NodeUpdate(node_id=change.node, action=NodeAction.UPDATE, attributes={**attributes, "taints": "[]"})
@@ -361,9 +379,9 @@ def _asked_otherwise(change: changes.Change, ask: Ask) -> Iterator[Input]:
     constraints = json.loads(tags.get(CONSTRAINTS, "{}"))
     match change:
         case changes.LessAsked():
-            if ask.shape.resource["vcore"] <= change.less["vcore"]:
+            if any(ask.shape.resource.get(name, 0) <= less for name, less in change.less.items()):
                 raise ImpossibleError
-            yield as_message(ask, resource={"vcore": ask.shape.resource["vcore"] - change.less["vcore"]})
+            yield as_message(ask, resource=less_of(ask.shape.resource, change.less))
         case changes.Tolerates():
             assert change.taint == "gpu=yes:NoSchedule"
             constraints["tolerations"] = [{"key": "gpu", "operator": "Equal", "value": "yes"}]

@@ -67,21 +67,21 @@ ASKS_MAX = 2
 
 @pytest.mark.timeout(scaled(600))
 @examples(60)
-@given(clusters(quiet=True))
+@given(clusters(quiet=True, gpus=True))
 def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
     check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
 
 
 @pytest.mark.timeout(scaled(600))
 @examples(60)
-@given(clusters(quiet=False))
+@given(clusters(quiet=False, gpus=True))
 def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) -> None:
     check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed_later(dump, made, key))
 
 
 @pytest.mark.timeout(scaled(600))
 @examples(30)
-@given(scenes.scenes())
+@given(scenes.scenes(gpus=True))
 def test_so_it_is_with_gangs_and_everything_else_under_way(scene: scenes.Scene) -> None:
     check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
 
@@ -150,7 +150,7 @@ def test_members_of_a_gang_that_require_a_node_that_is_not_there_get_it_with_roo
 
 @pytest.mark.timeout(scaled(600))
 @examples(150)
-@given(scenes.scenes())
+@given(scenes.scenes(gpus=True))
 def test_what_never_runs_as_things_are_does_not_run_in_an_empty_cluster_and_all_else_does(scene: scenes.Scene) -> None:
     check_never(scene)
 
@@ -194,7 +194,7 @@ def check(restored: Callable[[], Restored], placed_for: Callable[[str], Placed])
 
 @pytest.mark.timeout(scaled(600))
 @examples(40)
-@given(clusters(quiet=True), st.sampled_from(EFFORTS))
+@given(clusters(quiet=True, gpus=True), st.sampled_from(EFFORTS))
 def test_a_search_that_is_cut_short_says_so_and_claims_no_more_than_it_has_tried(dump: bytes, effort: float) -> None:
     check_cut(dump, effort)
 
@@ -285,7 +285,7 @@ def test_what_is_said_to_be_impossible_is_so() -> None:
     met: Counter[int] = Counter()
 
     @examples(250)
-    @given(clusters(quiet=True), st.data())
+    @given(clusters(quiet=True, gpus=True), st.data())
     def holds(dump: bytes, data: st.DataObject) -> None:
         check_impossible(dump, data, met)
 
@@ -372,9 +372,12 @@ def _less(restored: Restored, change: changes.Change) -> Iterator[changes.Change
             for priority in range(change.before + 1, change.priority):
                 yield replace(change, priority=priority)
         case _ if isinstance(change, changes.Counted):
-            (amount,) = changes.amounts(change).values()
-            for less in (*range(GRID, amount, GRID), amount - 1):
-                yield changes.with_amounts(change, {"vcore": less})
+            amounts = changes.amounts(change)
+            for name, amount in amounts.items():
+                for less in (*range(0, amount, GRID), amount - 1):
+                    fewer = {**amounts, name: less}
+                    if any(fewer.values()):  # else it is left out
+                        yield changes.with_amounts(change, {each: more for each, more in fewer.items() if more})
         case changes.MoreNodes():
             for count in range(1, change.count):
                 yield replace(change, count=count)
