@@ -37,7 +37,7 @@ def test_it_decides_as_the_other_does() -> None:
     application = next(iter(world.api.cluster.partition(restored.rm_id).applications.values()))
     for api in (world.api, restored.api):
         later = [
-            Allocation(key=f"later-{n}", application_id=application.id, resource={"vcore": 100}) for n in range(20)
+            Allocation(key=f"later-{n}", application_id=application.id, resource={"vcore": 100}) for n in range(1000)
         ]
         api.submit(restored.rm_id, later, now_ns=world.now + 10**9)
         api.schedule(now_ns=world.now + 10**9)

@@ -47,7 +47,8 @@ def why_command(
         The id of an application, the key of an ask, or a pod as NAME or NAMESPACE/NAME.
     source
         Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input; or
-        the folder of a recording.
+        the folder of a recording. Of licorne, http://HOST:PORT?checkpoint=true, so that nothing need be assumed: its
+        decisions wait for 20 µs for each allocation then.
     config
         Queue configuration to ask with in place of the one in force: queues.yaml, or a ConfigMap that holds one.
     at
