@@ -89,7 +89,7 @@ def _restore_shown(dump: Dump, config: str | None, notes: list[Note]) -> Restore
 def _configuration(state: objects.FullState) -> str:
     if not state.config.get("Partitions"):
         raise DumpError(
-            "the dump has no member config with the queue configuration; fetch one from /debug/fullstatedump, which has it, "
+            "the dump has no member config with the queue configuration; fetch it again: curl http://HOST:PORT/debug/fullstatedump, "
             "or give the configuration: `licorne why --config queues.yaml`"
         )
     return as_yaml({"Partitions": state.config["Partitions"]})
