@@ -93,3 +93,10 @@ def test_a_table_of_jobs_is_compared_by_its_columns(licorne: Command, tmp_path: 
     assert answer["old"]["never_placed"] == 0
     assert answer["new"]["placed"] == 0
     assert licorne("compare", "own", closed, table[0]).status != Status.DONE
+
+
+def test_a_state_dump_is_told_from_a_workload(licorne: Command) -> None:
+    dump = "examples/pods-wait/dump.json"
+    done = licorne("compare", "own", NO_PREEMPTION, dump)
+    assert (done.status, done.out) == (1, "")
+    assert f"ask with licorne why --from {dump}" in done.err

@@ -99,12 +99,33 @@ def test_what_cannot_be_answered_says_what_to_do(
             "is a folder, and no recording, which has a manifest.json; give a file with a state dump, the folder",
         ),
         ("http://127.0.0.1:9", "nothing listens there"),
+        ("localhost:9080", "No such file or directory; did you mean http://localhost:9080?"),
+        ("127.0.0.1:9/debug/fullstatedump", "did you mean http://127.0.0.1:9/debug/fullstatedump?"),
     ],
 )
 def test_a_source_that_cannot_be_read_is_a_file_that_cannot_be_read(licorne: Command, source: str, said: str) -> None:
     done = licorne("why", "--from", source)
     assert (done.status, done.out) == (4, "")
     assert said in done.err
+
+
+def test_a_file_without_its_option_is_told(licorne: Command) -> None:
+    done = licorne("why", DUMP)
+    assert (done.status, done.out, done.err) == (2, "", f"licorne: {DUMP} is a file: give it with --from\n")
+    assert licorne("why", "n" * 5000).status == 4
+
+
+def test_an_answer_under_another_configuration_says_so_first(licorne: Command) -> None:
+    raised = EXAMPLE / "raised.yaml"
+    for name in ((), ("index",), ("index-0",)):
+        lines = licorne("why", *name, "--no-prove", "--from", DUMP, "--config", raised).out.splitlines()
+        assert lines[0] == f"Under {raised}, after the scheduler's next decisions:"
+    assert "Under" not in licorne("why", "index-0", "--no-prove", "--from", DUMP).out
+
+
+def test_since_when_an_allocation_of_a_dump_runs_is_not_made_up(licorne: Command) -> None:
+    said = licorne("why", "search/crawler-4", "--from", DUMP).out.splitlines()[0]
+    assert said == "search/crawler-4 (crawler-4) of application crawler in root.search: runs"
 
 
 def test_a_dump_without_a_configuration_is_told_with_its_file(licorne: Command, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Source: docs/spec/rest-api.md, section 1: the dump is at `/debug/fullstatedump`,
 
 from __future__ import annotations
 
+import re
 import ssl
 import sys
 import urllib.error
@@ -26,6 +27,9 @@ TIMEOUT_S: Final = 60.0
 STDIN: Final = "-"
 WORKLOADS: Final = (".jsonl", ".jsonl.gz")
 YAML: Final = (".yaml", ".yml")
+
+
+_ADDRESS: Final = re.compile(r"[\w.-]+:\d+(/\S*)?")
 
 
 class SourceError(OSError):
@@ -63,6 +67,8 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
         return read_dump(Path(where).read_bytes())
     except OSError as error:
         reason = "is a folder, and no recording, which has a manifest.json" if Path(where).is_dir() else error.strerror
+        if _ADDRESS.fullmatch(where):
+            reason = f"{reason}; did you mean http://{where}?"
         raise SourceError(
             f"{where}: {reason}; give a file with a state dump, the folder of a recording, "
             "or the address of a scheduler, http://HOST:PORT"

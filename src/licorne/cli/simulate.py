@@ -396,7 +396,8 @@ def _read(
                 path, read_as=how, load=load, seed=seed, batch=batch, asks_max=max_asks, progress=progress
             )
     except WorkloadError as error:
-        raise CommandError(str(error)) from None
+        dump = f"{path} may be a state dump, which is one moment and no workload: ask with licorne why --from {path}"
+        raise CommandError(f"{error}\n{dump}" if path.name.endswith((".json", ".json.gz")) else str(error)) from None
     except FileNotFoundError:
         raise CommandError(
             f"{path}: no such file; give a workload (JSON lines), a scenario (.yaml), the openb trace's folder or one of its pod lists, or a "

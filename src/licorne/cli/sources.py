@@ -53,7 +53,10 @@ def read_state(
     try:
         dump = fetch(source, token=token, tls_ca=tls_ca)
     except (SourceError, DumpError) as error:
-        raise CommandError(str(error), Status.FILE) from None
+        default = (
+            f" (the default; {option} takes another address, a file or a recording)" if source == DEFAULT_SOURCE else ""
+        )
+        raise CommandError(f"{error}{default}", Status.FILE) from None
     try:
         return restore(dump, text)
     except DumpError as error:

@@ -11,7 +11,7 @@ from cyclopts import Parameter, validators
 from licorne.answers import Home, UnknownNameError, why
 from licorne.answers.copies import CopyError
 from licorne.answers.why import AskAnswer
-from licorne.cli.common import CommandError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.durations import DURATION
 from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
@@ -69,6 +69,8 @@ def why_command(
     json
         Print the answer as a JSON object.
     """
+    if source == DEFAULT_SOURCE and _is_file(name):
+        raise UsageError(f"{name} is a file: give it with --from")
     restored = read_state(source, token_file, tls_ca, config, at or "", has_config=True)
     until = time.monotonic() + limit
     try:
@@ -87,5 +89,12 @@ def why_command(
     else:
         from licorne.cli.why_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(answer, recorded=is_recording(Path(source)))
+        show(answer, recorded=is_recording(Path(source)), config="" if config is None else str(config))
     return Status.DONE if not isinstance(answer, AskAnswer) or answer.state else Status.NO
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # it is too long for one
+        return False

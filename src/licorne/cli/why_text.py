@@ -23,14 +23,22 @@ if TYPE_CHECKING:
 SHOWN = 30
 """Rows of a table, at most; `--json` has all."""
 
+FITS = "nothing: it would fit"
 CUT_SHORT = "A search was cut short: --effort lets the trials cost more, --limit take longer."
 
 
-def show(answer: Answer, console: Console | None = None, *, recorded: bool = False) -> None:
-    """Print an answer on `console`, by default standard output. `recorded`: it is about a moment of a recording."""
+def show(answer: Answer, console: Console | None = None, *, recorded: bool = False, config: str = "") -> None:
+    """Print an answer on `console`, by default standard output.
+
+    `recorded`: it is about a moment of a recording. `config`: the file with the configuration under which it holds; "": the
+    one in force.
+    """
     printed = _Printed(output() if console is None else widened(console))
     if recorded:
         print_moment(printed.console, answer.at_s)
+    if config:
+        printed.line(f"Under {config}, after the scheduler's next decisions:")
+        printed.line()
     match answer:
         case AskAnswer():
             printed.ask(answer)
@@ -51,8 +59,10 @@ class _Printed:
     def ask(self, answer: AskAnswer) -> None:
         """Print the answer for an ask."""
         name = f"{answer.pod} ({answer.key})" if answer.pod else answer.key
-        since = duration(max(0.0, answer.at_s - answer.since_s))
-        state = {"waits": f"waits, for {since}", "runs": f"runs, for {since}"}.get(answer.state, answer.state)
+        since_s = answer.at_s - answer.since_s
+        state = answer.state
+        if state in ("waits", "runs") and since_s > 0:  # a dump does not say since when an allocation runs
+            state = f"{state}, for {duration(since_s)}"
         self.line(f"{name} of application {answer.application} in {answer.queue}: {state}", style="bold")
         self.line(answer.sentence)
         if answer.chain is not None:
@@ -113,13 +123,13 @@ class _Printed:
             sheet.print(self.console)
         nodes = Sheet("nodes, by what keeps the ask off them", ("~reason", "nodes"))
         for why, number in list(chain.nodes.items())[:SHOWN]:
-            nodes.add(why or "nothing", f"{number:,}")
+            nodes.add(why or FITS, f"{number:,}")
         nodes.more(len(chain.nodes) - SHOWN, "reason")
         if nodes.rows:
             nodes.print(self.console)
         nearest = Sheet("the nodes that come nearest", ("<node", "~reason", "~missing there"), drop=("reason",))
         for node in chain.nearest:
-            nearest.add(node.node, node.why or "nothing", _amounts(node.missing) or "-")
+            nearest.add(node.node, node.why or FITS, _amounts(node.missing) or "-")
         if nearest.rows:
             nearest.print(self.console)
 
@@ -168,7 +178,7 @@ class _Printed:
             self.line()
             self.groups("what of it waits, by reason", answer.groups, short=True)
         self.line()
-        self.line("The ask that is tried first:")
+        self.line("The ask whose turn comes first:")
         self.ask(answer.first)
 
     def overview(self, answer: Overview) -> None:
@@ -179,6 +189,7 @@ class _Printed:
         if answer.groups:
             self.groups("what waits, by reason", answer.groups)
             self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
+            self.line()
 
     def groups(self, title: str, groups: tuple[Group, ...], *, short: bool = False) -> None:
         """Print asks by reason."""
