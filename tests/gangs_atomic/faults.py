@@ -58,7 +58,7 @@ def members_are_not_parked() -> None:
         gang, app.atomic = app.atomic, None
         real(self, app, ask)
         app.atomic = gang
-        app.gang_changed()
+        self.wakeups.gang_changed(app)
 
     replace(Accounting, "pend", pend)
 
