@@ -74,7 +74,12 @@ def count_questions(say: Callable[[str], object] = lambda _: None) -> Asked:
         under = ("valgrind", "--tool=callgrind", "--separate-threads=yes", "--instr-atstart=no")
         say("starting a service under valgrind ...")
         service = stack.enter_context(
-            serving(rest=True, options=("--follow",), under=(*under, f"--callgrind-out-file={out}"))
+            serving(
+                rest=True,
+                options=("--follow",),
+                under=(*under, f"--callgrind-out-file={out}"),
+                module="bench.service.slowed",
+            )
         )
         task = Task(what="turns", address=service.address, size=SIZE, turns=TURNS + 1)
         worker = stack.enter_context(clients(task))

@@ -35,9 +35,9 @@ TURN_S = 1.0
 """Seconds for which the rate is measured without clients of REST, and then with them, each time to the end of the round. They
 are few, so that the machine's speed is mostly the same in both, and that no cached answer grows too old meanwhile."""
 PROCESSES = 4
-"""Services of which each records now and then."""
+"""Services that are measured one after the other, each in turns with recording and without."""
 WRITTEN_S = 0.3
-"""In this time what has been recorded is written."""
+"""Seconds between two turns, in which what the one before has recorded is written, so that the next one does not pay for it."""
 QUESTION_S = 1.0
 """Seconds between two questions."""
 METRICS, DUMP = "/ws/v1/metrics", "/debug/fullstatedump"
@@ -363,15 +363,15 @@ def _memory(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
 def _record(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
     """Measure what recording costs the thread that decides, in turns with it and without; and replay a recording.
 
-    Two processes differ by more than a recording costs, so the turns are those of one process, which is told when to
-    record. Its neighbours in time make a pair, of which one records. There are several processes, since what a recording
-    costs may depend on how memory happens to be laid out.
+    Two processes differ by more than a recording costs, so turns of one process are compared, which is told when to
+    record: each two that follow each other are a pair, of which one records. There are several processes, since what a
+    recording costs may depend on how memory happens to be laid out.
     """
     turns = 2 * max(1, round(case.seconds / PROCESSES / TURN_S / 2))
     pairs: list[tuple[float, float]] = []
     for number in range(PROCESSES):
         say(f"{case.name}: process {number + 1} of {PROCESSES}: {turns} turns of {TURN_S:g} s")
-        pairs += _now_and_then(case, turns)
+        pairs += _pairs_of_turns(case, turns)
     percent = [100 * (recording / plain - 1) for plain, recording in pairs]
     with TemporaryDirectory() as folder:
         say(f"{case.name}: a whole recording")
@@ -392,7 +392,7 @@ def _record(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
     }, rounds
 
 
-def _now_and_then(case: ServiceCase, turns: int) -> list[tuple[float, float]]:
+def _pairs_of_turns(case: ServiceCase, turns: int) -> list[tuple[float, float]]:
     """Return, of pairs of turns of one service, the microseconds of the deciding thread for a pod without recording and with it.
 
     Every other pair begins with recording, so that a drift of the machine's speed counts for neither.

@@ -21,7 +21,7 @@ END_S = 120
 class Server:
     """A running service, with REST or without.
 
-    `under`: the command of valgrind, which runs it. `module`: the program.
+    `module`: the program, `licorne` or one that changes something in it. `under`: the command of valgrind, which runs it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Server:
             *under,
             sys.executable,
             "-m",
-            "bench.service.slowed" if under else module,
+            module,
             "serve",
             "--grpc",
             "127.0.0.1:0",

@@ -9,8 +9,8 @@ def client_context(*, cafile: str | None = None, cadata: str | None = None) -> s
     """Return a context that trusts these authorities, PEM in a file or as text, or those of the system where both are None.
 
     It is as strict as gRPC, curl and Go's clients. From Python 3.13 on the default refuses authorities without a key usage or
-    an authority key identifier, which the clusters of clouds have (kubernetes-client/python#2394), and which a command of
-    openssl makes; before, it refused a certificate that is trusted itself, but that another authority has signed, such as an
+    an authority key identifier, such as those of clouds' clusters (kubernetes-client/python#2394) and those that `openssl req -x509`
+    makes by default; before, it refused a certificate that is trusted itself, but that another authority has signed, such as an
     intermediate of a company.
 
     Raises:

@@ -61,11 +61,11 @@ def name_no_queue(world: schedules.World) -> None:
     pod(world, "root.none", "1")
 
 
-def come_and_go(world: schedules.World) -> None:
+def add_node(world: schedules.World) -> None:
     world.add_node("new")
 
 
-def lose(world: schedules.World) -> None:
+def lose_node(world: schedules.World) -> None:
     world.lose_node("new")
 
 
@@ -73,7 +73,10 @@ CASES: dict[str, tuple[list[Step], set[tuple[str, str]]]] = {
     "a pod ends": ([bind, succeed], {("TaskCompleted", "Task default/p1 is completed")}),
     "a pod fails": ([bind, crash], {("TaskCompleted", "Task default/p1 is completed")}),
     "a pod is deleted": ([bind, delete], {("TaskCompleted", "Task default/p1 is completed")}),
-    "a pod that waits is deleted": ([name_no_queue, delete], {("TaskFailed", "Task default/p1 is failed")}),
+    "an application is refused, and its pod deleted": (
+        [name_no_queue, delete],
+        {("TaskFailed", "Task default/p1 is failed")},
+    ),
     "a queue is full, and has room again": (
         [bind, fill_the_queue, delete],
         {
@@ -86,7 +89,7 @@ CASES: dict[str, tuple[list[Step], set[tuple[str, str]]]] = {
         },
     ),
     "a node comes and goes": (
-        [come_and_go, lose],
+        [add_node, lose_node],
         {
             ("Informational", "Node added to the scheduler"),
             ("Informational", "Node removed from the scheduler"),

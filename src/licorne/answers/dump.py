@@ -26,8 +26,9 @@ GZIP: Final = b"\x1f\x8b"
 LARGEST_BYTES: Final = 2 << 30
 """A dump of 150,000 allocations has about 150 MB; more than this is surely no dump."""
 _NAMED_MAX: Final = 50
-REMEDY: Final = "is it of another version, or shortened? fetch it again: curl http://HOST:PORT/debug/fullstatedump"
-"""What to do about a dump that has not the form of one."""
+FETCH_AGAIN: Final = "fetch it again: curl http://HOST:PORT/debug/fullstatedump"
+REMEDY: Final = f"is it of another version, or shortened? {FETCH_AGAIN}"
+"""The end of an error about a dump that is malformed or incomplete."""
 ALWAYS_THERE: Final = ("nodes", "clusterInfo", "queues", "rmDiagnostics", "logLevel", "config", "placementRules")
 """Members of a dump that are there even where nothing runs; lists without entries are left out."""
 _NEEDED: Final[Mapping[type[msgspec.Struct], frozenset[str]]] = {
@@ -133,7 +134,7 @@ class _Cleaning:
         self.missing: dict[str, None] = {}
 
     def clean(self, value: dict[str, Any], kind: type[msgspec.Struct], path: str) -> None:
-        """Remove members that are null or unknown from an object of `kind`, and add those that only describe."""
+        """Remove members that are null or unknown from an object of `kind`, and add those that are missing and only describe."""
         known = _members(kind)
         for name in [name for name, item in value.items() if item is None or name not in known]:
             if name not in known and len(self.unknown) < _NAMED_MAX:

@@ -8,11 +8,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from licorne.answers.exact import restore_checkpoint
 from licorne.answers.hours import hours
-from licorne.answers.recorded import note_if_over, restore_moment
+from licorne.answers.recorded import restore_moment, with_hours
 from licorne.answers.restore import Restored, restore
 from licorne.answers.shares import Shares
 from licorne.answers.shares import shares as shares_of
@@ -87,7 +85,7 @@ def shares(
     if since_ns is None or recording is None:
         return found
     used = hours(choose_run(recording, at_ns=at_ns), since_ns, at_ns, partition=partition)
-    return replace(found, hours=used, notes=(*note_if_over(since_ns, found.at_s), *found.notes))
+    return with_hours(found, used, since_ns)
 
 
 def _restored(source: SchedulerAPI | str | Path, config: str | None, at_ns: int | None) -> Restored:

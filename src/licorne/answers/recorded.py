@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from licorne.answers.restored import Note, Outputs, Restored
+from licorne.answers.shares import Hours, Shares
 from licorne.config import load
 from licorne.core.base.states import SECOND_NS
 from licorne.recording import Replay, Run, replay_from
@@ -71,11 +72,13 @@ def _at(run: Run, at_ns: int | None, config: str | None, step: Callable[[int, in
     return msgspec.structs.replace(restored, notes=(Note("left out", short), *restored.notes))
 
 
-def note_if_over(since_ns: int, end_s: float) -> tuple[Note, ...]:
-    """Return a note that nothing was used from a time on, if what was recorded ends before it."""
-    if since_ns < round(end_s * SECOND_NS):
-        return ()
-    return (Note("left out", f"what was used from {written(since_ns)} on: what was recorded ends before"),)
+def with_hours(found: Shares, used: Hours, since_ns: int) -> Shares:
+    """Return who has what with what was used from a time on; a note says so if what was recorded ends before that time."""
+    notes = found.notes
+    if since_ns >= round(found.at_s * SECOND_NS):
+        over = f"what was used from {written(since_ns)} on: what was recorded ends before"
+        notes = (Note("left out", over), *notes)
+    return msgspec.structs.replace(found, hours=used, notes=notes)
 
 
 def as_restored(replay: Replay, outputs: Outputs, now_ns: int) -> Restored:
@@ -96,4 +99,4 @@ def as_restored(replay: Replay, outputs: Outputs, now_ns: int) -> Restored:
     return Restored(replay.api, rm_id, now_ns, text, tuple(notes), outputs)
 
 
-__all__ = ["NothingRecordedError", "as_restored", "note_if_over", "restore_moment"]
+__all__ = ["NothingRecordedError", "as_restored", "restore_moment", "with_hours"]

@@ -20,7 +20,7 @@ import msgspec
 from ruamel.yaml import YAML
 
 from licorne.answers.configuration import as_yaml
-from licorne.answers.dump import REMEDY, Dump, DumpError
+from licorne.answers.dump import FETCH_AGAIN, REMEDY, Dump, DumpError
 from licorne.answers.exact import restore_exactly
 from licorne.answers.restored import Note, Outputs, Restored, UnknownNameError
 from licorne.config import load
@@ -89,7 +89,7 @@ def _restore_shown(dump: Dump, config: str | None, notes: list[Note]) -> Restore
 def _configuration(state: objects.FullState) -> str:
     if not state.config.get("Partitions"):
         raise DumpError(
-            "the dump has no member config with the queue configuration; fetch it again: curl http://HOST:PORT/debug/fullstatedump, "
+            f"the dump has no member config with the queue configuration; {FETCH_AGAIN}, "
             "or give the configuration: `licorne why --config queues.yaml`"
         )
     return as_yaml({"Partitions": state.config["Partitions"]})

@@ -200,7 +200,7 @@ def _types(partition: Partition) -> list[str]:
 
 
 def _note_oldest(queue: Queue, waits: dict[str, dict[str, int]]) -> dict[str, int]:
-    """Note by queue since when the oldest ask for each type waits in its subtree, and return it for this queue."""
+    """Return since when the oldest ask of a queue's subtree waits for each type (ns); `waits` gets it for each queue of it, by path."""
     found: dict[str, int] = {}
     for app in queue.apps.values():
         for ask in app.asks.values():

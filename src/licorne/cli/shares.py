@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from msgspec.structs import replace
 
 from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
-from licorne.answers.recorded import note_if_over
+from licorne.answers.recorded import with_hours
 from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.recordings import Moment, moment_ns
 from licorne.cli.sources import DEFAULT_SOURCE, read_hours, read_state
@@ -59,9 +58,8 @@ def shares(
     try:
         answer = shares_of(read_state(source, token_file, tls_ca, at=at or ""), partition)
         if since:
-            over = note_if_over(moment_ns(since, "--since"), answer.at_s)
-            hours = read_hours(Path(source), since, at or "", partition)
-            answer = replace(answer, hours=hours, notes=(*over, *answer.notes))
+            used = read_hours(Path(source), since, at or "", partition)
+            answer = with_hours(answer, used, moment_ns(since, "--since"))
     except UnknownNameError as error:
         raise CommandError(str(error)) from None
     if json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN = 60
 """Rows of a table, at most; `--json` has all."""
 LARGEST = 10
-"""Borrowers and lenders that are named, at most; the others are summed."""
+"""How many borrowers, and how many lenders, a table names at most; the others are summed."""
 BORROWED, LENT = "borrowed", "lent"
 
 
@@ -74,9 +76,12 @@ def _below(part: PartitionShares, at_s: float) -> Sheet:
 
 
 def _matrices(part: PartitionShares, width: int) -> Iterator[Sheet]:
-    """Yield for each type who borrows (rows) how much of whom (columns), with as many columns as there is room for."""
-    for resource in dict.fromkeys(loan.resource for loan in part.loans):
-        loans = [loan for loan in part.loans if loan.resource == resource]
+    """Yield a table for each type: how much each borrower (row) uses of the guarantee of each lender (column).
+
+    It names as many lenders as there is room for.
+    """
+    for resource, group in groupby(part.loans, key=attrgetter("resource")):
+        loans = list(group)
         sheets = (_matrix(resource, loans, columns) for columns in range(LARGEST, 0, -1))
         sheet = next(sheets)
         while not sheet.fits(width) and (narrower := next(sheets, None)) is not None:
@@ -85,7 +90,10 @@ def _matrices(part: PartitionShares, width: int) -> Iterator[Sheet]:
 
 
 def _matrix(resource: str, loans: Sequence[Loan], columns: int) -> Sheet:
-    """Return the loans of a type, of the lenders of most, so many, and the borrowers of most; the others are summed."""
+    """Return the table of the loans of a type, with a column for each of the `columns` largest lenders.
+
+    Each of the largest borrowers has a row; all other lenders, and all other borrowers, are summed.
+    """
     lent: Counter[str] = Counter()
     borrowed: Counter[str] = Counter()
     for loan in loans:
@@ -107,7 +115,7 @@ def _matrix(resource: str, loans: Sequence[Loan], columns: int) -> Sheet:
 
 
 def _named(sums: Counter[str], shown: int) -> dict[str, str]:
-    """Return a name for each queue, the largest first: its own for so many, for all others together their number."""
+    """Return a title for each queue, that of the largest sum first: its path for the first `shown`, else how many others there are."""
     queues = sorted(sums, key=lambda queue: (-sums[queue], queue))
     rest = f"{len(queues) - shown:,} others" if len(queues) - shown > 1 else "1 other"
     return {queue: queue if index < shown else rest for index, queue in enumerate(queues)}

@@ -117,7 +117,7 @@ class Sheet:
         return kept, widths
 
     def _needed(self) -> list[int]:
-        """Return the widths of the columns with everything in them."""
+        """Return the width of each column in which nothing is cut."""
         return [
             max(map(cell_len, (title, *(row[index] for row in self.rows)))) for index, title in enumerate(self.columns)
         ]

@@ -259,5 +259,5 @@ def _queues(result: Result) -> Sheet:
 
 
 def _use(row: QueueUsage) -> float:
-    """Return the use by which queues are compared: the mean, or what a window has that is too short for one."""
+    """Return the use by which queues are compared: the mean, or where it is 0 the peak, or else the use at the end."""
     return row.mean or row.peak or row.end

@@ -556,7 +556,7 @@ class Runner:
         )
 
     def _extra_config(self, configuration: Configuration) -> dict[str, str]:
-        """Return the settings of the scheduler. It makes no records of events where nobody reads them."""
+        """Return the settings that the scheduler is given. It is told to make no records of events where nobody reads them."""
         given = configuration.of_scheduler()
         if self._web is None and not configuration.settings.yunikorn_events:
             given["event.trackingEnabled"] = "false"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from licorne.si.messages import Output, Termination
+from licorne.si.messages import Output
 
 if TYPE_CHECKING:
     import cython
@@ -28,10 +28,11 @@ else:
 TEXTS: Final = ("reason", "template", "message")
 """Fields that explain a decision to people, and may name a user."""
 
-_ENDS: Final = [f" {number:d}\n" for number in range(len(Termination))]
-"""The ends of the lines of releases, by the number of the termination."""
-_END_BYTES = cython.declare(cython.int, 3)
-"""The bytes of each of them: there are fewer than ten."""
+# Characters of lines. The number of a termination is one digit: there are fewer than ten.
+_SPACE = cython.declare(cython.int, ord(" "))
+_NEWLINE = cython.declare(cython.int, ord("\n"))
+_MINUS = cython.declare(cython.int, ord("-"))
+_ZERO = cython.declare(cython.int, ord("0"))
 _encode = msgspec.json.Encoder().encode
 
 
@@ -53,14 +54,14 @@ def _line(output: Output, texts: bool) -> str:
     if type(output) is NewAllocation:
         return f"{output.key} {output.node_id}\n"
     if type(output) is Released:
-        return f"-{output.key} {output.application_id}{_ENDS[output.termination]}"
+        return f"-{output.key} {output.application_id} {output.termination:d}\n"
     shown = output if texts else _without_texts(output)
     return f"{type(output).__name__}{_fields(shown)}\n"
 
 
 @cython.cfunc
 def _written(outputs: Sequence[Output], texts: cython.bint) -> tuple[bytes, int]:
-    """Return the same, and write the lines at once into memory of their length, without a text of each; only compiled.
+    """Do what `output_lines` does, compiled: write the lines into bytes of their length, without a text of each line.
 
     Raises:
         UnicodeEncodeError: a text has half of a surrogate pair.
@@ -79,7 +80,7 @@ def _written(outputs: Sequence[Output], texts: cython.bint) -> tuple[bytes, int]
             length += _size(new.key) + 1 + _size(new.node_id) + 1
         elif type(output) is Released:
             released = cython.cast(Released, output)
-            length += 1 + _size(released.key) + 1 + _size(released.application_id) + _END_BYTES
+            length += 1 + _size(released.key) + 1 + _size(released.application_id) + 3
         else:
             line = _line(output, texts).encode()
             others.append(line)
@@ -91,15 +92,15 @@ def _written(outputs: Sequence[Output], texts: cython.bint) -> tuple[bytes, int]
     for output in outputs:
         if type(output) is NewAllocation:
             new = cython.cast(NewAllocation, output)
-            at = _put(out, at, new.key, 32)
-            at = _put(out, at, new.node_id, 10)
+            at = _put(out, at, new.key, _SPACE)
+            at = _put(out, at, new.node_id, _NEWLINE)
         elif type(output) is Released:
             released = cython.cast(Released, output)
-            out[at] = 45
-            at = _put(out, at + 1, released.key, 32)
-            at = _put(out, at, released.application_id, 32)
-            out[at] = 48 + released.termination
-            out[at + 1] = 10
+            out[at] = _MINUS
+            at = _put(out, at + 1, released.key, _SPACE)
+            at = _put(out, at, released.application_id, _SPACE)
+            out[at] = _ZERO + released.termination
+            out[at + 1] = _NEWLINE
             at += 2
         else:
             line = others[other]
@@ -110,7 +111,7 @@ def _written(outputs: Sequence[Output], texts: cython.bint) -> tuple[bytes, int]
 
 @cython.cfunc
 def _new_bytes(length: cython.Py_ssize_t) -> bytes:
-    """Return bytes that are to be written."""
+    """Return bytes of a length, to be filled before anybody else has them."""
     if cython.compiled:
         return PyBytes_FromStringAndSize(cython.NULL, length)
     return bytes(length)
@@ -129,7 +130,7 @@ def _size(text: str) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.exceptval(-1)
 def _put(out: cython.p_char, at: cython.Py_ssize_t, text: str, end: cython.int) -> cython.Py_ssize_t:
-    """Write a text and one character after it; return where the next one goes."""
+    """Copy a text in UTF-8, and a character behind it, into the memory `out` from the offset `at` on; return the offset behind."""
     size: cython.Py_ssize_t = 0
     if cython.compiled:
         content: cython.p_char = cython.cast(cython.p_char, PyUnicode_AsUTF8AndSize(text, cython.address(size)))
@@ -141,7 +142,7 @@ def _put(out: cython.p_char, at: cython.Py_ssize_t, text: str, end: cython.int) 
 @cython.cfunc
 @cython.exceptval(-1)
 def _copy(out: cython.p_char, at: cython.Py_ssize_t, line: bytes) -> cython.Py_ssize_t:
-    """Write a line; return where the next one goes."""
+    """Copy the bytes of a line into the memory `out` from the offset `at` on; return the offset behind them."""
     if cython.compiled:
         memcpy(out + at, PyBytes_AS_STRING(line), len(line))
     return at + len(line)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 TOO_SMALL: Final = "too small"
-"""Why a node does not take an ask that is larger than the whole node."""
+"""The reason of a node that would not have room for the ask even if nothing ran there."""
 
 
 class _Passing(msgspec.Struct, frozen=True):

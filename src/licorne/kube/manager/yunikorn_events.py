@@ -75,7 +75,7 @@ class YuniKornEvents:
             self._tell(record.pod, "TaskFailed", "TaskFailed", f"Task {_name(record)} is failed")
 
     def noted(self, event: Record) -> None:
-        """The scheduler has made a record of an event; one about an ask is posted on its pod."""
+        """The scheduler has made a record of an event. One about an ask is posted on the pod that asks."""
         if self.wanted and isinstance(event, Event) and event.type is EventType.REQUEST:
             record = self._manager.pods.get(event.object_id)
             if record is not None:
