@@ -333,6 +333,19 @@ def occupied(k: Place, node: str) -> int:
     return int((k.licorne.node(node) or {}).get("occupied", {}).get("vcore", 0))
 
 
+def allocated(k: Place, node: str) -> int:
+    """Return how much CPU pods of licorne take on a node, in thousandths."""
+    return int((k.licorne.node(node) or {}).get("allocated", {}).get("vcore", 0))
+
+
+def _takes_room_until_deleted(k: Place, name: str, app: str) -> None:
+    """Check that a pod of 6 cores on a node of 8 keeps one of 3 cores off, until it is deleted."""
+    k.pod(app=app, cpu="3", **k.there)
+    k.waits("p")
+    k.delete(name)
+    k.bound("p")
+
+
 def _foreign(k: Place, node: str, cpu: str = "6", owners: list[Object] | None = None) -> None:
     """Create a pod of another scheduler on a node, and wait until it counts."""
     k.pod("foreign", cpu=cpu, schedulerName="default-scheduler", nodeName=node, owners=owners)
@@ -343,10 +356,7 @@ def _foreign(k: Place, node: str, cpu: str = "6", owners: list[Object] | None = 
 def _(k: Place) -> None:
     node = k.node()
     _foreign(k, node)
-    k.pod(app=k.name, cpu="3", **k.there)
-    k.waits("p")
-    k.delete("foreign")
-    k.bound("p")
+    _takes_room_until_deleted(k, "foreign", k.name)
 
 
 @CASES("8", "a pod of another scheduler on a node", "it ends by itself", "its room is free")
@@ -378,7 +388,7 @@ def _(k: Place) -> None:
     k.pod("foreign", cpu="6", schedulerName="default-scheduler", nodeName=f"{k.name}-n")
     k.pod(app=k.name, cpu="3", **k.there)
     node = k.node()
-    comes(lambda: (k.licorne.node(node) or {}).get("occupied", {}).get("vcore") == 6000, told=k.told)
+    comes(lambda: occupied(k, node) == 6000, told=k.told)
     k.waits("p")
 
 
@@ -443,26 +453,20 @@ def _(k: Place) -> None:
     k.pod("bound", app=k.name, queue="root.open", cpu="6", nodeSelector={"case": "none"})
     k.waits("bound")
     bind(k, "bound", node)
-    comes(lambda: (k.licorne.node(node) or {}).get("allocated", {}).get("vcore") == 6000, told=k.told)
+    comes(lambda: allocated(k, node) == 6000, told=k.told)
     (allocation,) = k.application(k.name)["allocations"]
     assert (allocation["nodeId"], allocation["allocationKey"]) == (node, k.uid("bound"))
-    k.pod(app=f"{k.name}-p", cpu="3", **k.there)
-    k.waits("p")
-    k.delete("bound")
-    k.bound("p")
+    _takes_room_until_deleted(k, "bound", f"{k.name}-p")
 
 
 @CASES("8", "a pod that is created with a node", "it runs", "it is an allocation of its application, and counts")
 def _(k: Place) -> None:
     node = k.node()
     k.pod("given", app=k.name, queue="root.open", cpu="6", nodeName=node)
-    comes(lambda: (k.licorne.node(node) or {}).get("allocated", {}).get("vcore") == 6000, told=k.told)
+    comes(lambda: allocated(k, node) == 6000, told=k.told)
     found = k.application(k.name)
     assert (found["queueName"], len(found["allocations"])) == ("root.open", 1)
-    k.pod(app=f"{k.name}-p", cpu="3", **k.there)
-    k.waits("p")
-    k.delete("given")
-    k.bound("p")
+    _takes_room_until_deleted(k, "given", f"{k.name}-p")
 
 
 @CASES("8", "a pod of another scheduler that waits", "that one binds it", "it counts from then on, and not before")
