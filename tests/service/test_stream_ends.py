@@ -13,7 +13,9 @@ import grpc
 import pytest
 
 from licorne.service import Service
+from licorne.service.streams import Stream
 from licorne.si import v19
+from licorne.si.rpc import RM_ID
 from service.peers import Peer, service
 
 ENDS = {
@@ -69,6 +71,44 @@ async def story(count: int, rng: random.Random) -> Counter[str]:
 
 def test_it_ends_with_a_status() -> None:
     assert asyncio.run(story(120, random.Random(1))).total() == 120
+
+
+class Stuck:
+    """The context of a call whose head of the answer leaves only when a test says so."""
+
+    def __init__(self) -> None:
+        self.leaves = asyncio.Event()
+
+    def peer(self) -> str:
+        return "test"
+
+    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+        return ((RM_ID, "rm"),)
+
+    async def send_initial_metadata(self, _metadata: object) -> None:
+        await self.leaves.wait()
+
+    async def write(self, _message: bytes) -> None:
+        raise AssertionError
+
+
+def test_one_that_breaks_before_the_client_was_told_of_it_leaves_no_task() -> None:
+    async def run() -> None:
+        async with service() as serving, Peer(serving.addresses[0]) as peer:
+            await peer.register()
+            before = asyncio.all_tasks()
+            context = Stuck()
+            call = asyncio.create_task(serving._run(Stream("node", context, serving.sessions.next_number())))
+            await asyncio.sleep(0)  # it is bound, and its head is being sent
+            assert "node" in serving.sessions.by_id["rm"].streams
+            call.cancel()  # as gRPC does when a connection breaks
+            context.leaves.set()
+            await asyncio.wait([call])
+            await asyncio.sleep(0)
+            assert call.cancelled()
+            assert not asyncio.all_tasks() - before
+
+    asyncio.run(run())
 
 
 @pytest.mark.long

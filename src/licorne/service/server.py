@@ -313,8 +313,8 @@ class Service:
 
     async def _run(self, stream: Stream) -> End:
         said = {key: value for key, value in stream.context.invocation_metadata() or () if isinstance(value, str)}
-        if RM_ID in said and self.sessions.bind(stream, said[RM_ID], said.get(REGISTRATION, "")):
-            await stream.begin()
+        if RM_ID in said:
+            self.sessions.bind(stream, said[RM_ID], said.get(REGISTRATION, ""))
         return await stream.run(self.sessions.take)
 
 

@@ -90,17 +90,23 @@ class Stream:
         return self._ended.done()
 
     async def run(self, take: Take) -> End:
-        """Read and write until the stream ends, and return how it ended. gRPC cancels this if the connection breaks."""
-        reader = asyncio.create_task(self._guarded(lambda: self._read(take)))
+        """Read and write until the stream ends, and return how it ended. gRPC cancels this if the connection breaks.
+
+        A stream that is bound already is told so first, by the head of the answer.
+        """
+        reader: asyncio.Task[None] | None = None
         try:
+            if self.session is not None:
+                await self.begin()
+            reader = asyncio.create_task(self._guarded(lambda: self._read(take)))
             end = await self._ended
             self._more.set()
             if end.last is not None:
                 await self._say(end.last)
         finally:
-            reader.cancel()
-            if self._writer is not None:
-                self._writer.cancel()
+            for task in (reader, self._writer):
+                if task is not None:
+                    task.cancel()
             if self._head is not None:
                 await asyncio.wait([self._head], timeout=LAST_WORDS_S)
                 if self._head.done() and not self._head.cancelled():
