@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import licorne
-from licorne.answers import AskAnswer
+from licorne.answers import ApplicationAnswer, AskAnswer, Home, Overview, read_dump, restore, why
 from licorne.answers.chain import Chain, NearMiss
+from licorne.web.rest.state import full_state
 from rest.world import World
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
@@ -60,3 +63,27 @@ def test_a_type_that_no_node_has_is_named() -> None:
         {"failed": {"too small": 4}, "absent": ("foo.com/bar",)}
     ]
     assert _chain(answer).nearest[0].missing == {"foo.com/bar": 1}
+
+
+def _questions(most: int) -> Callable[[], bool]:
+    """Return whether to go on, `most` times."""
+    left = iter(range(most))
+    return lambda: next(left, None) is not None
+
+
+def test_asks_for_which_there_is_no_time_are_counted() -> None:
+    world = _world()
+    for number in range(6):
+        world.ask(f"k{number}", "x", vcore=5000 + number // 2)  # three kinds
+    home = Home(restore(read_dump(full_state(world.api, world.now))))
+    for most, explained in ((0, 0), (2, 4), (3, 6)):
+        found = why(home, more=_questions(most))
+        assert isinstance(found, Overview)
+        assert (found.waiting, found.unexplained, sum(group.asks for group in found.groups)) == (
+            6,
+            6 - explained,
+            explained,
+        )
+        of_app = why(home, "x", prove=False, more=_questions(most))
+        assert isinstance(of_app, ApplicationAnswer) and of_app.first is not None
+        assert (of_app.waiting, of_app.unexplained) == (6, 6 - explained)

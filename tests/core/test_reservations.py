@@ -6,9 +6,13 @@ Source: docs/spec/scheduling.md, sections 7.1 to 7.4, 16.2, 16.7, 16.8; docs/spe
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.bench import Bench, config
 from licorne.core.inspection.explain import RequiredNode
+from licorne.core.nodes.node import best_to_reserve
+from licorne.core.scheduling import reservations
 from licorne.si.messages import NodeAction, Termination
 
 MINUTE = 60
@@ -53,6 +57,41 @@ def test_the_delay_is_a_setting(settings: dict[str, str], after: int, reserved: 
     b.ask("x", "k", vcore=6)
     b.run()
     assert (b.run(after=after), b.reserved()) == ("", reserved)
+
+
+AMOUNTS = st.lists(st.tuples(*[st.integers(0, 6)] * 3), min_size=1, max_size=12)
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_what_found_no_node_is_remembered_rightly(
+    nodes: list[tuple[int, int, int]], asks: list[tuple[int, int, int]]
+) -> None:
+    b = Bench(config("a"), settings={"reservation.delay": "0s"})
+    b.app("x")
+    for number, (vcore, memory, gpu) in enumerate(nodes):
+        b.node(f"n{number}", vcore=vcore, memory=memory, gpu=gpu)
+    for number, (vcore, memory, gpu) in enumerate(asks):
+        b.ask("x", f"k{number}", vcore=vcore + 1, memory=memory, gpu=gpu)
+    b.run(after=1)
+    partition = b.partition
+    for ask in partition.applications["x"].asks.values():
+        shape = ask.shape
+        node = best_to_reserve(partition.index.ordered(), shape.amounts, shape.need.of_empty(), ask.expired_node)
+        assert partition.reservations.node_to_reserve(ask) is node
+
+
+def test_one_search_is_enough_for_asks_that_all_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bench((10, 5), (10, 5), (10, 5))
+    for number in range(3):
+        b.ask("x", f"reserves{number}", vcore=6, age_s=3)
+    b.run()
+    searches: list[object] = []
+    monkeypatch.setattr(reservations, "best_to_reserve", lambda *given: searches.append(given))
+    for number in range(100):
+        b.ask("x", f"k{number}", vcore=6, memory=number, age_s=3)
+    b.run()
+    assert len(b.reserved().split()) == 3  # each node, so there is none for others
+    assert len(searches) == 1
 
 
 # (size, used) of each node, the ask, which one is reserved: the smallest FitInScore, the first in order of equals

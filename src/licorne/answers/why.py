@@ -77,7 +77,8 @@ class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
     """Why an application waits: its asks by reason, and the answer for the one that is tried first.
 
     `state` is the state of the application, `running` and `waiting` count its allocations and asks. `first` is None if
-    nothing waits.
+    nothing waits. `unexplained`: how many asks are in none of the groups, because the time was over before they were
+    looked at; only asks that are like no other take that long.
     """
 
     application: str
@@ -94,10 +95,14 @@ class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
     at_s: float
     notes: tuple[Note, ...]
     age_s: float | None = None
+    unexplained: int = 0
 
 
 class Overview(msgspec.Struct, frozen=True, tag="overview"):
-    """What waits, by reason, the most frequent first; `running` and `waiting` count allocations and asks."""
+    """What waits, by reason, the most frequent first; `running` and `waiting` count allocations and asks.
+
+    `unexplained`: how many asks are in none of the groups, as in `ApplicationAnswer`.
+    """
 
     running: int
     waiting: int
@@ -105,6 +110,7 @@ class Overview(msgspec.Struct, frozen=True, tag="overview"):
     at_s: float
     notes: tuple[Note, ...]
     age_s: float | None = None
+    unexplained: int = 0
 
 
 Answer = AskAnswer | ApplicationAnswer | Overview
@@ -127,7 +133,7 @@ def why(
             empty for all that waits.
         partition: only this partition is looked at; empty for all.
         prove: whether the smallest changes are looked for that would let an ask run.
-        more: asked before each trial whether to go on.
+        more: asked before each trial, and before the nodes are looked at for asks of one kind, whether to go on.
         effort: how much the trials may cost, as a multiple of `licorne.answers.budget.WORK_MAX`.
 
     Raises:
@@ -136,12 +142,12 @@ def why(
     """
     partitions = home.restored.chosen(partition)
     if not name:
-        return _overview(home, partitions)
+        return _overview(home, partitions, more)
     found = _find(partitions, name)
     search = partial(propose, more=more, effort=effort) if prove else None
     if found.key:
         return _of_ask(home, found.partition, found.app, found.key, search)
-    return _of_application(home, found.partition, found.app, search)
+    return _of_application(home, found.partition, found.app, search, more)
 
 
 class _Found(NamedTuple):
@@ -249,11 +255,12 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
     )
 
 
-def _of_application(home: Home, partition: Partition, app: Application, search: Propose | None) -> ApplicationAnswer:
-    counted: explain.Counted = {}
-    asks = [(app, ask, explain.reasons(partition, app, ask, counted)) for ask in app.requests.in_order()]
-    first = _of_ask(home, partition, app, asks[0][1].key, search) if asks else None
-    groups = _groups(asks)
+def _of_application(
+    home: Home, partition: Partition, app: Application, search: Propose | None, more: Callable[[], bool]
+) -> ApplicationAnswer:
+    first = next((_of_ask(home, partition, app, ask.key, search) for ask in app.requests.in_order()), None)
+    asks = _Explained(partition, more)
+    asks.add(app)
     said = f"Nothing of it waits; {len(app.allocations)} of its allocations run."
     if first is not None:
         said = first.sentence
@@ -265,40 +272,78 @@ def _of_application(home: Home, partition: Partition, app: Application, search: 
         state=str(app.state.value),
         since_s=app.submitted / SECOND_NS,
         running=len(app.allocations),
-        waiting=len(asks),
+        waiting=asks.waiting,
         sentence=said,
-        groups=groups,
+        groups=_groups(asks.found),
         first=first,
         at_s=home.now_ns / SECOND_NS,
         notes=home.restored.notes,
+        unexplained=asks.left_out,
     )
 
 
-def _overview(home: Home, partitions: list[Partition]) -> Overview:
-    found: list[tuple[Application, Ask, list[explain.Reason]]] = []
-    running = 0
+def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool]) -> Overview:
+    found: list[_Member] = []
+    running = waiting = left_out = 0
     for partition in partitions:
-        counted: explain.Counted = {}
+        asks = _Explained(partition, more)
         for app in sorted(partition.applications.values(), key=attrgetter("seq")):
             running += len(app.allocations)
-            found += ((app, ask, explain.reasons(partition, app, ask, counted)) for ask in app.requests.in_order())
-    return Overview(running, len(found), _groups(found), home.now_ns / SECOND_NS, home.restored.notes)
+            asks.add(app)
+        found += asks.found
+        waiting += asks.waiting
+        left_out += asks.left_out
+    now_s = home.now_ns / SECOND_NS
+    return Overview(running, waiting, _groups(found), now_s, home.restored.notes, unexplained=left_out)
 
 
-def _groups(found: list[tuple[Application, Ask, list[explain.Reason]]]) -> tuple[Group, ...]:
-    by_text: dict[str, list[tuple[Application, Ask, bool]]] = {}
-    for app, ask, reasons in found:
-        reason = most_important(reasons)
-        by_text.setdefault(summary(reason), []).append((app, ask, reason.never))
+class _Member(NamedTuple):
+    app: Application
+    ask: Ask
+    reason: explain.Reason
+
+
+class _Explained:
+    """The pending asks of applications, each with the reason that matters most; `left_out` counts those for which time is over.
+
+    The nodes are looked at once for asks that are alike, which takes milliseconds where there are thousands of them.
+    """
+
+    def __init__(self, partition: Partition, more: Callable[[], bool]) -> None:
+        self._partition = partition
+        self._more = more
+        self._counted: explain.Counted = {}
+        self.found: list[_Member] = []
+        self.left_out = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many asks there are."""
+        return len(self.found) + self.left_out
+
+    def add(self, app: Application) -> None:
+        """Look at the asks of an application."""
+        for ask in app.requests.in_order():
+            if explain.alike(ask) in self._counted or self._more():
+                reasons = explain.reasons(self._partition, app, ask, self._counted)
+                self.found.append(_Member(app, ask, most_important(reasons)))
+            else:
+                self.left_out += 1
+
+
+def _groups(found: list[_Member]) -> tuple[Group, ...]:
+    by_text: dict[str, list[_Member]] = {}
+    for member in found:
+        by_text.setdefault(summary(member.reason), []).append(member)
     groups = []
     for text, members in by_text.items():
-        app, ask, never = min(members, key=lambda member: (member[1].created, member[1].seq))
+        app, ask, reason = min(members, key=lambda member: (member.ask.created, member.ask.seq))
         groups.append(
             Group(
                 summary=text,
-                never=never,
+                never=reason.never,
                 asks=len(members),
-                applications=len({id(member[0]) for member in members}),
+                applications=len({id(member.app) for member in members}),
                 oldest=ask.key,
                 application=app.id,
                 queue=app.queue.path,

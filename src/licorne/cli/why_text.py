@@ -177,6 +177,7 @@ class _Printed:
         if len(answer.groups) > 1:
             self.line()
             self.groups("what of it waits, by reason", answer.groups, short=True)
+            self.unexplained(answer.unexplained)
         self.line()
         self.line("The ask whose turn comes first:")
         self.ask(answer.first)
@@ -188,8 +189,14 @@ class _Printed:
         self.line()
         if answer.groups:
             self.groups("what waits, by reason", answer.groups)
+            self.unexplained(answer.unexplained)
             self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
             self.line()
+
+    def unexplained(self, asks: int) -> None:
+        """Say how many asks were not looked at, if any."""
+        if asks:
+            self.line(f"{counted(asks, 'ask')} more, of which few are alike, were not looked at in time: see --limit.")
 
     def groups(self, title: str, groups: tuple[Group, ...], *, short: bool = False) -> None:
         """Print asks by reason."""

@@ -771,7 +771,7 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
         "out": (list, "empty between two calls"),
     },
     Reservations: {
-        "_nowhere": (set, "a cache of searches without a result"),
+        "_nowhere": (dict, "a cache of searches without a result"),
         "_generation": (int, "tells whether `_nowhere` is valid"),
     },
     AtomicGang: {"_asks": (_nothing, "a cache")},

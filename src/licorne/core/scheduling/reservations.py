@@ -12,6 +12,7 @@ eviction, and with it ends the claim of the ask (`licorne.core.preemption.claims
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from licorne.core.base.states import SECOND_NS
@@ -20,6 +21,7 @@ from licorne.core.preemption import required_node
 from licorne.core.preemption.evictions import Outcome
 
 if TYPE_CHECKING:
+    from licorne.core.amounts.vectors import Vec
     from licorne.core.base.timers import Timer
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
 RESERVATION_MAX_AGE_NS = 120 * 60 * SECOND_NS
 """Age at which an ordinary reservation is cancelled (ns)."""
 
-NOWHERE_MAX = 1000
-"""How many different demands are remembered for which no node can be reserved."""
+NEEDS_MAX = 1000
+"""For how many needs it is remembered which amounts found no node to reserve."""
+AMOUNTS_MAX = 30
+"""How many of the least such amounts are remembered of each need."""
 
 
 class Reservations:
@@ -41,7 +45,7 @@ class Reservations:
         self._partition = partition
         self._timers: dict[Ask, Timer | None] = {}
         self._refused: dict[Ask, None] = {}  # asks that a predicate kept from reserving a node
-        self._nowhere: set[tuple[Need, tuple[int, ...]]] = set()  # needs and amounts that found no node to reserve
+        self._nowhere: dict[Need, list[Vec]] = {}  # the least amounts of each need that found no node to reserve
         self._generation = 0  # of the node index, when these were noted
 
     def __len__(self) -> int:
@@ -50,24 +54,30 @@ class Reservations:
     def node_to_reserve(self, ask: Ask) -> Node | None:
         """Return the node that an ask which fits nowhere should reserve; None if there is none."""
         partition = self._partition
-        shape = ask.shape
-        if self._generation != partition.index.generation or len(self._nowhere) >= NOWHERE_MAX:
+        need, amounts = ask.shape.need, ask.shape.amounts
+        if self._generation != partition.index.generation:
             self._nowhere.clear()
             self._generation = partition.index.generation
-        like = shape.need, tuple(shape.amounts.values())
-        if like in self._nowhere:
-            return None
-        node: Node | None = best_to_reserve(
-            partition.index.ordered(), shape.amounts, shape.need.of_empty(), ask.expired_node
-        )
+        # A node that is too small for less is too small for more. Where all pods differ, and tens of thousands of them
+        # wait while each node is reserved, this saves a search through all nodes for each of them.
+        nowhere = self._nowhere.get(need, ())
+        for least in nowhere:
+            if amounts.covers(least):
+                return None
+        node: Node | None = best_to_reserve(partition.index.ordered(), amounts, need.of_empty(), ask.expired_node)
         if node is None:
             if ask.expired_node is None:
-                self._nowhere.add(like)
+                self._note_nowhere(need, amounts, nowhere)
             return None
         if partition.predicates is not None and not partition.predicate_allows(ask, node, False):
             self._refused[ask] = None
             return None
         return node
+
+    def _note_nowhere(self, need: Need, amounts: Vec, nowhere: Iterable[Vec]) -> None:
+        if len(self._nowhere) >= NEEDS_MAX:
+            self._nowhere.clear()
+        self._nowhere[need] = [amounts, *(other for other in nowhere if not other.covers(amounts))][:AMOUNTS_MAX]
 
     def retry_refused(self) -> None:
         """Retry what predicates refused in an earlier call of `schedule`, for their answers may have changed unseen."""

@@ -116,14 +116,14 @@ def _shown(answer: Answer) -> Iterable[str]:
     match answer:
         case Overview():
             yield f"<p>{counted(answer.waiting, 'ask')} waiting, {counted(answer.running, 'allocation')} running."
-            yield _groups(answer.groups)
+            yield _groups(answer.groups) + _unexplained(answer.unexplained)
         case ApplicationAnswer():
             yield f"<h2>Application {escape(answer.application)} in {escape(answer.queue)}</h2>"
             yield f"<p>{escape(answer.state)}: {answer.running:,} running, {answer.waiting:,} waiting."
             if answer.first is None:
                 yield f"<p>{escape(answer.sentence)}"
             else:
-                yield _groups(answer.groups)
+                yield _groups(answer.groups) + _unexplained(answer.unexplained)
                 yield from _ask(answer.first)
         case AskAnswer():
             yield from _ask(answer)
@@ -197,6 +197,10 @@ def _groups(groups: Iterable[Group]) -> str:
     ]
     head = "<tr><th>Reason<th>Asks<th>For example<th>The oldest"
     return f"<table>{head}{''.join(rows)}</table>" if rows else ""
+
+
+def _unexplained(asks: int) -> str:
+    return f"<p>{counted(asks, 'ask')} more were not looked at in time." if asks else ""
 
 
 def _link(name: str) -> str:
