@@ -56,6 +56,15 @@ def test_a_narrow_terminal_sums_the_lenders_for_whom_there_is_no_room() -> None:
     assert "6 cores" in out.getvalue()
 
 
+def test_another_configuration_has_other_bounds(licorne: Command) -> None:
+    raised = str(Path(DUMP).parent / "raised.yaml")
+    said = licorne("shares", "--from", DUMP, "--config", raised).out
+    assert said.splitlines()[0] == f"What runs and waits now, beside the bounds of {raised}:"
+    for text, bound in ((said, "24 cores"), (licorne("shares", "--from", DUMP).out, "20 cores")):
+        [of_sue] = [line for line in text.splitlines() if "root.search" in line and "%   root" in line]
+        assert bound in of_sue.replace("20 cores", "", 1)  # what is used stands first
+
+
 def test_an_unknown_partition_is_named(licorne: Command) -> None:
     done = licorne("shares", "--from", DUMP, "--partition", "gpu")
     assert (done.status, done.out) == (1, "")

@@ -44,7 +44,7 @@ def test_an_ask_is_found_by_its_key_and_by_its_pod(licorne: Command, name: str) 
     )
     assert answer["sentence"] == "The limit of user sue at root.search leaves too little: 4 vcore missing."
     assert [each["text"] for each in answer["proposals"]["found"]] == [
-        "4 vcore more in the limit of user sue at root.search (that of `*`)",
+        "4 vcore more in the limit of user sue at root.search (that of `*`, each user without one of its own)",
         "the ask in queue root.ads in place of root.search",
         "the end of pod search/crawler-4 of root.search on cpu-0",
     ]
@@ -261,8 +261,8 @@ def test_a_dump_whose_configuration_is_refused_is_told(
     assert (done.status, done.out) == (5, "")
     assert "dump.json: its queue configuration is refused" in done.err
     assert "no name!" in done.err
-    assert ("give another one with --config" in done.err) == (command[0] == "why")
-    if command[0] == "why":
+    assert ("give another one with --config" in done.err) == (command[0] != "config")
+    if command[0] != "config":
         assert licorne(*command, option, tmp_path / "dump.json", "--config", EXAMPLE / "queues.yaml").status == 0
 
 

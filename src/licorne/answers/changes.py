@@ -275,7 +275,9 @@ def _end(change: End) -> str:
 
 
 def _limit(kind: str, name: str, queue: str, wildcard: bool) -> str:
-    return f"the limit of {kind} {name} at {queue}" + (" (that of `*`)" if wildcard else "")
+    return f"the limit of {kind} {name} at {queue}" + (
+        f" (that of `*`, each {kind} without one of its own)" if wildcard else ""
+    )
 
 
 def _amounts(amounts: Mapping[str, int]) -> str:

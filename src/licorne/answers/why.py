@@ -197,6 +197,9 @@ def _only(found: list[_Found], name: str) -> _Found:
 
 
 NAMED: Final = 5
+"""How many things of one name an error tells."""
+NEAR_MAX: Final = 10_000
+"""Among how many keys of asks and allocations a similar name is looked for."""
 
 
 def _described(found: _Found) -> str:
@@ -209,7 +212,8 @@ def _described(found: _Found) -> str:
 def _unknown(partitions: list[Partition], name: str) -> str:
     known = [app for part in partitions for app in part.applications]
     waiting = [key for _, _, key, _ in _items(partitions)]
-    near = difflib.get_close_matches(name, [*known, *waiting[:10_000]], 1)
+    names = [*known, *waiting[:NEAR_MAX]]
+    near = [each for each in names if each.lower() == name.lower()] or difflib.get_close_matches(name, names, 1)
     hint = f"; did you mean {near[0]!r}?" if near else "; without a name, everything that waits is told"
     return f"no application, ask, allocation or pod is named {name!r}{hint}"
 

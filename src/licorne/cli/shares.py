@@ -22,6 +22,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 def shares(
     *,
     source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
+    config: Path | None = None,
     at: Moment | None = None,
     since: Moment | None = None,
     partition: str = "",
@@ -39,6 +40,8 @@ def shares(
     source
         Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input; or
         the folder of a recording.
+    config
+        Queue configuration to ask with in place of the one in force: queues.yaml, or a ConfigMap that holds one.
     at
         With a recording: ask about this time, like 2026-11-03T14:00 (UTC) or seconds since 1970; without it: about
         its end.
@@ -56,7 +59,7 @@ def shares(
     if since and not is_recording(Path(source)):
         raise UsageError(f"--since {since}: only a recording knows the time before; give its folder: --from DIR")
     try:
-        answer = shares_of(read_state(source, token_file, tls_ca, at=at or ""), partition)
+        answer = shares_of(read_state(source, token_file, tls_ca, config, at or "", has_config=True), partition)
         if since:
             used = read_hours(Path(source), since, at or "", partition)
             answer = with_hours(answer, used, moment_ns(since, "--since"))
@@ -67,5 +70,5 @@ def shares(
     else:
         from licorne.cli.shares_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(answer, recorded=is_recording(Path(source)))
+        show(answer, recorded=is_recording(Path(source)), config="" if config is None else str(config))
     return Status.DONE

@@ -26,11 +26,17 @@ LARGEST = 10
 BORROWED, LENT = "borrowed", "lent"
 
 
-def show(answer: Shares, console: Console | None = None, *, recorded: bool = False) -> None:
-    """Print who has what on `console`, by default standard output. `recorded`: at a moment of a recording."""
+def show(answer: Shares, console: Console | None = None, *, recorded: bool = False, config: str = "") -> None:
+    """Print who has what on `console`, by default standard output.
+
+    `recorded`: at a moment of a recording. `config`: the file with the configuration by whose bounds it is told; "": those
+    of the one in force.
+    """
     console = output() if console is None else widened(console)
     if recorded:
         print_moment(console, answer.at_s)
+    if config:
+        console.print(Text(f"What runs and waits now, beside the bounds of {config}:\n"), soft_wrap=True)
     for part in answer.partitions:
         console.print(Text(f"partition {part.partition}", style="bold"))
         console.print()

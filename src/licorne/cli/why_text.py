@@ -99,7 +99,7 @@ class _Printed:
         else:
             self.line(f"{CUT_SHORT} No change with which it would run was found until then ({trials}).")
         if found.untried:
-            self.line(f"Not tried: {'; '.join(found.untried)}.")
+            self.line(f"The search left out: {'; '.join(found.untried)}.")
         if found.found and not found.complete:
             self.line(CUT_SHORT)
         self.line()

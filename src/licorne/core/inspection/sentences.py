@@ -15,6 +15,8 @@ from . import explain
 
 NEVER = "it never runs as things are"
 LACK = "lack of "
+_PREEMPTION = {"attempted": "tried without success", "not tried": "not tried yet"}
+"""The states of preemption that are told in other words."""
 
 
 def sentence(reason: explain.Reason) -> str:
@@ -78,7 +80,7 @@ def summary(reason: explain.Reason) -> str:
         case explain.Reserved():
             return "waits for the node that is reserved for it"
         case explain.Preemption():
-            state = "tried without success" if reason.state == "attempted" else reason.state
+            state = _PREEMPTION.get(reason.state, reason.state)
             return f"preemption: {state}" + (f" ({reason.detail})" if reason.detail else "")
         case explain.Placeholder():
             return "waits for a placeholder of its task group"

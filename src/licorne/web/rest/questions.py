@@ -159,7 +159,7 @@ def _proposals(found: Proposals) -> Iterable[str]:
     else:
         yield "<p>No change of the configuration or the nodes was found with which it would run."
     if found.untried:
-        yield f"<p>Not tried: {escape('; '.join(found.untried))}."
+        yield f"<p>The search left out: {escape('; '.join(found.untried))}."
 
 
 def _proposal(proposal: Proposal) -> str:
