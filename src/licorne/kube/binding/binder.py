@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
@@ -85,8 +84,8 @@ class Binder:
         self._at_once = at_once
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
         self._sleep = sleep
-        self._waiting: deque[tuple[Bind, int]] = deque()  # with the number of pauses when it was decided
-        self._more = asyncio.Event()
+        # With the number of pauses when it was decided. A queue wakes one worker for each, an event would wake all.
+        self._waiting: asyncio.Queue[tuple[Bind, int]] = asyncio.Queue()
         self.under_way = 0
         """Bindings that have been sent, or are about to be sent again."""
         self.sent = 0
@@ -94,12 +93,11 @@ class Binder:
 
     def bind(self, command: Bind) -> None:
         """Have a pod bound, after those that were given before."""
-        self._waiting.append((command, self._guard.pauses))
-        self._more.set()
+        self._waiting.put_nowait((command, self._guard.pauses))
 
     def __len__(self) -> int:
         """Return how many bindings are not done."""
-        return len(self._waiting) + self.under_way
+        return self._waiting.qsize() + self.under_way
 
     async def run(self) -> None:
         """Send bindings until cancelled."""
@@ -109,10 +107,7 @@ class Binder:
 
     async def _work(self) -> None:
         while True:
-            while not self._waiting:
-                self._more.clear()
-                await self._more.wait()
-            command, pauses = self._waiting.popleft()
+            command, pauses = await self._waiting.get()
             self.under_way += 1
             try:
                 reason = await self._bind(command, pauses)
