@@ -44,7 +44,7 @@ def explain(
         at_ns: the moment of a recording, in nanoseconds since 1970; None for its end, or where the scheduler had ended in
             good order, for just before that.
         prove: whether changes are looked for that would let an ask run, each tried on a copy of the process.
-        limit_s: seconds after which no further change is tried.
+        limit_s: seconds after which no further change is tried, and for no further kind of asks the nodes are looked at.
 
     Returns:
         An `AskAnswer`, for an application an `ApplicationAnswer`, without a name an `Overview` (`licorne.answers`).

@@ -22,7 +22,7 @@ ENDING_S: Final = 10.0
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question: `why` (of `name`, see `licorne.answers.why`) or `shares`. `limit_s`: seconds to look for changes.
+    """A question: `why` (of `name`, see `licorne.answers.why`) or `shares`. `limit_s`: seconds to look for changes and reasons.
 
     `since_ns`: with shares, what was used from this time on, as far as `recording` (a folder) has it; None: it is not told.
     """

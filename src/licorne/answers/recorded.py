@@ -73,7 +73,7 @@ def _at(run: Run, at_ns: int | None, config: str | None, step: Callable[[int, in
 
 
 def with_hours(found: Shares, used: Hours, since_ns: int) -> Shares:
-    """Return who has what with what was used from a time on; a note says so if what was recorded ends before that time."""
+    """Return shares with `used`, the hours of resources used since `since_ns`; a note says if the recording ends before that time."""
     notes = found.notes
     if since_ns >= round(found.at_s * SECOND_NS):
         over = f"what was used from {written(since_ns)} on: what was recorded ends before"

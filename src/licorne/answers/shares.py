@@ -200,7 +200,10 @@ def _types(partition: Partition) -> list[str]:
 
 
 def _note_oldest(queue: Queue, waits: dict[str, dict[str, int]]) -> dict[str, int]:
-    """Return since when the oldest ask of a queue's subtree waits for each type (ns); `waits` gets it for each queue of it, by path."""
+    """Return, by type of resource, since when (ns) the oldest ask for it waits in the subtree of a queue.
+
+    The same is stored in `waits` for each queue of the subtree, by its path.
+    """
     found: dict[str, int] = {}
     for app in queue.apps.values():
         for ask in app.asks.values():

@@ -99,9 +99,10 @@ class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
 
 
 class Overview(msgspec.Struct, frozen=True, tag="overview"):
-    """What waits, by reason, the most frequent first; `running` and `waiting` count allocations and asks.
+    """All asks that wait, grouped by reason, the largest group first; `running` and `waiting` count allocations and asks.
 
-    `unexplained`: how many asks are in none of the groups, as in `ApplicationAnswer`.
+    `unexplained`: how many asks are in none of the groups, because the time was over before they were looked at; only
+    asks that are like no other take that long.
     """
 
     running: int
@@ -276,7 +277,7 @@ def _of_application(
         state=str(app.state.value),
         since_s=app.submitted / SECOND_NS,
         running=len(app.allocations),
-        waiting=asks.waiting,
+        waiting=len(asks.found) + asks.left_out,
         sentence=said,
         groups=_groups(asks.found),
         first=first,
@@ -288,17 +289,22 @@ def _of_application(
 
 def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool]) -> Overview:
     found: list[_Member] = []
-    running = waiting = left_out = 0
+    running = left_out = 0
     for partition in partitions:
         asks = _Explained(partition, more)
         for app in sorted(partition.applications.values(), key=attrgetter("seq")):
             running += len(app.allocations)
             asks.add(app)
         found += asks.found
-        waiting += asks.waiting
         left_out += asks.left_out
-    now_s = home.now_ns / SECOND_NS
-    return Overview(running, waiting, _groups(found), now_s, home.restored.notes, unexplained=left_out)
+    return Overview(
+        running=running,
+        waiting=len(found) + left_out,
+        groups=_groups(found),
+        at_s=home.now_ns / SECOND_NS,
+        notes=home.restored.notes,
+        unexplained=left_out,
+    )
 
 
 class _Member(NamedTuple):
@@ -308,9 +314,9 @@ class _Member(NamedTuple):
 
 
 class _Explained:
-    """The pending asks of applications, each with the reason that matters most; `left_out` counts those for which time is over.
+    """Pending asks of a partition, each with the one reason for waiting that matters most.
 
-    The nodes are looked at once for asks that are alike, which takes milliseconds where there are thousands of them.
+    `more` is asked whether there is time to look at the nodes; `left_out` counts the asks for which there was none. The nodes are looked at once for asks that are alike, which takes milliseconds where there are thousands of them.
     """
 
     def __init__(self, partition: Partition, more: Callable[[], bool]) -> None:
@@ -320,13 +326,8 @@ class _Explained:
         self.found: list[_Member] = []
         self.left_out = 0
 
-    @property
-    def waiting(self) -> int:
-        """How many asks there are."""
-        return len(self.found) + self.left_out
-
     def add(self, app: Application) -> None:
-        """Look at the asks of an application."""
+        """Find out why the pending asks of an application wait, and add them."""
         for ask in app.requests.in_order():
             if explain.alike(ask) in self._counted or self._more():
                 reasons = explain.reasons(self._partition, app, ask, self._counted)

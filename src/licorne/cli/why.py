@@ -63,7 +63,7 @@ def why_command(
     prove
         Look for the smallest changes that would let it run; --no-prove leaves that out.
     limit
-        How long changes are looked for, at most, in seconds or like 1m30s.
+        How long changes, or the reasons of many asks, are looked for, at most, in seconds or like 1m30s.
     effort
         How much the trials may cost, in counted steps: 1 is about two seconds of a processor, 10 ten times as much.
     json

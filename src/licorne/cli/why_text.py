@@ -177,7 +177,7 @@ class _Printed:
         if len(answer.groups) > 1:
             self.line()
             self.groups("what of it waits, by reason", answer.groups, short=True)
-            self.unexplained(answer.unexplained)
+        self.unexplained(answer.unexplained)
         self.line()
         self.line("The ask whose turn comes first:")
         self.ask(answer.first)
@@ -189,12 +189,13 @@ class _Printed:
         self.line()
         if answer.groups:
             self.groups("what waits, by reason", answer.groups)
-            self.unexplained(answer.unexplained)
+        self.unexplained(answer.unexplained)
+        if answer.groups:
             self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
             self.line()
 
     def unexplained(self, asks: int) -> None:
-        """Say how many asks were not looked at, if any."""
+        """Print how many asks the answer gives no reason for, because its time was over; nothing if there are none."""
         if asks:
             self.line(f"{counted(asks, 'ask')} more, of which few are alike, were not looked at in time: see --limit.")
 

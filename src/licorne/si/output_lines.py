@@ -111,7 +111,7 @@ def _written(outputs: Sequence[Output], texts: cython.bint) -> tuple[bytes, int]
 
 @cython.cfunc
 def _new_bytes(length: cython.Py_ssize_t) -> bytes:
-    """Return bytes of a length, to be filled before anybody else has them."""
+    """Return a new bytes object of this length; compiled, its content is undefined until the caller has written it."""
     if cython.compiled:
         return PyBytes_FromStringAndSize(cython.NULL, length)
     return bytes(length)

@@ -16,7 +16,7 @@ from . import explain
 NEVER = "it never runs as things are"
 LACK = "lack of "
 _PREEMPTION = {"attempted": "tried without success", "not tried": "not tried yet"}
-"""The states of preemption that are told in other words."""
+"""What is said for those states of `explain.Preemption` whose names are not said themselves."""
 
 
 def sentence(reason: explain.Reason) -> str:

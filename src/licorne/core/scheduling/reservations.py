@@ -33,9 +33,9 @@ RESERVATION_MAX_AGE_NS = 120 * 60 * SECOND_NS
 """Age at which an ordinary reservation is cancelled (ns)."""
 
 NEEDS_MAX = 1000
-"""For how many needs it is remembered which amounts found no node to reserve."""
+"""How many needs (what asks demand of nodes besides amounts) have remembered searches without a result, at most."""
 AMOUNTS_MAX = 30
-"""How many of the least such amounts are remembered of each need."""
+"""How many amounts for which no node could be reserved are remembered for one need, at most: the least ones."""
 
 
 class Reservations:

@@ -61,7 +61,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 CLASS_WAIT_S = 1.0
 """How long a pod waits for its priority class at most. The class was there before the pod, but may be gone by now."""
 CLASS_AGE_S = 60.0
-"""The age in seconds from which on a pod, such as one that is read at the start, waits for no unknown priority class: it was deleted."""
+"""A pod older than this, in seconds, does not wait for an unknown priority class: the class was deleted after the pod was created."""
 PODS_A_BEAT = 1000
 """How many pods are taken in at the start before the process says that it is awake."""
 PREEMPTED = "PreemptionByScheduler"
