@@ -182,6 +182,8 @@ def test_annotations_of_a_namespace_that_cannot_be_read(annotations: dict[str, s
     [
         ({Y + "namespace.quota": '{"cpu":"64","memory":"1G"}'}, {"vcore": 64000, "memory": 10**9}),
         ({Y + "namespace.max.cpu": "2", Y + "namespace.max.memory": "1k"}, {"vcore": 2000, "memory": 1000}),
+        ({Y + "namespace.max.cpu": "x", Y + "namespace.max.memory": "1k"}, {"memory": 1000}),
+        ({Y + "namespace.max.cpu": "x"}, None),
         ({Y + "namespace.quota": "{", Y + "namespace.max.cpu": "2"}, None),
         ({Y + "namespace.quota": '{"cpu":"-1"}'}, None),
         ({}, None),

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from kube import books
-from kube.books import Limits, View
+from kube.books import Amounts, Limits, View
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, PostEvent
 from licorne.kube.objects import ConfigMap, Pod
 from licorne.kube.runner import Runner
@@ -204,14 +204,24 @@ class Watched:
         left = [(pod, where) for pod, where in view.places if pod.metadata.uid not in going]
         after = View(view.nodes.values(), left, view.limits)
         assert after.is_entitled(asking), f"{what}, which is entitled to nothing"
-        bound = view.limits.guaranteed.get(books.queue_of(victim), {})
-        rest = after.in_queue.get(books.queue_of(victim), {})
+        queue = books.queue_of(victim)
+        bound = view.limits.guaranteed.get(queue, {})
+        rest = books.plus(after.in_queue.get(queue, {}), self._claimed(queue, places))
         assert all(rest.get(name, 0) >= amount for name, amount in bound.items()), f"{what}, below its guarantee"
         broken = self._broken(uid, places)
         if broken and not self._notes.keeps_nodes:
             other = self._other_victims(view, asking, asking_uid)
             assert not other, f"{what}, and breaks budget {broken}; others on {other} would do"
         self._evicted[uid] = (asking_uid, node)
+
+    def _claimed(self, queue: str, places: dict[str, tuple[Pod, str]]) -> Amounts:
+        """Return what pods of a queue will use that wait for room which others were evicted to make."""
+        total: Amounts = {}
+        for uid in {asking for asking, _ in self._evicted.values()}:
+            pod, node = places.get(uid, (None, ""))
+            if pod is not None and not node and books.queue_of(pod) == queue:
+                total = books.plus(total, books.amounts(pod))
+        return total
 
     def _broken(self, uid: str, places: dict[str, tuple[Pod, str]]) -> str:
         """Return a budget that has no eviction left for a pod, after those that the API server has not shown yet."""

@@ -167,7 +167,11 @@ UNREAD: Final[list[tuple[dict[str, str], list[str], dict[str, Any]]]] = [
         ["namespace.guaranteed"],
         {"guaranteedResource": None, "maxResource": {"vcore": 1000}},
     ),
-    ({"namespace.max.cpu": "two", "namespace.max.memory": "1Gi"}, ["namespace.max.cpu"], {"maxResource": None}),
+    (
+        {"namespace.max.cpu": "two", "namespace.max.memory": "1Gi"},
+        ["namespace.max.cpu"],
+        {"maxResource": {"memory": 1 << 30}},
+    ),
     ({"namespace.maxApps": "-7"}, ["namespace.maxApps"], {"maxRunningApps": None}),
     (
         {"namespace.maxApps": "some", "namespace.quota": "7"},

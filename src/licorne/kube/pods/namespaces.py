@@ -24,11 +24,9 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
     if not annotations:
         return {}
     tags = {}
-    quota = _amounts(annotations.get(keys.NAMESPACE_QUOTA, ""))
-    if keys.NAMESPACE_QUOTA not in annotations:
-        named = {"cpu": keys.NAMESPACE_MAX_CPU, "memory": keys.NAMESPACE_MAX_MEMORY}
-        old = {name: annotations[key] for name, key in named.items() if key in annotations}
-        quota = _amounts(json.dumps(old)) if old else None
+    quota: dict[str, int] = {}
+    for amounts in _quotas(annotations).values():
+        quota |= amounts or {}
     if quota:
         tags[TAG_RESOURCE_QUOTA] = _resource(quota)
     guaranteed = _amounts(annotations.get(keys.NAMESPACE_GUARANTEED, ""))
@@ -46,21 +44,23 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
 def unread_annotations(namespace: Namespace) -> list[str]:
     """Return the keys of annotations that say something about the queue and cannot be read."""
     annotations = namespace.metadata.annotations or {}
-    unread = [
-        key
-        for key in (keys.NAMESPACE_QUOTA, keys.NAMESPACE_GUARANTEED)
-        if key in annotations and _amounts(annotations[key]) is None
-    ]
-    if keys.NAMESPACE_QUOTA not in annotations:
-        old = {"cpu": keys.NAMESPACE_MAX_CPU, "memory": keys.NAMESPACE_MAX_MEMORY}
-        unread += [
-            key
-            for name, key in old.items()
-            if key in annotations and _amounts(json.dumps({name: annotations[key]})) is None
-        ]
+    unread = [key for key, amounts in _quotas(annotations).items() if amounts is None]
+    if keys.NAMESPACE_GUARANTEED in annotations and _amounts(annotations[keys.NAMESPACE_GUARANTEED]) is None:
+        unread.append(keys.NAMESPACE_GUARANTEED)
     if keys.NAMESPACE_MAX_APPS in annotations and not _is_count(annotations[keys.NAMESPACE_MAX_APPS]):
         unread.append(keys.NAMESPACE_MAX_APPS)
     return unread
+
+
+def _quotas(annotations: dict[str, str]) -> dict[str, dict[str, int] | None]:
+    """Return the amounts of each annotation that gives a maximum, by its key; None for one that cannot be read.
+
+    The old form, with an annotation for each resource, counts only where the new one is absent.
+    """
+    if keys.NAMESPACE_QUOTA in annotations:
+        return {keys.NAMESPACE_QUOTA: _amounts(annotations[keys.NAMESPACE_QUOTA])}
+    old = {"cpu": keys.NAMESPACE_MAX_CPU, "memory": keys.NAMESPACE_MAX_MEMORY}
+    return {key: _amounts(json.dumps({name: annotations[key]})) for name, key in old.items() if key in annotations}
 
 
 def _is_count(text: str) -> bool:
