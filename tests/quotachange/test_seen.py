@@ -45,7 +45,7 @@ def test_a_start_time_that_no_deadline_reaches_is_noticed(monkeypatch: pytest.Mo
     monkeypatch.setattr(QuotaChanges, "_arm", lambda _self: None)
     bench = cluster(text(queue("a", "20", "", "60s")))
     fill(bench, "root.a", 10)
-    with pytest.raises(Exception, match="start times, but no deadline"):
+    with pytest.raises(Exception, match=r"root\.a: a start time, but no deadline"):
         bench.reload(text(queue("a", "9", "", "60s")))
 
 

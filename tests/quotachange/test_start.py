@@ -85,6 +85,25 @@ def test_a_quota_is_enforced_once_at_its_start_time_and_not_before() -> None:
     assert start_s(bench) is None
 
 
+def test_a_start_time_keeps_its_place_among_equal_deadlines() -> None:
+    """Deadlines of one moment come in the order in which they were set, whatever is asked again or comes in between."""
+    bench = cluster(text(queue("a", "20", "", "60s"), queue("b", "20", "", "60s"), "c"))
+    fill(bench, "root.a", 10)
+    fill(bench, "root.b", 10)
+    bench.reload(text(queue("a", "9", "", "60s"), queue("b", "20", "", "60s"), "c"))
+    bench.app("timed", "root.c")
+    bench.ask("timed", "t", vcore=1, timeout_ms=60_000)
+    bench.run()
+    bench.run(after=30)
+    bench.reload(text(queue("a", "9", "", "60s"), queue("b", "9", "", "20s"), "c"))
+    assert (start_s(bench, "root.b"), start_s(bench, "root.a")) == (20, 30)
+    assert [said.split()[:3] for said in bench.hear(after=30)] == [
+        ["released", "b-9", "PREEMPTED_BY_SCHEDULER:"],
+        ["released", "a-9", "PREEMPTED_BY_SCHEDULER:"],
+        ["released", "t", "TIMEOUT:"],
+    ]
+
+
 def test_allocations_that_end_by_themselves_need_no_eviction() -> None:
     bench = cluster(text(queue("a", "20", "", "60s")))
     fill(bench, "root.a", 10)

@@ -5,9 +5,9 @@ time plus its delay (`quota.preemption.delay`). If it still uses too much at tha
 (`licorne.core.preemption.quota_cut`), once. Until then it shrinks by itself, as what ends is not replaced.
 
 The original checks every queue each second, and drops a start time at the first check that finds the queue within its
-max. Here the earliest start time is a deadline, and no queue is checked in between. Nothing is lost by that: a queue
-within its max comes to use more only by a forced increase or a reload, and both first check whether the queue was
-within its max until then; if it was, an old start time does not count.
+max. Here each start time is a deadline, and no queue is checked in between. Nothing is lost by that: a queue within its
+max comes to use more only by a forced increase or a reload, and both first check whether the queue was within its max
+until then; if it was, an old start time does not count.
 
 The root queue has no start time: its max is the size of the cluster, which no configuration lowers.
 """
@@ -53,7 +53,7 @@ class QuotaChanges:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._timer: Timer | None = None
+        self._timers: dict[Queue, Timer] = {}
         self.starts: dict[Queue, int] = {}
 
     @property
@@ -145,7 +145,6 @@ class QuotaChanges:
         While a queue's quota is enforced, none below it is: those queues are due again a second later, when the effect
         of the first evictions can be seen.
         """
-        self._timer = None
         partition = self._partition
         if not self.enabled or partition.state is ObjectState.STOPPED:
             return
@@ -164,31 +163,38 @@ class QuotaChanges:
         self._arm()
 
     def _arm(self) -> None:
-        """Set the deadline to the earliest start time; a start time that has passed is moved to `AGAIN_NS` from now."""
+        """Set a deadline for each start time; a start time that has passed is moved to `AGAIN_NS` from now.
+
+        A deadline whose start time is unchanged stays as it is, and so keeps its place among equal deadlines.
+        """
         timers, now = self._partition.timers, self._partition.now
-        timers.cancel(self._timer)
-        self._timer = None
-        if self.starts and self.enabled:
-            for queue, start in self.starts.items():
-                if start <= now:
-                    self.starts[queue] = now + AGAIN_NS
-            self._timer = timers.add(min(self.starts.values()), "quota", self)
+        wanted = self.starts if self.enabled else {}
+        for queue in [queue for queue in self._timers if queue not in wanted]:
+            timers.cancel(self._timers.pop(queue))
+        for queue, start in wanted.items():
+            due = start if start > now else now + AGAIN_NS
+            self.starts[queue] = due
+            timer = self._timers.get(queue)
+            if timer is None or timer[0] != due:
+                timers.cancel(timer)
+                self._timers[queue] = timers.add(due, "quota", self)
 
     # -- proof -----------------------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Check that start times belong to queues that may have one, and that a deadline is set for the earliest.
+        """Check that start times belong to queues that may have one, and that each has its deadline.
 
         Raises AssertionError.
         """
-        for queue in self.starts:
+        armed = self.enabled and self._partition.state is not ObjectState.STOPPED
+        for queue, start in self.starts.items():
             assert self._partition.tree.find(queue.path) is queue, f"{queue.path}: a start time, but the queue is gone"
             ripe = queue.managed and queue.parent is not None and delay_ns(queue) > 0
             assert ripe and queue.max_config, f"{queue.path}: a start time without a delay, or without a max"
-        wanted = bool(self.starts) and self.enabled and self._partition.state is not ObjectState.STOPPED
-        assert not wanted or self._timer is not None, "start times, but no deadline"
-        if self._timer is not None:
-            assert self._timer[0] == min(self.starts.values()), "the deadline is not that of the first start time"
+            timer = self._timers.get(queue)
+            assert not armed or (timer is not None and timer[0] == start), (
+                f"{queue.path}: a start time, but no deadline"
+            )
 
 
 def delay_ns(queue: Queue) -> int:
