@@ -536,7 +536,7 @@ OBJECTS: Final[dict[type, str]] = {
     """,
     QuotaChanges: """
         _partition: Partition
-        _timer: Timer | None
+        _timers: dict[Queue, Timer]
         starts: dict[Queue, int]
     """,
     Cleaner: """
