@@ -19,7 +19,9 @@ import seeds
 # Times depend on the machine, so there is no deadline; a failure prints how to run it again.
 settings.register_profile("licorne", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("random", parent=settings.get_profile("licorne"), derandomize=False)
-settings.register_profile("long", parent=settings.get_profile("random"), max_examples=2000)
+settings.register_profile(
+    "long", parent=settings.get_profile("random"), max_examples=seeds.TIMES * settings.get_profile("licorne").max_examples
+)
 settings.load_profile(seeds.PROFILE)
 
 # Hypothesis also draws numbers and texts that it finds in the modules of ours that are imported so far, which depends on

@@ -41,7 +41,10 @@ from licorne.recording import Recorder, RecordingError
 from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
 
-FOLLOW = next(setting.what for setting in SETTINGS if setting.key == "licorne.follow")
+SERVE = {setting.option: setting for setting in SETTINGS if setting.option}
+"""Settings of `licorne serve` by their option: what means the same here has their words and defaults."""
+RUN = RunSettings()
+"""How licorne runs if nothing is said."""
 
 
 @Parameter(name="*")
@@ -52,23 +55,17 @@ class RestOptions:
     rest: Annotated[
         tuple[str, ...] | None,
         Parameter(
-            help="Where to listen for REST: HOST:PORT. May be repeated. [default: 127.0.0.1:9080]", negative="--no-rest"
+            help=f"Where to listen for REST: HOST:PORT. May be repeated. [default: {REST_ADDRESS}]",
+            negative="--no-rest",
         ),
     ] = None
     tls_cert: Annotated[Path | None, Parameter(help="Certificate of REST, PEM.")] = None
-    tls_key: Annotated[Path | None, Parameter(help="Its private key, PEM.")] = None
-    tls_client_ca: Annotated[
-        Path | None, Parameter(help="Take only clients with a certificate of this authority, PEM.")
-    ] = None
-    rest_token_file: Annotated[
-        Path | None,
-        Parameter(help="File with tokens, one a line; only clients that send one may change anything by REST."),
-    ] = None
-    rest_read_token_file: Annotated[
-        Path | None, Parameter(help="File with tokens, one a line, that permit reading everything by REST.")
-    ] = None
-    insecure: Annotated[bool, Parameter(negative=(), help="Listen beyond loopback without protection.")] = False
-    follow: Annotated[bool, Parameter(negative=(), help=FOLLOW)] = False
+    tls_key: Annotated[Path | None, Parameter(help=SERVE["tls-key"].what)] = None
+    tls_client_ca: Annotated[Path | None, Parameter(help=SERVE["tls-client-ca"].what)] = None
+    rest_token_file: Annotated[Path | None, Parameter(help=SERVE["rest-token-file"].what)] = None
+    rest_read_token_file: Annotated[Path | None, Parameter(help=SERVE["rest-read-token-file"].what)] = None
+    insecure: Annotated[bool, Parameter(negative=(), help=SERVE["insecure"].what)] = False
+    follow: Annotated[bool, Parameter(negative=(), help=SERVE["follow"].what)] = False
 
     def security(self) -> Security:
         """Return TLS of REST. Raises CommandError, or SecurityError."""
@@ -91,10 +88,7 @@ class Seconds(Argument, shown="DURATION"):
     __slots__ = ()
 
 
-RECORD_MIB, RECORD_AGE = (
-    next(setting for setting in SETTINGS if setting.option == option) for option in ("record-mib", "record-age")
-)
-"""The bounds of a recording, as the settings of `licorne serve` have them."""
+RECORD_MIB, RECORD_AGE = SERVE["record-mib"], SERVE["record-age"]
 
 
 @Parameter(name="*")
@@ -102,10 +96,7 @@ RECORD_MIB, RECORD_AGE = (
 class RecordOptions:
     """Where all inputs of the scheduler are recorded."""
 
-    record: Annotated[
-        Path | None,
-        Parameter(help="Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
-    ] = None
+    record: Annotated[Path | None, Parameter(help=SERVE["record"].what)] = None
     record_mib: Annotated[
         int | None,
         Parameter(
@@ -117,9 +108,7 @@ class RecordOptions:
         Seconds | None,
         Parameter(help=f"{RECORD_AGE.what} [default: {RECORD_AGE.default}]"),
     ] = None
-    anonymous: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Record digests in place of names of users and groups.")
-    ] = False
+    anonymous: Annotated[bool, Parameter(negative="", show_default=False, help=SERVE["anonymous"].what)] = False
 
     def bounds(self) -> tuple[int, float]:
         """Return the size in MiB and the age in seconds. Raises CommandError."""
@@ -138,11 +127,14 @@ def kube(
     ] = None,
     namespace: Annotated[
         str | None,
-        Parameter(help="Where the ConfigMaps yunikorn-defaults and yunikorn-configs are. [default: default]"),
+        Parameter(help=f"Where the ConfigMaps yunikorn-defaults and yunikorn-configs are. [default: {RUN.namespace}]"),
     ] = None,
     scheduler_name: Annotated[
         tuple[str, ...] | None,
-        Parameter(help="Schedule pods that name this scheduler. May be repeated. [default: yunikorn]", negative=""),
+        Parameter(
+            help=f"Schedule pods that name this scheduler. May be repeated. [default: {','.join(RUN.scheduler_names)}]",
+            negative="",
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -158,7 +150,7 @@ def kube(
     rest_options: RestOptions | None = None,
     record_options: RecordOptions | None = None,
     log_format: Annotated[
-        Format | None, Parameter(help="One line of text, or one JSON object, for each event. [default: text]")
+        Format | None, Parameter(help=f"{SERVE['log-format'].what} [default: {SERVE['log-format'].default}]")
     ] = None,
     print_config: Annotated[
         bool,
@@ -186,7 +178,7 @@ def kube(
     options = {one.key: one for one in _options(given, os.environ)}
     settings = RunSettings(
         namespace=options["--namespace"].value,
-        scheduler_names=scheduler_name or ("yunikorn",),
+        scheduler_names=scheduler_name or RUN.scheduler_names,
         queues=_queues(config) if config is not None else "",
         dry_run=dry_run,
     )
@@ -222,8 +214,8 @@ def _run_on_uvloop(work: Coroutine[Any, Any, int]) -> int:
 def _options(given: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[Shown]:
     """Yield the options of the command line as they are printed, with the variables and defaults that take their place."""
     variables = {"kubeconfig": "KUBECONFIG", "namespace": "NAMESPACE"}
-    defaults = {"namespace": "default", "scheduler_name": "yunikorn", "rest": REST_ADDRESS, "log_format": "text"}
-    defaults |= {"record_mib": RECORD_MIB.default, "record_age": RECORD_AGE.default}
+    defaults = {"namespace": RUN.namespace, "scheduler_name": ",".join(RUN.scheduler_names), "rest": REST_ADDRESS}
+    defaults |= {name: SERVE[name.replace("_", "-")].default for name in ("log_format", "record_mib", "record_age")}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         variable = variables.get(name, "")

@@ -1,4 +1,4 @@
-"""The settings of `licorne kube`: those of YuniKorn's ConfigMaps, with their defaults here, and some of licorne's own.
+"""The settings of `licorne kube`: those of YuniKorn's ConfigMaps, with what they mean here, and some of licorne's own.
 
 What the scheduler itself reads (`reservation.delay`, `event.*`, ...) is in `licorne.core.base.setting_table`. It is
 registered once, so those of its settings that take effect at a registration do so at a restart. The limits that
@@ -14,7 +14,6 @@ import msgspec
 
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base import setting_table
-from licorne.core.base.setting_kinds import ValueType
 from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
 from licorne.daemon.log import Levels
 from licorne.daemon.setting_table import TABLE as SERVE
@@ -23,51 +22,33 @@ from licorne.daemon.shown_settings import Shown
 RESTART: Final = "at restart"
 
 
-def _row(key: str, kind: ValueType, what: str, default: str = "", applies: Applies = RESTART) -> Setting:
-    return Setting(key=key, kind=kind, what=what, default=default, applies=applies)
+def _row(key: str, what: str, applies: Applies = RESTART) -> Setting:
+    """Return the scheduler's row of a setting that means something here; type and default are those of that row."""
+    known = setting_table.TABLE.find(key)
+    assert known is not None
+    return msgspec.structs.replace(known, what=what, applies=applies, lenient=False)
 
 
 _ROWS: Final = (
-    _row("service.clusterId", kinds.TEXT, "The id of the cluster in REST.", "mycluster"),
-    _row(
-        "service.policyGroup",
-        kinds.TEXT,
-        "Which key has the queue configuration: the one that ends in .yaml.",
-        "queues",
-    ),
-    _row("service.enableConfigHotRefresh", kinds.FLAG, "Whether changes count before a restart.", "true", "at once"),
-    _row(
-        "service.disableGangScheduling", kinds.FLAG, "Whether task groups of new pods do not count.", "false", "at once"
-    ),
-    _row(
-        "service.placeholderImage",
-        kinds.TEXT,
-        "The image of new placeholders.",
-        "registry.k8s.io/pause:3.7",
-        "at once",
-    ),
-    _row(
-        "service.placeholderRunAsUser",
-        kinds.NATURAL,
-        "The user of new placeholders; 0: as the image has it.",
-        "0",
-        "at once",
-    ),
-    _row("service.placeholderRunAsGroup", kinds.NATURAL, "Their group; 0: as the image has it.", "0", "at once"),
-    _row("service.placeholderFsGroup", kinds.NATURAL, "The group of their volumes; 0: none.", "0", "at once"),
+    _row("service.clusterId", "The id of the cluster in REST."),
+    _row("service.policyGroup", "Which key has the queue configuration: the one that ends in .yaml."),
+    _row("service.enableConfigHotRefresh", "Whether changes count before a restart.", "at once"),
+    _row("service.disableGangScheduling", "Whether task groups of new pods do not count.", "at once"),
+    _row("service.placeholderImage", "The image of new placeholders.", "at once"),
+    _row("service.placeholderRunAsUser", "The user of new placeholders; 0: as the image has it.", "at once"),
+    _row("service.placeholderRunAsGroup", "Their group; 0: as the image has it.", "at once"),
+    _row("service.placeholderFsGroup", "The group of their volumes; 0: none.", "at once"),
     _row(
         "admissionController.filtering.generateUniqueAppId",
-        kinds.FLAG,
         "Whether a new pod without an application id is an application of its own.",
-        "false",
         "at once",
     ),
-    _row(
-        OWN + "yunikorn-events",
-        kinds.FLAG,
-        "Post the events that YuniKorn posts for each pod, too.",
-        "false",
-        "at once",
+    Setting(
+        key=OWN + "yunikorn-events",
+        kind=kinds.FLAG,
+        what="Post the events that YuniKorn posts for each pod, too.",
+        default="false",
+        applies="at once",
     ),
 )
 _SHARED: Final = ("max-body", "request-time", "max-queues", "max-name", "max-tags", "old-queue-metrics")
