@@ -167,7 +167,7 @@ faults: $(VENV)/compiled  ## Plant all faults of the tests, and print by what ea
 
 # On plain Python, and without planted faults, which are planted in processes of their own.
 coverage: $(VENV)/dev  ## Measure which lines and branches of core, config, si and sim the tests reach; fail below a bound
-	LICORNE_INTERPRETED=1 $(BIN)/python -m coverage run -m pytest --timeout 900 -k 'not fault' $(COVERED)
+	LICORNE_INTERPRETED=1 $(BIN)/python -m coverage run -m pytest --timeout 900 -k 'not planted' $(COVERED)
 	$(BIN)/python -m coverage report --skip-covered
 
 test-hostile: $(VENV)/compiled  ## Attack the service: 120,000 messages and requests, 300 schedules of faults; an hour or more

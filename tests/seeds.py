@@ -12,8 +12,8 @@ import random
 
 PROFILE = os.environ.get("LICORNE_HYPOTHESIS", "licorne")
 RANDOM = PROFILE != "licorne"
-TIMES = 20 if PROFILE == "long" else 1
-"""How many times as many examples a test takes as by default."""
+LONG = 20
+"""How many times as many examples a test takes in the profile `long` as by default."""
 
 # Written back, for the processes among which pytest-xdist divides the tests: they take the seed of the first.
 SEED = int(os.environ.setdefault("LICORNE_SEED", str(random.SystemRandom().randrange(1, 10**9))))
@@ -30,7 +30,7 @@ def first_seed(variable: str) -> int:
 def some_seeds(variable: str, count: int) -> range:
     """Return seeds that follow each other, of which `first_seed` gives the first: `count`, or more where tests take more."""
     first = first_seed(variable)
-    return range(first, first + count * TIMES)
+    return range(first, first + count * (LONG if PROFILE == "long" else 1))
 
 
 def to_run_again() -> str:

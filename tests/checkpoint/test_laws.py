@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import seeds
 from checkpoint import faults
 from checkpoint.histories import busy, compare, replace
-from common.examples import examples, scaled
+from common.examples import examples
 from common.plain_python import printed_by
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
@@ -25,7 +25,7 @@ from licorne.si import v19
 
 @pytest.mark.parametrize("first_interface", [False, True])
 def test_a_restored_scheduler_goes_on_as_before(first_interface: bool) -> None:
-    for seed in seeds.some_seeds("LICORNE_CHECKPOINT_SEED", scaled(1)):
+    for seed in seeds.some_seeds("LICORNE_CHECKPOINT_SEED", 1):
         sys.stdout.write(f"to run this again, first: LICORNE_CHECKPOINT_SEED={seed}\n")
         assert compare(300, seed, first_interface=first_interface) > (0 if seeds.RANDOM else 5)
 

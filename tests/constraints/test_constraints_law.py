@@ -106,6 +106,18 @@ def test_a_node_with_other_labels_meets_what_these_meet(asked: list[Any], change
         bench.api.validate()
 
 
+@given(nodes=st.lists(st.tuples(LABELS, TAINTS), max_size=4), asked=st.lists(CONSTRAINTS, max_size=4))
+def test_a_new_need_is_known_for_all_nodes(nodes: list[Any], asked: list[Any]) -> None:
+    """Only label sets that have what is demanded are looked at; `validate` evaluates all."""
+    bench = Bench(config("a"))
+    bench.app("x")
+    for number, (labels, taints) in enumerate(nodes):
+        bench.node(f"n{number}", vcore=1, attributes=attributes(labels, taints))
+    for number, wanted in enumerate(asked):
+        bench.ask("x", f"k{number}", tags={"licorne/node-constraints": json.dumps(wanted)}, vcore=2)
+        bench.api.validate()
+
+
 @given(wanted=CONSTRAINTS, data=st.data())
 def test_order_and_repetition_mean_nothing(wanted: dict[str, Any], data: st.DataObject) -> None:
     shuffled = dict(data.draw(st.permutations(list(wanted.items()))))

@@ -322,12 +322,29 @@ def test_where_a_pod_may_run() -> None:
         "nodeAffinity": [
             [
                 {"key": "zone", "operator": "In", "values": ["a"]},
-                {"key": "field:metadata.name", "operator": "In", "values": ["n1"]},
             ]
         ],
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
     }
     assert tags[Y + "requiredNode"] == "n1"
+
+
+def test_the_pods_of_a_daemon_set_have_the_same_constraints() -> None:
+    """The scheduler evaluates each set of constraints for the labels of every node; the name is a tag of its own."""
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "d", "apiVersion": "apps/v1"}
+    made = [work(pod(spec=on_node(f"n{n}"), ownerReferences=[owner])).ask.allocation_tags for n in range(2)]
+    assert [tags[Y + "requiredNode"] for tags in made] == ["n0", "n1"]
+    assert not any("licorne/node-constraints" in tags for tags in made)
+    alone = work(pod(spec=on_node("n0"))).ask.allocation_tags
+    assert json.loads(alone["licorne/node-constraints"]) == {
+        "nodeAffinity": [[{"key": "field:metadata.name", "operator": "In", "values": ["n0"]}]]
+    }
+
+
+def on_node(name: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"affinity": {"nodeAffinity": required}}
 
 
 def test_a_node() -> None:

@@ -12,10 +12,11 @@ import os
 import pytest
 
 import seeds
+from common.examples import scaled
 from common.plain_python import printed_by
 from preemption.contests import FAULTS, compare
 
-CONTESTS = int(os.environ.get("LICORNE_CONTESTS", "150"))
+CONTESTS = int(os.environ.get("LICORNE_CONTESTS") or scaled(150))
 
 
 @pytest.mark.timeout(900)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import seeds
+from common.examples import scaled
 from licorne.daemon.log import make_log
 from licorne.si.messages import (
     AddApplication,
@@ -33,7 +34,7 @@ from licorne.si.messages import (
 from rest.test_metrics import SCHEDULER, Samples, scrape, value, values
 from rest.world import World, run
 
-STORIES = int(os.environ.get("LICORNE_METRICS_STORIES", "3"))
+STORIES = int(os.environ.get("LICORNE_METRICS_STORIES") or scaled(3))
 SEED = seeds.first_seed("LICORNE_METRICS_SEED")
 HOME = "[mycluster]default"
 CONFIG = """

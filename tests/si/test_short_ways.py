@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from common.examples import examples
+from common.examples import examples, scaled
 from licorne.si import Translation, adapt_first, adapt_v19, first, messages, v19
 from licorne.si._check import Fault, plain
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
@@ -22,7 +22,7 @@ from licorne.si.wire import WireError, decode, encode
 from si.soup import Soup, part, varint
 from si.test_wire import built
 
-EXAMPLES = int(os.environ.get("LICORNE_WIRE_EXAMPLES", "3000"))
+EXAMPLES = int(os.environ.get("LICORNE_WIRE_EXAMPLES") or scaled(3000))
 
 Read = Callable[[Any], Translation]
 DIALECTS = [

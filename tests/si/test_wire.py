@@ -11,7 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.examples import examples
+from common.examples import examples, scaled
 from licorne.si import adapt_v19, first, v19
 from licorne.si._common import Resource
 from licorne.si._schema import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Field, Message, fields
@@ -19,7 +19,7 @@ from licorne.si.wire import WireError, decode, encode
 from si.oracle import CASES, V19, ours, theirs
 from si.soup import Soup, part, varint
 
-EXAMPLES = int(os.environ.get("LICORNE_WIRE_EXAMPLES", "3000"))
+EXAMPLES = int(os.environ.get("LICORNE_WIRE_EXAMPLES") or scaled(3000))
 """Of random, cut and mutated bytes; 50,000 and more in a long run."""
 
 IDS = [f"{message.__module__.rpartition('.')[2]}-{message.__name__}" for message, _ in CASES]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seeds
-from common.examples import examples, scaled
+from common.examples import examples
 from common.plain_python import printed_by
 from licorne.core.api import SchedulerAPI
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
@@ -60,7 +60,7 @@ def starts(result: Result) -> dict[str, float | None]:
 def test_books_agree_in_random_clusters_and_parking_changes_nothing() -> None:
     """Also that gangs of both kinds, evictions and replacements are met, so that something was compared; by random seeds not."""
     met: dict[str, int] = dict.fromkeys(("evictions", "handed over", "placeholders", "atomic"), 0)
-    for seed in seeds.some_seeds("LICORNE_DEVICES_SEED", scaled(CLUSTERS)):
+    for seed in seeds.some_seeds("LICORNE_DEVICES_SEED", CLUSTERS):
         sys.stdout.write(f"to run this again, first: LICORNE_DEVICES_SEED={seed}\n")
         given_workload = random_workload(random.Random(seed))
         together, books = run(given_workload)

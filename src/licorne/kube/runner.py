@@ -299,6 +299,7 @@ class Runner:
             configuration.settings.cluster_id,
             configuration.work_settings(self.settings.scheduler_names),
             now_s=self._wall,
+            awake=self.guard.beat,
         )
         if self.shadow is not None:
             manager.decisions.diagnostics["shadow"] = self.shadow.report
@@ -326,7 +327,7 @@ class Runner:
             manager.budgets.seen(budget)
         for node in self._nodes.store.values():
             manager.node_seen(node)
-        manager.pods_read(self._pods.store.values(), self.guard.beat)
+        manager.pods_read(self._pods.store.values())
         self.guard.beat()
         self.manager = manager
 
@@ -389,6 +390,9 @@ class Runner:
         assert manager is not None
         while True:
             self._wake.clear()
+            while manager.is_behind:  # the loop has other work, too
+                manager.tell_some()
+                await asyncio.sleep(0)
             await self.guard.recent()
             self._carry_out(manager)
             began = time.perf_counter()

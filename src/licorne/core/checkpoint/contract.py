@@ -744,6 +744,7 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
     Needs: {
         "_by_text": (dict, "a cache"),
         "_characters": (int, "the size of a cache"),
+        "_by_label": (_nothing, "a cache"),
         "choose_device": (_nothing, "the host's"),
     },
     Need: {

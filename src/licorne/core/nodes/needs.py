@@ -4,6 +4,10 @@ A need is evaluated once for each different set of node labels, not for each nod
 share one constraint bitmap, so that a new need costs one evaluation a label set, and a search compares bits. There are
 bits for about a thousand needs (`licorne.core.nodes.node`); needs without pending asks give theirs back first.
 
+In a cluster where each node has a label of its own, such as its name, there are as many label sets as nodes. Asks that are
+each made for another node, by its name, then must not be evaluated for all of them: label sets are looked up by a label that
+the need demands, and the others are passed over. So the bits of a need that is forgotten are cleared, all in one go.
+
 The host ports that allocations take on a node count as a part of its labels, so they change with each allocation that
 takes some. Only the needs that want one of these ports are evaluated again then. An ask without host ports costs nothing.
 So does what is left on the devices of the node (`licorne.core.nodes.devices`); then only needs with a demand for devices are
@@ -15,7 +19,7 @@ Likewise a node whose labels change has only those needs evaluated again that ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -42,6 +46,9 @@ CHARACTERS_MAX = 1 << 20
 """How many different texts of constraints are cached with their needs, and how many characters they have together."""
 
 
+Label = tuple[str, str]
+
+
 class LabelSet:
     """All nodes with the same labels, taints and taken ports, and the constraint bitmap that they share."""
 
@@ -63,6 +70,7 @@ class Needs:
         self._by_text: dict[str, Need] = {}
         self._characters = 0  # in the texts of `_by_text`
         self._kinds: dict[NodeLabels, LabelSet] = {}
+        self._by_label: dict[Label, list[tuple[NodeLabels, LabelSet]]] | None = None  # None: not up to date
         self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
         self._by_key: dict[str, dict[Need, None]] = {}  # needs by each label that they are about
         self._of_devices: dict[Need, None] = {}  # needs that depend on the devices of nodes
@@ -107,13 +115,34 @@ class Needs:
         for key in _keys(constraints):
             self._by_key.setdefault(key, {})[need] = None
         self._index.widen(need.word + 1)
-        for labels, kind in self._kinds.items():
+        for labels, kind in self._may_meet(constraints):
             before = kind.bitmap.at(need.word)
             self._answer(labels, kind, need)
             if kind.bitmap.at(need.word) != before:
                 for node in kind.nodes:
                     self._index.set_constraint_bit(node)
         return need
+
+    def _may_meet(self, constraints: NodeConstraints) -> Iterable[tuple[NodeLabels, LabelSet]]:
+        """Return the label sets that may meet constraints: those with the labels that are demanded, or all."""
+        if not self._kinds or not (constraints.selector or constraints.affinity is not None):
+            return self._kinds.items()
+        if self._by_label is None:
+            self._by_label = {}
+            for labels, kind in self._kinds.items():
+                for label in labels.pairs:
+                    self._by_label.setdefault(label, []).append((labels, kind))
+        found: dict[NodeLabels, LabelSet] = {}
+        for conditions in _alternatives(constraints):
+            if not conditions:
+                return self._kinds.items()
+            for label in min(conditions, key=self._count_of):  # the condition that the fewest label sets meet
+                found.update(self._by_label.get(label, ()))
+        return found.items()
+
+    def _count_of(self, labels: list[Label]) -> int:
+        assert self._by_label is not None
+        return sum(len(self._by_label.get(label, ())) for label in labels)
 
     def enter(self, node: Node) -> None:
         """Give a node that is new its constraint bitmap, and its devices; the caller updates the index."""
@@ -123,6 +152,7 @@ class Needs:
         kind = self._kinds.get(node.labels)
         if kind is None:
             kind = self._kinds[node.labels] = LabelSet()
+            self._by_label = None
             for need in self._needs.values():
                 self._answer(node.labels, kind, need)
         kind.nodes[node] = None
@@ -134,6 +164,7 @@ class Needs:
         del kind.nodes[node]
         if not kind.nodes:
             del self._kinds[node.labels]
+            self._by_label = None
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Give a node other labels, taints or taken ports, and the bitmap for them; the caller updates the index."""
@@ -143,6 +174,7 @@ class Needs:
         kind = self._kinds.get(labels)
         if kind is None:
             kind = self._kinds[labels] = LabelSet()
+            self._by_label = None
             kind.bitmap = bitmap.clone()
             for need in self._told_apart(before, labels):
                 self._answer(labels, kind, need)
@@ -302,6 +334,7 @@ class Needs:
 
     def _forget_unused(self) -> None:
         """Forget the needs that no pending ask has, and free their bits."""
+        freed: dict[int, int] = {}  # bits by word
         empty = {need.empty for need in self._needs.values() if need.waiting and need.empty is not None}
         for constraints, need in list(self._needs.items()):
             if not need.waiting and constraints != NO_CONSTRAINTS and need not in empty:
@@ -317,8 +350,20 @@ class Needs:
                         del self._by_key[key]
                 if need.exact:
                     self._free_numbers.append(need.number)
+                    freed[need.word] = freed.get(need.word, 0) | need.mask
+        self._clear(freed)
         self._by_text = {text: need for text, need in self._by_text.items() if need.constraints in self._needs}
         self._characters = sum(map(len, self._by_text))
+
+    def _clear(self, freed: dict[int, int]) -> None:
+        """Clear these bits, given by word, in all bitmaps."""
+        for kind in self._kinds.values():
+            words = [word for word, bits in freed.items() if kind.bitmap.at(word) & bits]
+            for word in words:
+                kind.bitmap.set_bit(word, freed[word], on=False)
+            if words:
+                for node in kind.nodes:
+                    self._index.set_constraint_bit(node)
 
     def knows(self, need: Need) -> bool:
         """Return whether this need is known.
@@ -342,9 +387,22 @@ class Needs:
                 matches = need.constraints.matches(labels)
                 marked = bool(kind.bitmap.at(need.word) & need.mask)
                 assert marked == matches or (not need.exact and not matches), f"marks of {labels}"
+            for number in self._free_numbers:
+                assert not kind.bitmap.at(number // WORD) & 1 << number % WORD, f"a mark of {labels} is left"
 
 
 def _keys(constraints: NodeConstraints) -> set[str]:
     """Return the labels that constraints are about."""
     terms = constraints.affinity or ()
     return {key for key, _ in constraints.selector} | {one.key for term in terms for one in term}
+
+
+def _alternatives(constraints: NodeConstraints) -> list[list[list[Label]]]:
+    """Return what a node must have at least, as alternatives: of each, the conditions that ask for one of some labels."""
+    selected = [[label] for label in constraints.selector]
+    if constraints.affinity is None or selected:
+        return [selected]
+    return [
+        [[(one.key, value) for value in one.values] for one in term if one.operator == "In"]
+        for term in constraints.affinity
+    ]

@@ -10,6 +10,7 @@ place until the API server says that it is.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -64,6 +65,8 @@ CLASS_AGE_S = 60.0
 """A pod older than this, in seconds, does not wait for an unknown priority class: the class was deleted after the pod was created."""
 PODS_A_BEAT = 1000
 """How many pods are taken in at the start before the process says that it is awake."""
+ASKS_A_CALL = 100
+"""How many asks the scheduler is told of in one call. Where each has constraints of its own and there are 5,000 nodes, that takes a second."""
 PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
@@ -76,6 +79,7 @@ class Manager:
         rm_id: the id of the resource manager.
         settings: what the configuration says that changes what pods mean.
         now_s: returns the time in seconds since 1970, with which ages of pods are compared.
+        awake: called now and then while much is worked off in one go: the process does not stand still.
     """
 
     def __init__(
@@ -85,9 +89,11 @@ class Manager:
         settings: WorkSettings | None = None,
         *,
         now_s: Callable[[], float] = lambda: 0.0,
+        awake: Callable[[], None] = lambda: None,
     ) -> None:
         self.api = api
         self.now_s = now_s
+        self.awake = awake
         self.rm_id = rm_id
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
@@ -126,18 +132,28 @@ class Manager:
         """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off."""
         self.demands.heed()
         self.budgets.tell()
-        while self._releases or self._asks:
-            releases, self._releases = self._releases, []
-            asks: dict[str, v19.Allocation] = {}
-            if not any(one.allocation_key in self._asks for one in releases):
-                asks, self._asks = self._asks, {}  # else next time: the scheduler takes asks before releases
-            self.api.update_allocation(
-                v19.AllocationRequest(
-                    rm_id=self.rm_id,
-                    releases=v19.AllocationReleasesRequest(allocations_to_release=releases) if releases else None,
-                    allocations=list(asks.values()),
-                )
-            )
+        while self.tell_some():
+            pass
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the scheduler has not been told of so many pods that it takes more than one call."""
+        return len(self._asks) > ASKS_A_CALL
+
+    def tell_some(self) -> bool:
+        """Tell the scheduler of pods that are new, changed or gone, in one call; return whether there are more."""
+        again = any(one.allocation_key in self._asks for one in self._releases)
+        # The scheduler takes asks before releases, so a pod that is asked for again is released in a call before.
+        keys = [] if again else list(itertools.islice(self._asks, ASKS_A_CALL))
+        asks = [self._asks.pop(key) for key in keys]
+        releases: list[v19.AllocationRelease] = []
+        if again or not self._asks:
+            releases, self._releases = self._releases, releases
+        if asks or releases:
+            released = v19.AllocationReleasesRequest(allocations_to_release=releases) if releases else None
+            self.api.update_allocation(v19.AllocationRequest(rm_id=self.rm_id, releases=released, allocations=asks))
+            self.awake()
+        return bool(self._asks or self._releases)
 
     def tell(self, pod: Pod, note: Note, related: Pod | None = None) -> None:
         """Post an event about a pod; `related` is another pod that has to do with it."""
@@ -288,8 +304,8 @@ class Manager:
         else:
             self._new(pod)
 
-    def pods_read(self, pods: Iterable[Pod], awake: Callable[[], None] = lambda: None) -> None:
-        """Take in all pods that a process has read when it starts, in any order; `awake` is called now and then.
+    def pods_read(self, pods: Iterable[Pod]) -> None:
+        """Take in all pods that a process has read when it starts, in any order.
 
         All are known before the first one is placed. Those with a node are placed first, because what runs must count
         before anything is asked for; but the oldest pod of an application says what it is, and that one may wait while
@@ -298,7 +314,7 @@ class Manager:
         new: list[PodRecord] = []
         for number, pod in enumerate(sorted(pods, key=_age)):
             if number % PODS_A_BEAT == 0:
-                awake()
+                self.awake()
             if is_over(pod) or pod.metadata.uid in self.pods or not is_managed(pod, self.around.settings):
                 self.pod_seen(pod)
             elif (record := self._take(pod)) is not None:
@@ -306,7 +322,7 @@ class Manager:
         new.sort(key=lambda record: not record.pod.spec.node_name)
         for number, record in enumerate(new):
             if number % PODS_A_BEAT == 0:
-                awake()
+                self.awake()
             self._enter(record)
 
     def pod_gone(self, pod: Pod) -> None:

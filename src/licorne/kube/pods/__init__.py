@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from .constraints import allowed_names, constraints_text, host_ports
+from .constraints import allowed_names, constraints_text, host_ports, node_constraints
 from .foreign import foreign_allocation
 from .namespaces import namespace_tags, unread_annotations
 from .nodes import node_info, read_allocatable
@@ -48,6 +48,7 @@ __all__ = [
     "is_placeholder",
     "lacks_class",
     "namespace_tags",
+    "node_constraints",
     "node_info",
     "placeholder_ask",
     "read_allocatable",

@@ -32,10 +32,11 @@ _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)
 """A value that a label can have."""
 
 
-def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = (), required: str = "") -> dict[str, Any]:
     """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none.
 
     `conditions`: further ones on the labels of a node, which all must hold (`licorne.kube.predicates.repulsion`).
+    `required`: the name of the pod's `required_node`, if that is said elsewhere; it is then no condition.
     """
     spec = pod.spec
     constraints: dict[str, Any] = {}
@@ -43,6 +44,10 @@ def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> dic
         constraints["nodeSelector"] = spec.node_selector
     terms = _required_terms(pod)
     affinity = None if terms is None else [parsed for term in terms if (parsed := _term(term)) is not None]
+    if required and affinity:  # of one term
+        name = {"key": FIELD_NAME, "operator": "In", "values": [required]}
+        others = [condition for condition in affinity[0] if condition != name]
+        affinity = [others] if others else None
     if conditions:
         affinity = [[*conditions]] if affinity is None else [[*term, *conditions] for term in affinity]
     if affinity is not None:
@@ -57,8 +62,12 @@ def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> dic
 
 
 def constraints_text(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> str:
-    """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none."""
-    constraints = node_constraints(pod, conditions)
+    """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none.
+
+    The name of the node that a pod of a DaemonSet is made for is left out, because the tag of the required node says it: all
+    its pods then have the same constraints, which the scheduler evaluates once for them all.
+    """
+    constraints = node_constraints(pod, conditions, required_node(pod))
     return msgspec.json.encode(constraints).decode() if constraints else ""
 
 

@@ -13,10 +13,12 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+import msgspec
+
 from licorne.config.kubernetes import CPU
 from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, Taint, parse_constraints
 from licorne.kube.objects import Pod
-from licorne.kube.pods import allowed_names, constraints_text, read_resources
+from licorne.kube.pods import allowed_names, node_constraints, read_resources
 from licorne.kube.pods.nodes import UNSCHEDULABLE
 from licorne.si.constants import VCORE
 
@@ -57,7 +59,7 @@ def verdict(pod: Pod, state: NodeState, cluster: Snapshot) -> list[Refusal]:
     Raises:
         QuantityError: the resources of the pod cannot be read.
     """
-    wanted = parse_constraints(constraints_text(pod) or "{}")
+    wanted = parse_constraints(msgspec.json.encode(node_constraints(pod)).decode())
     node = state.node
     said: list[Refusal] = []
 
