@@ -154,6 +154,7 @@ def test_other_parts_say_what_to_install(environment: Environment, extra: str) -
         ("cli", ["serve"], "service"),
         ("cli", ["serve", "--help"], "service"),
         ("cli", ["health"], "service"),
+        ("cli", ["import", "-", "--output", "out"], "kube"),
         ("cli", ["kube"], "kube"),
         ("cli", ["mcp"], "mcp"),
     ],

@@ -45,6 +45,7 @@ SERVE = {setting.option: setting for setting in SETTINGS if setting.option}
 """Settings of `licorne serve` by their option: what means the same here has their words and defaults."""
 RUN = RunSettings()
 """How licorne runs if nothing is said."""
+NAMES = ",".join(RUN.scheduler_names)
 
 
 @Parameter(name="*")
@@ -131,10 +132,7 @@ def kube(
     ] = None,
     scheduler_name: Annotated[
         tuple[str, ...] | None,
-        Parameter(
-            help=f"Schedule pods that name this scheduler. May be repeated. [default: {','.join(RUN.scheduler_names)}]",
-            negative="",
-        ),
+        Parameter(help=f"Schedule pods that name this scheduler. May be repeated. [default: {NAMES}]", negative=""),
     ] = None,
     config: Annotated[
         Path | None,
@@ -214,7 +212,7 @@ def _run_on_uvloop(work: Coroutine[Any, Any, int]) -> int:
 def _options(given: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[Shown]:
     """Yield the options of the command line as they are printed, with the variables and defaults that take their place."""
     variables = {"kubeconfig": "KUBECONFIG", "namespace": "NAMESPACE"}
-    defaults = {"namespace": RUN.namespace, "scheduler_name": ",".join(RUN.scheduler_names), "rest": REST_ADDRESS}
+    defaults = {"namespace": RUN.namespace, "scheduler_name": NAMES, "rest": REST_ADDRESS}
     defaults |= {name: SERVE[name.replace("_", "-")].default for name in ("log_format", "record_mib", "record_age")}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"

@@ -1,7 +1,7 @@
 """Wake-ups: every event that can make a waiting ask runnable, and what is tried again because of it.
 
-Each method of `WakeUps` but the last few is an event, named for what has happened. Whoever causes one calls it, and
-need not know who waits. Only this module knows what has to be looked at again:
+Each method of `WakeUps` above the heading "what is due" is an event, named for what has happened. Whoever causes one
+calls it, and need not know who waits. Only this module knows what has to be looked at again:
 
 * sleeping applications and parked asks (`licorne.core.waiting.parking`);
 * asks that hold a reservation (`reserved_due`), which the descent tries before all others;
