@@ -30,6 +30,9 @@ DECIDED: Final = (
 """The plugins whose verdicts must agree."""
 PODS_AMONG_EACH_OTHER: Final = "InterPodAffinity"
 """Compared where the pod itself demands nothing of others."""
+ABOUT_SPREADING: Final = "spreadDefaults"
+"""The setting of kube-scheduler that says nothing of these plugins. Cases with another one, with which it departs from its
+defaults for them, are not compared: licorne does not have these settings."""
 
 
 def recorded() -> Iterator[dict[str, Any]]:
@@ -40,10 +43,12 @@ def recorded() -> Iterator[dict[str, Any]]:
 
 
 def differences(case: dict[str, Any]) -> list[str]:
-    """Return where licorne disagrees with the verdict of a case, each as a line; nothing if it agrees."""
-    if case.get(
-        "config"
-    ):  # arguments and gates that depart from kube-scheduler's defaults, which licorne does not have
+    """Return where licorne disagrees with the verdict of a case, each as a line; nothing if it agrees.
+
+    A pod that other plugins refuse must not be placed either, unless they refuse it because of a setting.
+    """
+    settings = case.get("config", {}).keys()
+    if settings - {ABOUT_SPREADING}:
         return []
     pod = msgspec.convert(case["pending"], Pod, strict=False)
     said = case["verdict"]
@@ -53,7 +58,7 @@ def differences(case: dict[str, Any]) -> list[str]:
     if expected != ([] if at_once is None else [at_once]):
         found.append(f"{case['id']}: at once {at_once}, recorded {expected}")
     elsewhere = sorted({p for p, _, _ in said["prefilter"].get("all", []) if p not in DECIDED})
-    if elsewhere and not why_later(pod):
+    if elsewhere and not (settings or why_later(pod)):
         found.append(f"{case['id']}: licorne would place the pod in spite of {elsewhere}")
     cluster = Snapshot.of(
         msgspec.convert(case["nodes"], list[Node]),
@@ -68,7 +73,7 @@ def differences(case: dict[str, Any]) -> list[str]:
         if theirs != [one for one in ours if one[2] not in offered]:  # by devices; the pod waits here
             found.append(f"{case['id']}: node {name}: licorne {ours}, recorded {theirs}")
         others = sorted({plugin for plugin, _, _ in rows if plugin not in compared})
-        if others and not ours and not why_later(pod):
+        if others and not (ours or settings or why_later(pod)):
             found.append(f"{case['id']}: node {name}: licorne would place the pod in spite of {others}")
     return found
 
