@@ -137,9 +137,8 @@ def busy(nodes: int, asks: int, shape: str, outputs: Outputs) -> SchedulerAPI:
     """Return a scheduler that is full, with about half of the asks pending, some of them under a max or a limit."""
     workload = prepared("c", Options(shape=shape, demand=DEMAND), Size(nodes, asks, max(10, asks // 1000), 10))
     config = workload.config or ""
-    max_vcore = (
-        asks // 12
-    )  # of what one queue of ten asks for, that is for each of its asks 2.1 vcore, about two fifths
+    # Of what one queue of ten asks for, that is for each of its asks 2.1 vcore, about two fifths.
+    max_vcore = asks // 12
     queue = f"          - name: q0\n            resources: {{max: {{vcore: {max_vcore}}}}}\n"
     limit = f"[{{limit: one, users: [user1], maxresources: {{vcore: {max_vcore}}}}}]"
     user = f"          - name: q1\n            limits: {limit}\n"

@@ -111,9 +111,8 @@ def _add_checkpoints(run: Run) -> Iterator[Path]:
     since = entries = last = 0
     for segment in segments_in(run.folder):
         sizes = block_bytes(segment)
-        for size, block in zip(
-            sizes[:-1], read_blocks(segment), strict=False
-        ):  # behind the last one is nothing to repeat
+        # Behind the last one is nothing to repeat.
+        for size, block in zip(sizes[:-1], read_blocks(segment), strict=False):
             since += size
             entries += len(block)
             if is_due(since, entries, CHECKPOINT_BYTES, last):

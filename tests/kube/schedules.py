@@ -145,9 +145,8 @@ class World:
             if not is_over(other) and (other.metadata.uid in self.bound or other.metadata.uid in decision.others)
         ]
         nodes = [node for node in self.nodes() if node.metadata.name != decision.node]
-        blank = msgspec.convert(
-            {"metadata": {"name": decision.node}}, Node
-        )  # what it admits was right when it was chosen
+        # What it admits was right when it was chosen.
+        blank = msgspec.convert({"metadata": {"name": decision.node}}, Node)
         blank.status = self.node(decision.node).status
         view = View([*nodes, blank], counted, Limits())
         bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=None))

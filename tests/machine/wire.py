@@ -15,9 +15,8 @@ def can_say(message: Any, *, first_interface: bool) -> bool:
     """Tell whether the dialect can express this message."""
     if isinstance(message, messages.NodeUpdate):
         return not message.existing and (message.action is not messages.NodeAction.CREATE_DRAIN or not first_interface)
-    return not (
-        first_interface and isinstance(message, messages.Allocation) and message.node_id
-    )  # an allocation that exists comes with its node
+    # An allocation that exists comes with its node.
+    return not (first_interface and isinstance(message, messages.Allocation) and message.node_id)
 
 
 def send_v19(rm_id: str, inputs: list[Any]) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:

@@ -343,9 +343,8 @@ class NodeSearch:
         lineage = alloc.app.queue.lineage()
         if self.top not in lineage or alloc.app.queue is self.leaf:
             return
-        if not alloc.app.queue.leaf or any(
-            queue.leaf for queue in lineage[1:]
-        ):  # nobody comes to it (docs/spec/config.md, section 6.3)
+        # Nobody comes to it (docs/spec/config.md, section 6.3).
+        if not alloc.app.queue.leaf or any(queue.leaf for queue in lineage[1:]):
             return
         if alloc.app.queue.settings.preemption_policy == "disabled":
             return

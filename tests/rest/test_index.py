@@ -27,9 +27,8 @@ def test_every_link_of_the_index_leads_somewhere() -> None:
     links.feed(answer.text)
     assert "/ws/v1/partition/default/queues" in links.found
     for link in links.found:
-        if (
-            "stream" not in link and "healthcheck" not in link
-        ):  # one does not end, the other exists after the first check
+        # One does not end, the other exists after the first check.
+        if "stream" not in link and "healthcheck" not in link:
             assert world.request("GET", link).status_code == 200, link
 
 

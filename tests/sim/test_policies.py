@@ -354,9 +354,8 @@ def test_equal_keys_change_nothing(seed: int) -> None:
 
 
 @given(st.integers(0, 100_000))
-@hypothesis.example(
-    602
-)  # a member of a gang that repeats loses its node on the way to it, after another of the same ask has arrived
+# A member of a gang that repeats loses its node on the way to it, after another of the same ask has arrived.
+@hypothesis.example(602)
 @examples(30)
 def test_orders_without_sense_are_followed_also_where_asks_are_parked(seed: int) -> None:
     """What waits is woken in time: without parking every ask is tried in every pass, and the decisions are the same."""

@@ -18,9 +18,8 @@ from cyclopts import Parameter
 
 from licorne.cli.common import CommandError, KeyValue, pairs, print_json
 
-os.environ.setdefault(
-    "GRPC_VERBOSITY", "NONE"
-)  # read when gRPC is first imported; its own lines are no part of the log
+# Read when gRPC is first imported; its own lines are no part of the log.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from licorne.answers.follower import follower
 from licorne.cli.demo import Demo

@@ -15,9 +15,8 @@ import os
 from licorne._extras import require
 
 require("client")
-os.environ.setdefault(
-    "GRPC_VERBOSITY", "NONE"
-)  # read when gRPC is first imported; what fails is raised, or logged in words
+# Read when gRPC is first imported; what fails is raised, or logged in words.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from licorne.client.scheduler import DisconnectedError, SchedulerClient, SchedulerUnreachableError
 

@@ -115,9 +115,8 @@ class RequestIntake:
                     ends = now + SLICE_S
                 if session.state is State.STOPPED or not self._step(session, kind, step):
                     break
-                if (
-                    time.perf_counter() - now < SLICE_S / 3
-                ):  # each step has a fixed cost, which grows with the number of resource managers
+                # Each step has a fixed cost, which grows with the number of resource managers.
+                if time.perf_counter() - now < SLICE_S / 3:
                     size[0] = min(2 * size[0], INPUTS_MAX)
         finally:
             del session.taking[kind]

@@ -440,9 +440,8 @@ class GuaranteePreemption:
         if partition.disruption_budgets.generation != budgets:
             self._node_searches.clear()  # others may be reluctant now
         self._snapshot_key = self._current_key()
-        if (
-            ask.app.state is ApplicationState.ACCEPTED
-        ):  # it has a result, and so holds a slot (docs/spec/scheduling.md, section 10)
+        # It has a result, and so holds a slot (docs/spec/scheduling.md, section 10).
+        if ask.app.state is ApplicationState.ACCEPTED:
             partition.descent.accept(ask.app)
 
 

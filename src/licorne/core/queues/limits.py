@@ -94,9 +94,8 @@ class Limits:
     configured: dict[str, LimitsOfQueue]  # by path
     tracked_users: dict[str, dict[str, Tracker]]  # name -> path
     tracked_groups: dict[str, dict[str, Tracker]]
-    regrouped: (
-        Callable[[Application, str | None, str | None], object] | None
-    )  # called with an application, the group that counted for it, and the one that does now
+    # Called with an application, the group that counted for it, and the one that does now.
+    regrouped: Callable[[Application, str | None, str | None], object] | None
 
     def __init__(self, types: Types) -> None:
         self.types = types
