@@ -31,7 +31,7 @@ NO_NODE: cython.int = 1  # its shape fits no node; woken by an event on a node, 
 REFUSED: cython.int = 2  # a predicate said no; tried again at the next call, as the answer may change unseen
 AWAITS_NODE: cython.int = 3  # its required node has no room, or is missing; woken by an event on that node
 AWAITS_PLACEHOLDER: cython.int = (
-    4  # its task group has live placeholders; woken by their end (`licorne.core.gangs.placeholders`)
+    4  # its task group has placeholders; their end wakes it (`licorne.core.gangs.placeholders`)
 )
 AWAITS_GANG: cython.int = 5  # its application starts as a whole (`licorne.core.gangs.atomic`), and has not yet
 
