@@ -20,7 +20,7 @@ from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
-from licorne.recording import Replay, choose_run
+from licorne.recording import Replay, choose_run, list_runs
 from licorne.service.streams import End
 from service.peers import Peer, eventually, service
 from service.processes import Serving, serving
@@ -147,6 +147,7 @@ def test_what_a_service_decided_is_decided_again_from_its_recording(tmp_path: Pa
     folder = tmp_path / "recording"
     with demonstration("--demo-speed", "20", "--record", str(folder)) as (running, client):
         until(lambda: client.get(f"{PARTITION}/applications/completed").json(), 60)
+        until(lambda: folder.exists() and any(run.begins_ns is not None for run in list_runs(folder)), 60)
         time.sleep(2.0)  # what is written goes on with digests, once a second
         if killed:
             running.kill()

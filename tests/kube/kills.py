@@ -174,6 +174,7 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
                 async with asyncio.timeout(1.0):
                     await killed.dead.wait()
                 await _kill(task)
+                world.mend_map()
                 runner, task = schedules.start(world)
                 restarted = True
             except TimeoutError:
@@ -184,9 +185,11 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
     killed.at = NEVER
     if killed.dead.is_set() and not restarted:  # by the last await of the day
         await _kill(task)
+        world.mend_map()
         runner, task = schedules.start(world)
     asyncio.get_running_loop().set_task_factory(None)
     world.server.trouble = calm()
+    world.mend_map()
     for _ in range(CALM_S if seed is None else int(schedules.CALM_S)):
         world.kubelets()
         await asyncio.sleep(1.0)

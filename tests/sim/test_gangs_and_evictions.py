@@ -34,7 +34,7 @@ NODE: dict[str, Any] = {"t": "node", "id": "n1", "res": {"vcore": 2000}}
 SPARE: dict[str, Any] = {"t": "node", "id": "n2", "res": {"vcore": 2000}, "drain": True}
 APP: dict[str, Any] = {"t": "app", "id": "app", "queue": "root.a", "user": "u"}
 DAEMON: dict[str, Any] = {"t": "app", "id": "daemon", "queue": "root.b", "user": "u"}
-ON_N1 = {"yunikorn.apache.org/requiredNode": "n1"}
+ON_N1, ON_N2 = ({"yunikorn.apache.org/requiredNode": node} for node in ("n1", "n2"))
 GROUPS = (TaskGroup(name="driver", min=1, res={"vcore": 500}), TaskGroup(name="worker", min=2, res={"vcore": 750}))
 
 
@@ -333,6 +333,24 @@ def test_a_gang_without_room_waits_for_the_reasons_of_its_placeholders() -> None
     assert (result.asks, result.placed, result.never_placed) == (3, 1, 2)
     assert [(row.asks, row.example) for row in result.reasons] == [(2, "r0")]
     assert result.reasons[0].reason.startswith("waits for the placeholders of its gang: no node will do (")
+
+
+def test_a_pod_that_takes_the_place_of_a_placeholder_whose_node_is_removed_was_decided() -> None:
+    """In a script nobody confirms the replacement, so the removal of the node completes it, outside of a decision."""
+    result = simulate(
+        workload(
+            NODE,
+            APP,
+            {"t": "ask", "key": "p", "app": "app", "res": {"vcore": 500}, "ph": True, "group": "x"},
+            {"t": "run"},
+            {"t": "node", "id": "n2", "res": {"vcore": 2000}},
+            {"t": "ask", "key": "k", "app": "app", "res": {"vcore": 500}, "group": "x", "max": 3, "tags": ON_N2},
+            {"t": "run"},
+            {"t": "node-remove", "id": "n1"},
+            {"t": "run"},
+        )
+    )
+    assert (result.asks, result.placed, result.recovered, result.never_placed) == (3, 3, 0, 0)
 
 
 def test_an_evicted_placeholder_is_not_created_again() -> None:

@@ -94,6 +94,7 @@ class SimulatedCluster:
         self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
         self._unplaced: list[Unplaced] | None = None
         self._outputs: list[messages.Output] = []
+        self._reported: set[tuple[str, str]] = set()  # allocations that the workload has told the scheduler of just now
         self._queue_of: dict[str, Queue] = {}
         self.jobs = self._job_queues() if strict else None
         self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
@@ -225,6 +226,11 @@ class SimulatedCluster:
 
     def _send(self, batch: list[messages.Input]) -> None:
         if batch:
+            self._reported = {
+                (message.application_id, message.key)
+                for message in batch
+                if type(message) is messages.Allocation and message.node_id
+            }
             self.api.submit(RM_ID, batch, now_ns=self.now_ns)
             self.changed_ns = self.now_ns
         if self._outputs:
@@ -267,14 +273,16 @@ class SimulatedCluster:
         return queue
 
     def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
+        """Take in an allocation. One of a message is reported, or takes the place of a placeholder, as was decided before."""
         self.changed_ns = now_ns = self.now_ns
         queue = self._used(new.application_id)
-        pod = self.model.placed(new.application_id, new.key, new.uuid, new.node_id, now_ns, reported=not deciding)
+        reported = not deciding and (new.application_id, new.key) in self._reported
+        pod = self.model.placed(new.application_id, new.key, new.uuid, new.node_id, now_ns, reported=reported)
         if pod is None:
             return
         if pod.ask.ph:
             self.counts["placeholders"] += 1
-        elif deciding:
+        elif not reported:
             self.counts["placed"] += 1
             if self.records.from_ns <= pod.arrived_ns < self.records.to_ns:
                 self.waits_ns[queue.path if queue is not None else new.queue].append(now_ns - pod.arrived_ns)
