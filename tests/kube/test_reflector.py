@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kube.virtual import run
 from licorne.kube.api import ApiError, ExpiredError, Kind, Page, UnansweredError, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES
 from licorne.kube.objects import Namespace
@@ -17,7 +18,7 @@ from licorne.kube.objects.meta import ObjectMeta
 from licorne.kube.reflector import Reflector
 
 Step = Any
-"""Batches of events, or an error that is raised in place of one."""
+"""Batches of events, an error that is raised in place of one, or seconds that pass."""
 
 
 def thing(name: str, version: int, uid: str = "") -> Namespace:
@@ -79,7 +80,10 @@ class Script:
         for step in self.streams.pop(0):
             if isinstance(step, Exception):
                 raise step
-            yield step
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
 
     def added(self, new: Namespace) -> None:
         """Note a new object."""
@@ -106,14 +110,14 @@ class Script:
                 self, NAMESPACES, self, complain=self.complaints.append, dice=random.Random(1), sleep=self.sleep
             )
             task = asyncio.create_task(made.run())
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(3600.0):
                 await self.ended.wait()
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
             return made
 
-        return asyncio.run(main())
+        return run(main())
 
 
 STREAM = [[added("b", 5), added("a", 2)], [bookmark(7, end=True)]]
@@ -265,6 +269,137 @@ def test_a_server_that_wants_to_be_left_alone_is() -> None:
     script = Script([ApiError(429, "TooManyRequests", "busy", 17.0)], STREAM)
     script.play()
     assert script.waits == [17.0]
+
+
+class Always:
+    """Answers every call of a kind alike, in ten milliseconds; what is not said is answered well."""
+
+    def __init__(
+        self, *, stream: list[Step] | None = None, watch: list[Step] | None = None, pages: tuple[Step, ...] = ()
+    ) -> None:
+        self.stream = [*STREAM, 1e9] if stream is None else stream
+        self.followed = [1e9] if watch is None else watch
+        self.pages = pages or (Page([thing("a", 2)], "7", "", []),)
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.version = 7
+
+    async def list_page(
+        self, kind: Kind[Any], *, limit: int = 0, next_page: str = "", newest: bool = False
+    ) -> Page[Any]:
+        """Return the page, of which `next_page` is the number."""
+        self.asked.append("list")
+        await asyncio.sleep(0.01)
+        step = self.pages[int(next_page or 0)]
+        if isinstance(step, Exception):
+            raise step
+        page: Page[Any] = step
+        return page
+
+    async def watch(
+        self, kind: Kind[Any], version: str = "", *, initial: bool = False, timeout_s: float = 0.0
+    ) -> AsyncGenerator[list[WatchEvent[Any]]]:
+        """Yield the batches; "news" is one with a change."""
+        self.asked.append("stream" if initial else "watch")
+        await asyncio.sleep(0.01)
+        for step in self.stream if initial else self.followed:
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+            elif step == "news":
+                self.version += 1
+                yield [changed("a", self.version)]
+            else:
+                yield step
+
+    def play(self, seconds: float) -> Reflector[Namespace]:
+        """Let a reflector run for some time."""
+
+        async def main() -> Reflector[Namespace]:
+            told = Script()
+            made = Reflector(self, NAMESPACES, told, complain=self.complaints.append, dice=random.Random(1))
+            task = asyncio.create_task(made.run())
+            await asyncio.sleep(seconds)
+            assert not task.done()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            return made
+
+        return run(main())
+
+
+EXPIRED = ExpiredError(410, "Expired", "too old")
+CUT = UnansweredError("the connection broke off")
+BROKEN = ApiError(500, "InternalError", "an error inside the watch")
+NO_STREAMS = ApiError(400, "BadRequest", "unknown")
+MORE = Page([thing("a", 2)], "7", "1", [])
+
+ALWAYS_WRONG: dict[str, tuple[Always, str]] = {
+    "lists break off, streamed or in pages": (Always(stream=[[added("a", 2)], CUT], pages=(MORE, CUT)), "broke off"),
+    "lists expire, streamed or in pages": (Always(stream=[[added("a", 2)], EXPIRED], pages=(MORE, EXPIRED)), "410"),
+    "the second page has expired": (Always(stream=[NO_STREAMS], pages=(MORE, EXPIRED)), "410"),
+    "a watch expires when the list before it is complete": (Always(stream=[*STREAM, EXPIRED]), "410"),
+    "a watch expires at once, after a list in pages": (Always(stream=[NO_STREAMS], watch=[EXPIRED]), "410"),
+    "a watch expires after its first change": (Always(stream=[*STREAM, 0.5, "news", EXPIRED]), "410"),
+    "an error comes inside the watch": (Always(stream=STREAM, watch=[[bookmark(7)], BROKEN]), "500"),
+    "a watch is closed at once": (Always(stream=STREAM, watch=[]), "closed the watch at once"),
+    "a watch tells nothing new and is closed": (Always(stream=STREAM, watch=[[bookmark(7)]]), "closed the watch"),
+}
+
+
+@pytest.mark.parametrize("name", ALWAYS_WRONG)
+def test_a_server_on_which_the_same_goes_wrong_again_and_again_is_left_alone(name: str) -> None:
+    server, said = ALWAYS_WRONG[name]
+    server.play(3600.0)
+    assert 120 < len(server.asked) < 400, "tried every 15 to 30 s in the end"
+    assert len(server.complaints) > 100
+    assert said in server.complaints[-1]
+
+
+@pytest.mark.parametrize("end", [[CUT], [BROKEN], []], ids=["cut", "an error", "closed"])
+def test_lists_that_break_off_when_they_are_streamed_are_read_in_pages(end: list[Step]) -> None:
+    """A proxy may cut long answers: the third list in a row that breaks off is the last that is streamed."""
+    server = Always(stream=[[added("a", 2)], *end], watch=[60.0, EXPIRED])
+    reflector = server.play(200.0)
+    assert server.asked[:8] == ["stream"] * 3 + ["list", "watch", "list", "watch", "list"]
+    assert len(reflector.store) == 1
+    [said] = [text for text in server.complaints if "in pages" in text]
+    assert said == "namespaces: 3 streamed lists in a row broke off; from now on lists are read in pages"
+
+
+def test_lists_are_streamed_after_failures_that_are_not_in_a_row_or_without_any_answer() -> None:
+    broken: list[Step] = [[added("a", 2)], CUT]
+    expires: list[Step] = [*STREAM, 60.0, EXPIRED]
+    script = Script(broken, broken, expires, broken, broken, expires, *([[CUT]] * 5), STREAM)
+    script.play()
+    assert script.asked == ["stream"] * 12 + ["watch 7"]
+    assert not [text for text in script.complaints if "in pages" in text]
+
+
+def test_the_first_list_that_expires_is_read_again_at_once() -> None:
+    expires: list[Step] = [*STREAM, [bookmark(8)], 60.0, [bookmark(9)], EXPIRED]
+    script = Script(expires, expires, expires, STREAM)
+    reflector = script.play()
+    assert script.waits == []
+    assert script.complaints == []
+    assert reflector.relists == 3
+
+
+def test_a_watch_that_tells_something_new_each_time_it_is_closed_goes_on_soon() -> None:
+    server = Always(stream=STREAM, watch=["news"])
+    server.play(60.0)
+    assert 250 < len(server.asked) < 600
+    assert server.complaints == []
+
+
+def test_a_watch_that_has_lasted_has_worked_though_nothing_has_changed() -> None:
+    quiet: list[Step] = [60.0, [bookmark(7)], 60.0, CUT]
+    script = Script(STREAM, *([[CUT]] * 5), quiet, quiet, quiet)
+    script.play()
+    assert script.waits[4] > 1.0
+    assert all(wait <= 0.2 for wait in script.waits[-3:])
 
 
 def test_it_says_how_far_it_is() -> None:

@@ -28,6 +28,10 @@ ABSENT_WAIT_S: Final = 60.0
 """How often a kind is tried again that does not exist, or that we may not read."""
 WATCH_S: Final = (240.0, 480.0)
 """How long the server is asked to keep a watch open, drawn anew each time so that not all end together."""
+SHORT_S: Final = 10.0
+"""A watch that ends sooner is short: of those, only one that told something new has worked."""
+BROKEN_STREAMS: Final = 3
+"""So many streamed lists in a row break off before lists are read in pages, each of which is a short answer."""
 PAGE: Final = 1000
 FORBIDDEN, NOT_FOUND = 403, 404
 INVALID: Final = (400, 422)
@@ -96,9 +100,11 @@ class Reflector(Generic[T]):
         self._lists_begun = 0  # how many were wanted when the present one was begun
         self._lists_read = 0
         self._streams = True
+        self._broken_streams = 0  # in a row
         self._listed = False
         self._was_listed = False
-        self._failures = 0
+        self._failures = 0  # in a row, as are the lists that expired
+        self._expired = 0
 
     # -- for whoever uses the store -----------------------------------------------------------------------------
 
@@ -135,9 +141,10 @@ class Reflector(Generic[T]):
             if not (self._listed or self._streams):
                 await self._list()
             await self._watch()
-        except ExpiredError:
+        except ExpiredError as error:
             self._listed = False
             self.relists += 1
+            await self._list_expired(error)
         except ApiError as error:
             await self._refused(error)
         except UnansweredError as error:
@@ -172,6 +179,31 @@ class Reflector(Generic[T]):
             (tell or self._complain)(f"{self._kind.plural}: {why}; tried again in {wait_s:.1f} s")
         await self._sleep(wait_s)
 
+    async def _list_expired(self, error: ExpiredError) -> None:
+        """Wait before the next list, unless the one that expired is the first in a row: that is usual.
+
+        Only a watch that has lasted ends the row. A complete list does not: a server that forgets faster than it lists
+        would be asked for one complete list after the other.
+        """
+        self._expired = min(self._expired + 1, 20)
+        if self._expired > 1:
+            self._failures = max(self._failures, self._expired - 2)
+            await self._wait(str(error))
+
+    def _stream_broke_off(self) -> None:
+        """Count a streamed list that ended before it was complete.
+
+        A proxy may cut every answer that is long or takes long. Then lists are read in pages for good: one more streamed
+        list that breaks off before each later list would only delay it.
+        """
+        self._broken_streams += 1
+        if self._broken_streams == BROKEN_STREAMS:
+            self._streams = False
+            self._complain(
+                f"{self._kind.plural}: {BROKEN_STREAMS} streamed lists in a row broke off; "
+                "from now on lists are read in pages"
+            )
+
     def _worked(self) -> None:
         self._failures = 0
         self.absent = False
@@ -195,31 +227,50 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         """Follow the changes since the last version; without a list, the server begins with all objects there are."""
-        fresh: dict[tuple[str, str], T] | None = None if self._listed else {}
-        heard = False
+        listed = self._listed
+        fresh: dict[tuple[str, str], T] | None = None if listed else {}
+        clock = asyncio.get_running_loop().time
+        heard, since_s, version = False, clock(), self.version
         stream = self._source.watch(
             self._kind,
-            str(self.version) if self._listed else "",  # without a version: what there is now, not what a cache has
+            str(self.version) if listed else "",  # without a version: what there is now, not what a cache has
             initial=fresh is not None,
             timeout_s=self._dice.uniform(*WATCH_S),
         )
-        async with contextlib.aclosing(stream):
-            async for events in stream:
-                if not heard:
+        try:
+            async with contextlib.aclosing(stream):
+                async for events in stream:
                     heard = True
-                    self._worked()
-                for event in events:
+                    for event in events:
+                        if fresh is None:
+                            self._take(event)
+                        elif event.end_of_list:
+                            self._broken_streams = 0
+                            self._publish(fresh, event.version)
+                            fresh, since_s, version = None, clock(), self.version
+                        else:
+                            self._collect(fresh, event)
                     if fresh is None:
-                        self._take(event)
-                    elif event.end_of_list:
-                        self._publish(fresh, event.version)
-                        fresh = None
-                    else:
-                        self._collect(fresh, event)
+                        self._watch_told(clock() - since_s, version)
+        except (ApiError, UnansweredError):
+            if heard and fresh is not None:
+                self._stream_broke_off()
+            raise
         if fresh is not None:
+            self._stream_broke_off()
             raise UnansweredError("the server closed the watch before the list was complete")
-        if not heard:
+        if listed and (not heard or clock() - since_s < SHORT_S):
             await self._wait("the server closed the watch at once")
+
+    def _watch_told(self, lasted_s: float, version: int) -> None:
+        """Judge whether a watch has worked that has told something, `lasted_s` after it began with a version.
+
+        A server may open each watch, tell where it is, and break off: that is a failure each time, and must not pass for work.
+        """
+        if lasted_s >= SHORT_S:
+            self._expired = 0
+        if lasted_s >= SHORT_S or self.version != version:
+            self._worked()
 
     def _collect(self, fresh: dict[tuple[str, str], T], event: WatchEvent[T]) -> None:
         """Take an event of a list that is not complete yet."""
