@@ -200,15 +200,65 @@ def test_what_is_asked_and_told(name: str) -> None:
 
 def test_a_missing_permission_is_said_once_and_done_without() -> None:
     refused = ApiError(403, "Forbidden", "namespaces is forbidden")
-    script = Script([refused], [refused], [refused], STREAM)
+    script = Script(*([[refused]] * 12), STREAM)
     reflector = script.play()
     assert len(script.complaints) == 1
     assert "done without them" in script.complaints[0]
-    assert all(48.0 <= wait <= 72.0 for wait in script.waits)
-    assert len(script.waits) == 3
+    assert all(48.0 <= wait <= 72.0 for wait in script.waits[9:])  # those before double
+    assert len(script.waits) == 12
     assert reflector.synced.is_set()
     assert not reflector.absent
     assert len(reflector.store) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "refused_s", "done_without"),
+    [(403, 3.0, None), (403, 8.0, None), (403, 3600.0, (10.0, 16.0)), (404, 3.0, (0.0, 0.0))],
+)
+def test_a_missing_permission_is_believed_after_some_seconds_and_a_missing_kind_at_once(
+    status: int, refused_s: float, done_without: tuple[float, float] | None
+) -> None:
+    """An API server that starts answers 403 until it knows the roles; the attempts before, in vain, do not count."""
+
+    class Starts(Script):
+        attempts = 0
+        began_s = 0.0
+
+        async def watch(self, *_: Any, **more: Any) -> AsyncGenerator[list[WatchEvent[Any]]]:
+            now = asyncio.get_running_loop().time()
+            self.attempts += 1
+            if self.attempts <= 10:
+                self.began_s = now
+                raise UnansweredError("no connection")
+            if self.attempts == 11:
+                self.began_s = now
+            if now < self.began_s + refused_s:
+                raise ApiError(status, "", "namespaces")
+            for batch in STREAM:
+                yield batch
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        script = Starts()
+        said: list[str] = []
+        made = Reflector(script, NAMESPACES, script, complain=said.append, dice=random.Random(1))
+        task = asyncio.create_task(made.run())
+        await made.synced.wait()
+        after_s = asyncio.get_running_loop().time() - script.began_s
+        told = [text for text in said if "done without them" in text]
+        if done_without is None:
+            assert (made.absent, len(made.store), told) == (False, 2, [])
+            assert after_s < 2.5 * refused_s, "known soon after"
+        else:
+            assert (made.absent, len(made.store), len(told)) == (True, 0, 1)
+            assert done_without[0] <= after_s <= done_without[1]
+        await made.reached(7)
+        assert not made.absent
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    run(main())
 
 
 @pytest.mark.parametrize("status", [403, 404])

@@ -26,6 +26,8 @@ FIRST_WAIT_S: Final = 0.2
 LONGEST_WAIT_S: Final = 30.0
 ABSENT_WAIT_S: Final = 60.0
 """How often a kind is tried again that does not exist, or that we may not read."""
+REFUSALS: Final = 6
+"""After so many attempts that are refused (403), within 10 to 15 s, one more makes it done without the kind."""
 WATCH_S: Final = (240.0, 480.0)
 """How long the server is asked to keep a watch open, drawn anew each time so that not all end together."""
 SHORT_S: Final = 10.0
@@ -59,7 +61,7 @@ class Reflector(Generic[T]):
         kind: which objects.
         handler: told of every change.
         complain: told in a sentence what went wrong and what is done about it; not of what is usual, such as a watch
-            that the server ends. A missing permission or kind is said once.
+            that the server ends. A missing permission or kind is said once, and done without.
         forbidden: given, a missing permission is waited for instead of doing without the objects, and each attempt is
             told here: for objects without which something would be decided that must not be.
         dice: draws the waiting times; given, they can be repeated.
@@ -105,6 +107,7 @@ class Reflector(Generic[T]):
         self._was_listed = False
         self._failures = 0  # in a row, as are the lists that expired
         self._expired = 0
+        self._refusals = 0
 
     # -- for whoever uses the store -----------------------------------------------------------------------------
 
@@ -158,14 +161,31 @@ class Reflector(Generic[T]):
             await self._wait(str(error), error.retry_after_s, self._forbidden)
             return
         if error.status in (FORBIDDEN, NOT_FOUND) and not self._was_listed:
+            await self._do_without(error)
+            return
+        # What could be read once is missed: the store has a past state, which must not pass for the present one.
+        await self._wait(str(error), error.retry_after_s)
+
+    async def _do_without(self, error: ApiError) -> None:
+        """Do without objects that never could be read, and wait before they are tried again.
+
+        A kind that does not exist is believed to do so at once. A missing permission is not: an API server that starts
+        answers 403 until it knows the roles, and then objects would be missing that are there, such as disruption budgets
+        that evictions must keep. Waits before the attempts that it refuses double from the first on, so they are missing
+        at most about as long as it refused. Failures of before it answered do not count.
+        """
+        wait_s = ABSENT_WAIT_S
+        believed = self.absent or error.status == NOT_FOUND
+        if error.status == FORBIDDEN:
+            wait_s = min(FIRST_WAIT_S * 2**self._refusals, ABSENT_WAIT_S)
+            self._refusals = min(self._refusals + 1, 20)
+            believed = believed or self._refusals > REFUSALS
+        if believed:
             if not self.absent:
                 self.absent = True
                 self._complain(f"{self._kind.plural} cannot be read, so it is done without them: {error}")
             self._list_is_read()
-            await self._sleep(ABSENT_WAIT_S * self._dice.uniform(0.8, 1.2))
-            return
-        # What could be read once is missed: the store has a past state, which must not pass for the present one.
-        await self._wait(str(error), error.retry_after_s)
+        await self._sleep(max(wait_s * self._dice.uniform(0.8, 1.2), error.retry_after_s or 0.0))
 
     async def _wait(self, why: str, asked_s: float | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Wait before the next attempt: longer after each failure, and never all clients at once.
