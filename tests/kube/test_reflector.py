@@ -352,7 +352,8 @@ class Always:
         """Yield the batches; "news" is one with a change."""
         self.asked.append("stream" if initial else "watch")
         await asyncio.sleep(0.01)
-        for step in self.stream if initial else self.followed:
+        steps: list[Step] = self.stream if initial else self.followed
+        for step in steps:
             if isinstance(step, Exception):
                 raise step
             if isinstance(step, float):

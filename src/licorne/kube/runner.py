@@ -173,17 +173,8 @@ class Runner:
         self._classes = self._reflector(PRIORITY_CLASSES, lambda m: m.class_seen, lambda m: m.class_gone)
         self._budgets = self._reflector(DISRUPTION_BUDGETS, lambda m: m.budgets.seen, lambda m: m.budgets.gone)
         self._maps: dict[str, ConfigMap] = {}
-        forbidden = functools.partial(self._forbidden, "configmaps", "ConfigMaps", namespace=settings.namespace)
         for name in CONFIG_MAP_NAMES:
-            kind = config_map_kind(settings.namespace, name)
-            self.reflectors[name] = Reflector(
-                self._reading,
-                kind,
-                _Maps(self),
-                complain=self._complain,
-                forbidden=None if settings.queues else forbidden,
-                dice=dice,
-            )
+            self.reflectors[name] = self._map_reflector(name)
         self._configuration = Configuration()
         self._texts_at_start: Mapping[str, str] = {}
         """The settings with which licorne was started."""
@@ -205,6 +196,18 @@ class Runner:
             dice=self._dice,
         )
         return made
+
+    def _map_reflector(self, name: str) -> Reflector[ConfigMap]:
+        namespace = self.settings.namespace
+        forbidden = functools.partial(self._forbidden, "configmaps", "ConfigMaps", namespace=namespace)
+        return Reflector(
+            self._reading,
+            config_map_kind(namespace, name),
+            _Maps(self),
+            complain=self._complain,
+            forbidden=None if self.settings.queues else forbidden,
+            dice=self._dice,
+        )
 
     def _complain(self, text: str) -> None:
         named(self.log, "kubernetes").warning(text)
