@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kube.virtual import run
-from licorne.kube.api import ApiError, ExpiredError, Kind, Page, UnansweredError, WatchEvent
+from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES
 from licorne.kube.objects import Namespace
 from licorne.kube.objects.meta import ObjectMeta
@@ -44,6 +44,22 @@ def deleted(name: str, version: int, uid: str = "") -> WatchEvent[Namespace]:
 def bookmark(version: int, *, end: bool = False) -> WatchEvent[Namespace]:
     """Return a bookmark; `end`: the one that ends a list."""
     return WatchEvent("BOOKMARK", None, str(version), end_of_list=end)
+
+
+def fault(name: str, uid: str = "") -> Fault:
+    """Return that an object cannot be read."""
+    return Fault(f"{name} cannot be read", name=name, uid=uid or name)
+
+
+def unread(name: str, uid: str = "", kind: str = "FAULT") -> WatchEvent[Namespace]:
+    """Return the event of an object that cannot be read."""
+    return WatchEvent(kind, None, "", fault=fault(name, uid))
+
+
+EXPIRED = ExpiredError(410, "Expired", "too old")
+CUT = UnansweredError("the connection broke off")
+BROKEN = ApiError(500, "InternalError", "an error inside the watch")
+NO_STREAMS = ApiError(400, "BadRequest", "unknown")
 
 
 class Script:
@@ -182,9 +198,47 @@ CASES: dict[str, tuple[Script, list[str], list[str]]] = {
         ["+b5", "+a2", "-a2", "+a9"],
     ),
     "an object that cannot be read does not stop the others": (
-        Script(STREAM, [[WatchEvent("FAULT", None, "", fault="x cannot be read"), changed("a", 9)]]),
+        Script(STREAM, [[unread("x"), changed("a", 9)]]),
         ["stream", "watch 7", "watch 9"],
         ["+b5", "+a2", "a2>9"],
+    ),
+    "the known state of an object stays while its new one cannot be read, in a stream that is read anew": (
+        Script(
+            STREAM,
+            [[unread("a")], EXPIRED],
+            [[unread("a"), unread("x"), unread("", ""), added("b", 8)], [bookmark(9, end=True)]],
+            [[changed("a", 10)]],
+        ),
+        ["stream", "watch 7", "stream", "watch 9", "watch 10"],
+        ["+b5", "+a2", "b5>8", "a2>10"],
+    ),
+    "the known state of an object stays while its new one cannot be read, in pages": (
+        Script(
+            [NO_STREAMS],
+            [EXPIRED],
+            pages=(
+                Page([thing("a", 1), thing("b", 2)], "9", "", []),
+                Page([thing("b", 3)], "11", "more", []),
+                Page([], "11", "", [fault("a"), fault("x")]),
+            ),
+        ),
+        ["stream", "list", "watch 9", "list", "list more", "watch 11"],
+        ["+a1", "+b2", "b2>3"],
+    ),
+    "an object that cannot be read may be another one of the same name": (
+        Script(STREAM, [EXPIRED], [[unread("a", "other"), added("b", 8)], [bookmark(9, end=True)]]),
+        ["stream", "watch 7", "stream", "watch 9"],
+        ["+b5", "+a2", "-a2", "b5>8"],
+    ),
+    "an object whose last state cannot be read is gone when it is deleted": (
+        Script(STREAM, [[unread("a"), unread("b", "other", "DELETED"), unread("a", "a", "DELETED"), bookmark(12)]]),
+        ["stream", "watch 7", "watch 12"],
+        ["+b5", "+a2", "-a2"],
+    ),
+    "an object whose last state cannot be read is gone when it is deleted while the list is streamed": (
+        Script(STREAM, [EXPIRED], [[unread("a"), unread("b"), unread("b", "b", "DELETED"), bookmark(9, end=True)]]),
+        ["stream", "watch 7", "stream", "watch 9"],
+        ["+b5", "+a2", "-b5"],
     ),
 }
 
@@ -381,10 +435,6 @@ class Always:
         return run(main())
 
 
-EXPIRED = ExpiredError(410, "Expired", "too old")
-CUT = UnansweredError("the connection broke off")
-BROKEN = ApiError(500, "InternalError", "an error inside the watch")
-NO_STREAMS = ApiError(400, "BadRequest", "unknown")
 MORE = Page([thing("a", 2)], "7", "1", [])
 
 ALWAYS_WRONG: dict[str, tuple[Always, str]] = {

@@ -14,7 +14,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from licorne.kube.api import ApiError, ExpiredError, Kind, UnansweredError, WatchEvent
+from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, UnansweredError, WatchEvent
 from licorne.kube.objects import KubernetesObject
 
 from .source import Source
@@ -237,7 +237,7 @@ class Reflector(Generic[T]):
         while True:
             page = await self._source.list_page(self._kind, limit=PAGE, next_page=following, newest=True)
             for fault in page.faults:
-                self._complain(fault)
+                self._keep(fresh, fault)
             for one in page.items:
                 fresh[_key(one)] = one
             following = page.next
@@ -294,12 +294,25 @@ class Reflector(Generic[T]):
 
     def _collect(self, fresh: dict[tuple[str, str], T], event: WatchEvent[T]) -> None:
         """Take an event of a list that is not complete yet."""
-        if event.fault:
-            self._complain(event.fault)
+        if event.fault is not None:
+            self._keep(fresh, event.fault)
+            if event.type == "DELETED":
+                fresh.pop((event.fault.namespace, event.fault.name), None)
         elif event.object is not None and event.type == "DELETED":
             fresh.pop(_key(event.object), None)
         elif event.object is not None:
             fresh[_key(event.object)] = event.object
+
+    def _keep(self, fresh: dict[tuple[str, str], T], fault: Fault) -> None:
+        """Have a list contain the known state of an object whose present one cannot be read.
+
+        Such an object is there: without it the handler would be told that it was deleted, and the place of a pod that runs
+        be given to another.
+        """
+        self._complain(fault.text)
+        known = self.store.get((fault.namespace, fault.name))
+        if known is not None and known.metadata.uid == fault.uid:
+            fresh[_key(known)] = known
 
     def _publish(self, fresh: dict[tuple[str, str], T], version: str) -> None:
         """Take a complete list: the handler is told the difference to what was known."""
@@ -319,12 +332,14 @@ class Reflector(Generic[T]):
         self._moved.set()
 
     def _take(self, event: WatchEvent[T]) -> None:
-        if event.fault:
-            self._complain(event.fault)
+        if event.fault is not None:
+            self._complain(event.fault.text)
+            if event.type == "DELETED":
+                self._drop((event.fault.namespace, event.fault.name), event.fault.uid)
             return
         if event.object is not None:
             if event.type == "DELETED":
-                self._drop(event.object)
+                self._drop(_key(event.object), event.object.metadata.uid)
             else:
                 self._put(event.object)
         self._advance(event.version)
@@ -345,10 +360,10 @@ class Reflector(Generic[T]):
             self.store[key] = new
             self._handler.updated(old, new)
 
-    def _drop(self, gone: T) -> None:
-        old = self.store.get(_key(gone))
-        if old is not None and old.metadata.uid == gone.metadata.uid:
-            del self.store[_key(gone)]
+    def _drop(self, key: tuple[str, str], uid: str) -> None:
+        old = self.store.get(key)
+        if old is not None and old.metadata.uid == uid:
+            del self.store[key]
             self._handler.deleted(old)
 
     def _advance(self, version: str) -> None:
