@@ -169,10 +169,10 @@ class Reflector(Generic[T]):
     async def _do_without(self, error: ApiError) -> None:
         """Do without objects that never could be read, and wait before they are tried again.
 
-        A kind that does not exist is believed to do so at once. A missing permission is not: an API server that starts
+        That a kind does not exist is believed at once. That a permission is missing is not: an API server that starts
         answers 403 until it knows the roles, and then objects would be missing that are there, such as disruption budgets
-        that evictions must keep. Waits before the attempts that it refuses double from the first on, so they are missing
-        at most about as long as it refused. Failures of before it answered do not count.
+        that evictions must keep. The waits double from the first 403 on, however many attempts had no answer before it, so
+        after a start that refuses for longer, the objects are missing for about as long again at most.
         """
         wait_s = ABSENT_WAIT_S
         believed = self.absent or error.status == NOT_FOUND
@@ -200,7 +200,7 @@ class Reflector(Generic[T]):
         await self._sleep(wait_s)
 
     async def _list_expired(self, error: ExpiredError) -> None:
-        """Wait before the next list, unless the one that expired is the first in a row: that is usual.
+        """Wait before the next list, unless this is the first one in a row that expired: that is usual.
 
         Only a watch that has lasted ends the row. A complete list does not: a server that forgets faster than it lists
         would be asked for one complete list after the other.
