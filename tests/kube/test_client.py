@@ -130,16 +130,32 @@ def test_a_watch_reads_lines_wherever_they_are_cut(tmp_path: Path) -> None:
 
 def test_an_object_that_cannot_be_read_is_a_fault_and_the_others_count(tmp_path: Path) -> None:
     bad = stored("bad", 2, containers="none")
-    pieces = of_pieces(line("ADDED", stored("a")), line("ADDED", bad), b"no JSON\n", line("MODIFIED", stored("b", 3)))
+    strange = {"metadata": bad["metadata"] | {"labels": 7}}
+    pieces = of_pieces(
+        line("ADDED", stored("a")),
+        line("ADDED", bad),
+        b"no JSON\n",
+        line("MODIFIED", stored("b", 3)),
+        line("MODIFIED", strange),
+        line("DELETED", bad),
+    )
 
     async def run() -> list[WatchEvent[Pod]]:
         async with served(pieces, tmp_path) as client:
             return [event for events in await watched(client) for event in events]
 
     events = asyncio.run(run())
-    assert [event.type for event in events] == ["ADDED", "FAULT", "FAULT", "MODIFIED"]
-    faults = [event.fault.partition(":")[0] for event in events[1:3]]
-    assert faults == ["Pod n/bad cannot be read", "Pod cannot be read"]
+    assert [event.type for event in events] == ["ADDED", "FAULT", "FAULT", "MODIFIED", "FAULT", "DELETED"]
+    faults = [event.fault for event in events if event.fault is not None]
+    assert [fault.text.partition(":")[0] for fault in faults] == [
+        "Pod n/bad cannot be read",
+        "Pod cannot be read",
+        "Pod n/bad cannot be read",
+        "Pod n/bad cannot be read",
+    ]
+    assert [(fault.namespace, fault.name, fault.uid) for fault in faults[1:]] == [("", "", "")] + [
+        ("n", "bad", "bad")
+    ] * 2
 
 
 def test_the_same_in_a_list(tmp_path: Path) -> None:
@@ -152,7 +168,9 @@ def test_the_same_in_a_list(tmp_path: Path) -> None:
             page = await client.list_page(PODS)
             assert [pod.metadata.name for pod in page.items] == ["a", "b"]
             assert (page.version, page.next) == ("7", "more")
-            assert [fault.partition(" cannot")[0] for fault in page.faults] == ["Pod n/bad"]
+            [fault] = page.faults
+            assert fault.text.startswith("Pod n/bad cannot be read: ")
+            assert (fault.namespace, fault.name, fault.uid) == ("n", "bad", "bad")
 
     asyncio.run(run())
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from licorne.kube.api import ApiError, ExpiredError, Kind, Page, UnansweredError, WatchEvent
+from kube.virtual import run
+from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES
 from licorne.kube.objects import Namespace
 from licorne.kube.objects.meta import ObjectMeta
 from licorne.kube.reflector import Reflector
 
 Step = Any
-"""Batches of events, or an error that is raised in place of one."""
+"""Batches of events, an error that is raised in place of one, or seconds that pass."""
 
 
 def thing(name: str, version: int, uid: str = "") -> Namespace:
@@ -43,6 +44,22 @@ def deleted(name: str, version: int, uid: str = "") -> WatchEvent[Namespace]:
 def bookmark(version: int, *, end: bool = False) -> WatchEvent[Namespace]:
     """Return a bookmark; `end`: the one that ends a list."""
     return WatchEvent("BOOKMARK", None, str(version), end_of_list=end)
+
+
+def fault(name: str, uid: str = "") -> Fault:
+    """Return that an object cannot be read."""
+    return Fault(f"{name} cannot be read", name=name, uid=uid or name)
+
+
+def unread(name: str, uid: str = "", kind: str = "FAULT") -> WatchEvent[Namespace]:
+    """Return the event of an object that cannot be read."""
+    return WatchEvent(kind, None, "", fault=fault(name, uid))
+
+
+EXPIRED = ExpiredError(410, "Expired", "too old")
+CUT = UnansweredError("the connection broke off")
+BROKEN = ApiError(500, "InternalError", "an error inside the watch")
+NO_STREAMS = ApiError(400, "BadRequest", "unknown")
 
 
 class Script:
@@ -79,7 +96,10 @@ class Script:
         for step in self.streams.pop(0):
             if isinstance(step, Exception):
                 raise step
-            yield step
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
 
     def added(self, new: Namespace) -> None:
         """Note a new object."""
@@ -106,14 +126,14 @@ class Script:
                 self, NAMESPACES, self, complain=self.complaints.append, dice=random.Random(1), sleep=self.sleep
             )
             task = asyncio.create_task(made.run())
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(3600.0):
                 await self.ended.wait()
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
             return made
 
-        return asyncio.run(main())
+        return run(main())
 
 
 STREAM = [[added("b", 5), added("a", 2)], [bookmark(7, end=True)]]
@@ -178,9 +198,47 @@ CASES: dict[str, tuple[Script, list[str], list[str]]] = {
         ["+b5", "+a2", "-a2", "+a9"],
     ),
     "an object that cannot be read does not stop the others": (
-        Script(STREAM, [[WatchEvent("FAULT", None, "", fault="x cannot be read"), changed("a", 9)]]),
+        Script(STREAM, [[unread("x"), changed("a", 9)]]),
         ["stream", "watch 7", "watch 9"],
         ["+b5", "+a2", "a2>9"],
+    ),
+    "the known state of an object stays while its new one cannot be read, in a stream that is read anew": (
+        Script(
+            STREAM,
+            [[unread("a")], EXPIRED],
+            [[unread("a"), unread("x"), unread("", ""), added("b", 8)], [bookmark(9, end=True)]],
+            [[changed("a", 10)]],
+        ),
+        ["stream", "watch 7", "stream", "watch 9", "watch 10"],
+        ["+b5", "+a2", "b5>8", "a2>10"],
+    ),
+    "the known state of an object stays while its new one cannot be read, in pages": (
+        Script(
+            [NO_STREAMS],
+            [EXPIRED],
+            pages=(
+                Page([thing("a", 1), thing("b", 2)], "9", "", []),
+                Page([thing("b", 3)], "11", "more", []),
+                Page([], "11", "", [fault("a"), fault("x")]),
+            ),
+        ),
+        ["stream", "list", "watch 9", "list", "list more", "watch 11"],
+        ["+a1", "+b2", "b2>3"],
+    ),
+    "an object that cannot be read may be another one of the same name": (
+        Script(STREAM, [EXPIRED], [[unread("a", "other"), added("b", 8)], [bookmark(9, end=True)]]),
+        ["stream", "watch 7", "stream", "watch 9"],
+        ["+b5", "+a2", "-a2", "b5>8"],
+    ),
+    "an object whose last state cannot be read is gone when it is deleted": (
+        Script(STREAM, [[unread("a"), unread("b", "other", "DELETED"), unread("a", "a", "DELETED"), bookmark(12)]]),
+        ["stream", "watch 7", "watch 12"],
+        ["+b5", "+a2", "-a2"],
+    ),
+    "an object whose last state cannot be read is gone when it is deleted while the list is streamed": (
+        Script(STREAM, [EXPIRED], [[unread("a"), unread("b"), unread("b", "b", "DELETED"), bookmark(9, end=True)]]),
+        ["stream", "watch 7", "stream", "watch 9"],
+        ["+b5", "+a2", "-b5"],
     ),
 }
 
@@ -196,15 +254,65 @@ def test_what_is_asked_and_told(name: str) -> None:
 
 def test_a_missing_permission_is_said_once_and_done_without() -> None:
     refused = ApiError(403, "Forbidden", "namespaces is forbidden")
-    script = Script([refused], [refused], [refused], STREAM)
+    script = Script(*([[refused]] * 12), STREAM)
     reflector = script.play()
     assert len(script.complaints) == 1
     assert "done without them" in script.complaints[0]
-    assert all(48.0 <= wait <= 72.0 for wait in script.waits)
-    assert len(script.waits) == 3
+    assert all(48.0 <= wait <= 72.0 for wait in script.waits[9:])  # those before double
+    assert len(script.waits) == 12
     assert reflector.synced.is_set()
     assert not reflector.absent
     assert len(reflector.store) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "refused_s", "done_without"),
+    [(403, 3.0, None), (403, 8.0, None), (403, 3600.0, (10.0, 16.0)), (404, 3.0, (0.0, 0.0))],
+)
+def test_a_missing_permission_is_believed_after_some_seconds_and_a_missing_kind_at_once(
+    status: int, refused_s: float, done_without: tuple[float, float] | None
+) -> None:
+    """An API server that starts answers 403 until it knows the roles; the attempts before, in vain, do not count."""
+
+    class Starts(Script):
+        attempts = 0
+        began_s = 0.0
+
+        async def watch(self, *_: Any, **more: Any) -> AsyncGenerator[list[WatchEvent[Any]]]:
+            now = asyncio.get_running_loop().time()
+            self.attempts += 1
+            if self.attempts <= 10:
+                self.began_s = now
+                raise UnansweredError("no connection")
+            if self.attempts == 11:
+                self.began_s = now
+            if now < self.began_s + refused_s:
+                raise ApiError(status, "", "namespaces")
+            for batch in STREAM:
+                yield batch
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        script = Starts()
+        said: list[str] = []
+        made = Reflector(script, NAMESPACES, script, complain=said.append, dice=random.Random(1))
+        task = asyncio.create_task(made.run())
+        await made.synced.wait()
+        after_s = asyncio.get_running_loop().time() - script.began_s
+        told = [text for text in said if "done without them" in text]
+        if done_without is None:
+            assert (made.absent, len(made.store), told) == (False, 2, [])
+            assert after_s < 2.5 * refused_s, "known soon after"
+        else:
+            assert (made.absent, len(made.store), len(told)) == (True, 0, 1)
+            assert done_without[0] <= after_s <= done_without[1]
+        await made.reached(7)
+        assert not made.absent
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    run(main())
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -265,6 +373,134 @@ def test_a_server_that_wants_to_be_left_alone_is() -> None:
     script = Script([ApiError(429, "TooManyRequests", "busy", 17.0)], STREAM)
     script.play()
     assert script.waits == [17.0]
+
+
+class Always:
+    """Answers every call of a kind alike, in ten milliseconds; what is not said is answered well."""
+
+    def __init__(
+        self, *, stream: list[Step] | None = None, watch: list[Step] | None = None, pages: tuple[Step, ...] = ()
+    ) -> None:
+        self.stream = [*STREAM, 1e9] if stream is None else stream
+        self.followed = [1e9] if watch is None else watch
+        self.pages = pages or (Page([thing("a", 2)], "7", "", []),)
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.version = 7
+
+    async def list_page(
+        self, kind: Kind[Any], *, limit: int = 0, next_page: str = "", newest: bool = False
+    ) -> Page[Any]:
+        """Return the page, of which `next_page` is the number."""
+        self.asked.append("list")
+        await asyncio.sleep(0.01)
+        step = self.pages[int(next_page or 0)]
+        if isinstance(step, Exception):
+            raise step
+        page: Page[Any] = step
+        return page
+
+    async def watch(
+        self, kind: Kind[Any], version: str = "", *, initial: bool = False, timeout_s: float = 0.0
+    ) -> AsyncGenerator[list[WatchEvent[Any]]]:
+        """Yield the batches; "news" is one with a change."""
+        self.asked.append("stream" if initial else "watch")
+        await asyncio.sleep(0.01)
+        steps: list[Step] = self.stream if initial else self.followed
+        for step in steps:
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+            elif step == "news":
+                self.version += 1
+                yield [changed("a", self.version)]
+            else:
+                yield step
+
+    def play(self, seconds: float) -> Reflector[Namespace]:
+        """Let a reflector run for some time."""
+
+        async def main() -> Reflector[Namespace]:
+            told = Script()
+            made = Reflector(self, NAMESPACES, told, complain=self.complaints.append, dice=random.Random(1))
+            task = asyncio.create_task(made.run())
+            await asyncio.sleep(seconds)
+            assert not task.done()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            return made
+
+        return run(main())
+
+
+MORE = Page([thing("a", 2)], "7", "1", [])
+
+ALWAYS_WRONG: dict[str, tuple[Always, str]] = {
+    "lists break off, streamed or in pages": (Always(stream=[[added("a", 2)], CUT], pages=(MORE, CUT)), "broke off"),
+    "lists expire, streamed or in pages": (Always(stream=[[added("a", 2)], EXPIRED], pages=(MORE, EXPIRED)), "410"),
+    "the second page has expired": (Always(stream=[NO_STREAMS], pages=(MORE, EXPIRED)), "410"),
+    "a watch expires when the list before it is complete": (Always(stream=[*STREAM, EXPIRED]), "410"),
+    "a watch expires at once, after a list in pages": (Always(stream=[NO_STREAMS], watch=[EXPIRED]), "410"),
+    "a watch expires after its first change": (Always(stream=[*STREAM, 0.5, "news", EXPIRED]), "410"),
+    "an error comes inside the watch": (Always(stream=STREAM, watch=[[bookmark(7)], BROKEN]), "500"),
+    "a watch is closed at once": (Always(stream=STREAM, watch=[]), "closed the watch at once"),
+    "a watch tells nothing new and is closed": (Always(stream=STREAM, watch=[[bookmark(7)]]), "closed the watch"),
+}
+
+
+@pytest.mark.parametrize("name", ALWAYS_WRONG)
+def test_a_server_on_which_the_same_goes_wrong_again_and_again_is_left_alone(name: str) -> None:
+    server, said = ALWAYS_WRONG[name]
+    server.play(3600.0)
+    assert 120 < len(server.asked) < 400, "tried every 15 to 30 s in the end"
+    assert len(server.complaints) > 100
+    assert said in server.complaints[-1]
+
+
+@pytest.mark.parametrize("end", [[CUT], [BROKEN], []], ids=["cut", "an error", "closed"])
+def test_lists_that_break_off_when_they_are_streamed_are_read_in_pages(end: list[Step]) -> None:
+    """A proxy may cut long answers: the third list in a row that breaks off is the last that is streamed."""
+    server = Always(stream=[[added("a", 2)], *end], watch=[60.0, EXPIRED])
+    reflector = server.play(200.0)
+    assert server.asked[:8] == ["stream"] * 3 + ["list", "watch", "list", "watch", "list"]
+    assert len(reflector.store) == 1
+    [said] = [text for text in server.complaints if "in pages" in text]
+    assert said == "namespaces: 3 streamed lists in a row broke off; from now on lists are read in pages"
+
+
+def test_lists_are_streamed_after_failures_that_are_not_in_a_row_or_without_any_answer() -> None:
+    broken: list[Step] = [[added("a", 2)], CUT]
+    expires: list[Step] = [*STREAM, 60.0, EXPIRED]
+    script = Script(broken, broken, expires, broken, broken, expires, *([[CUT]] * 5), STREAM)
+    script.play()
+    assert script.asked == ["stream"] * 12 + ["watch 7"]
+    assert not [text for text in script.complaints if "in pages" in text]
+
+
+def test_the_first_list_that_expires_is_read_again_at_once() -> None:
+    expires: list[Step] = [*STREAM, [bookmark(8)], 60.0, [bookmark(9)], EXPIRED]
+    script = Script(expires, expires, expires, STREAM)
+    reflector = script.play()
+    assert script.waits == []
+    assert script.complaints == []
+    assert reflector.relists == 3
+
+
+def test_a_watch_that_tells_something_new_each_time_it_is_closed_goes_on_soon() -> None:
+    server = Always(stream=STREAM, watch=["news"])
+    server.play(60.0)
+    assert 250 < len(server.asked) < 600
+    assert server.complaints == []
+
+
+def test_a_watch_that_has_lasted_has_worked_though_nothing_has_changed() -> None:
+    quiet: list[Step] = [60.0, [bookmark(7)], 60.0, CUT]
+    script = Script(STREAM, *([[CUT]] * 5), quiet, quiet, quiet)
+    script.play()
+    assert script.waits[4] > 1.0
+    assert all(wait <= 0.2 for wait in script.waits[-3:])
 
 
 def test_it_says_how_far_it_is() -> None:

@@ -23,7 +23,7 @@ from licorne.cli.kube import _options
 from licorne.daemon.log import Levels, make_log, no_log
 from licorne.kube.api import ApiError, Kind, Page, WatchEvent
 from licorne.kube.configmaps import ConfigurationError, read_configuration
-from licorne.kube.objects import ConfigMap, ObjectMeta
+from licorne.kube.objects import ConfigMap, ObjectMeta, PodDisruptionBudget
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
 from licorne.web.monitor import Monitor
@@ -232,6 +232,60 @@ def test_nothing_is_scheduled_while_the_configmaps_may_not_be_read(streams: bool
         await asyncio.sleep(40.0)
         assert len(world.bound) == 1
         assert queues_of(runner) == {"a", "b"}
+        await schedules.stop(task)
+
+    run(play())
+
+
+WITHOUT = {
+    "pods": "what runs already is not known",
+    "nodes": "there would seem to be no room",
+    "namespaces": "their quotas are not known",
+}
+
+
+@pytest.mark.parametrize("plural", WITHOUT)
+def test_nothing_is_scheduled_while_pods_nodes_or_namespaces_may_not_be_read(plural: str) -> None:
+    """An API server that starts answers 403 for moments, in which nothing may be decided without these."""
+
+    async def play() -> None:
+        world = schedules.World(4)
+        world.add_pod()
+        client = Forbids(world.server)
+        client.forbidden = frozenset({plural})
+        runner, task = schedules.start(world, client, RunSettings(queues=schedules.QUEUES))
+        written = io.StringIO()
+        runner.log = make_log(written, form="json")
+        await asyncio.sleep(200.0)
+        assert runner.manager is None
+        assert not world.bound
+        lines = [json.loads(line) for line in written.getvalue().splitlines()]
+        told = [line for line in lines if line["level"] == "error"]
+        said = f"the {plural} may not be read; nothing is scheduled until they may, because {WITHOUT[plural]}"
+        assert {line["event"] for line in told} == {said}
+        assert 8 < len(told) < 30
+        client.forbidden = frozenset()
+        await asyncio.sleep(40.0)
+        assert len(world.bound) == 1
+        await schedules.stop(task)
+
+    run(play())
+
+
+def test_budgets_are_known_where_the_api_server_refuses_to_show_them_while_it_starts() -> None:
+    async def play() -> None:
+        world = schedules.World(4)
+        meta = ObjectMeta(name="b", namespace="default", uid="b")
+        world.server.put("poddisruptionbudgets", PodDisruptionBudget(metadata=meta))
+        client = Forbids(world.server)
+        client.forbidden = frozenset({"poddisruptionbudgets"})
+        runner, task = schedules.start(world, client)
+        await asyncio.sleep(5.0)
+        assert runner.manager is None
+        client.forbidden = frozenset()
+        await asyncio.sleep(10.0)
+        assert runner.manager is not None
+        assert len(runner.manager.budgets) == 1
         await schedules.stop(task)
 
     run(play())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import platform
 import random
 import time
@@ -52,6 +53,13 @@ from licorne.web.settings import WebSettings
 T = TypeVar("T", bound=KubernetesObject)
 
 CONFIG_MAP_NAMES: Final = ("yunikorn-defaults", "yunikorn-configs")
+NEEDED: Final = {
+    "pods": "what runs already is not known",
+    "nodes": "there would seem to be no room",
+    "namespaces": "their quotas are not known",
+    "configmaps": "their quotas are not known",  # the built-in queues, by which pods would run, have none
+}
+"""Why nothing is scheduled while a kind may not be read; kinds that are not here are done without."""
 SLICE: Final = 500
 """Decisions that are made before others have their turn."""
 LONGEST_SLEEP_S: Final = 60.0
@@ -165,12 +173,8 @@ class Runner:
         self._classes = self._reflector(PRIORITY_CLASSES, lambda m: m.class_seen, lambda m: m.class_gone)
         self._budgets = self._reflector(DISRUPTION_BUDGETS, lambda m: m.budgets.seen, lambda m: m.budgets.gone)
         self._maps: dict[str, ConfigMap] = {}
-        forbidden = None if settings.queues else self._forbidden
         for name in CONFIG_MAP_NAMES:
-            kind = config_map_kind(settings.namespace, name)
-            self.reflectors[name] = Reflector(
-                self._reading, kind, _Maps(self), complain=self._complain, forbidden=forbidden, dice=dice
-            )
+            self.reflectors[name] = self._map_reflector(name)
         self._configuration = Configuration()
         self._texts_at_start: Mapping[str, str] = {}
         """The settings with which licorne was started."""
@@ -184,17 +188,34 @@ class Runner:
 
     def _reflector(self, kind: Kind[T], seen: _Method[T], gone: _Method[T]) -> Reflector[T]:
         made = self.reflectors[kind.plural] = Reflector(
-            self._reading, kind, _Objects(self, seen, gone), complain=self._complain, dice=self._dice
+            self._reading,
+            kind,
+            _Objects(self, seen, gone),
+            complain=self._complain,
+            forbidden=functools.partial(self._forbidden, kind.plural, kind.plural) if kind.plural in NEEDED else None,
+            dice=self._dice,
         )
         return made
+
+    def _map_reflector(self, name: str) -> Reflector[ConfigMap]:
+        namespace = self.settings.namespace
+        forbidden = functools.partial(self._forbidden, "configmaps", "ConfigMaps", namespace=namespace)
+        return Reflector(
+            self._reading,
+            config_map_kind(namespace, name),
+            _Maps(self),
+            complain=self._complain,
+            forbidden=None if self.settings.queues else forbidden,
+            dice=self._dice,
+        )
 
     def _complain(self, text: str) -> None:
         named(self.log, "kubernetes").warning(text)
 
-    def _forbidden(self, text: str) -> None:
-        """Say that the ConfigMaps may not be read: by the built-in queues pods would run without any quota."""
-        why = "the ConfigMaps may not be read; nothing is scheduled until they may, because their quotas are not known"
-        named(self.log, "kubernetes").error(why, namespace=self.settings.namespace, text=text)
+    def _forbidden(self, plural: str, name: str, text: str, **more: str) -> None:
+        """Say that a kind may not be read that is needed; `name` is what the sentence calls it."""
+        why = f"the {name} may not be read; nothing is scheduled until they may, because {NEEDED[plural]}"
+        named(self.log, "kubernetes").error(why, text=text, **more)
 
     def _passed_over(self, incident: Incident) -> None:
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))

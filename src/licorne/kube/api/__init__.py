@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .client import Client, Page, WatchEvent
+from .client import Client, Fault, Page, WatchEvent
 from .config import Access
 from .errors import ApiError, ExpiredError, KubeconfigError, UnansweredError
 from .kinds import Kind
@@ -15,6 +15,7 @@ __all__ = [
     "ApiError",
     "Client",
     "ExpiredError",
+    "Fault",
     "Kind",
     "KubeconfigError",
     "Page",

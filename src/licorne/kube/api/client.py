@@ -32,15 +32,27 @@ EVENT_BYTES_MAX: Final = 16 << 20
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
+class Fault(msgspec.Struct, frozen=True, gc=False):
+    """An object that cannot be read: a sentence that says why, and which one it is, as far as that can be read."""
+
+    text: str
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class WatchEvent(msgspec.Struct, Generic[T], gc=False):
-    """One change that a watch tells: ADDED, MODIFIED, DELETED, or BOOKMARK (only the version, and `end_of_list`)."""
+    """One change that a watch tells: ADDED, MODIFIED, DELETED, or BOOKMARK (only the version, and `end_of_list`).
+
+    FAULT is that of an object that cannot be read; only if it is known to be deleted, that stays DELETED.
+    """
 
     type: str
     object: T | None
     version: str
     end_of_list: bool = False
-    fault: str = ""
-    """Why the object could not be read; then `object` is None."""
+    fault: Fault | None = None
+    """Which object could not be read; then `object` is None."""
 
 
 class Page(msgspec.Struct, Generic[T]):
@@ -49,7 +61,7 @@ class Page(msgspec.Struct, Generic[T]):
     items: list[T]
     version: str
     next: str
-    faults: list[str]
+    faults: list[Fault]
 
 
 class _Envelope(msgspec.Struct):
@@ -58,8 +70,6 @@ class _Envelope(msgspec.Struct):
 
 
 class _Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
     resource_version: str = ""
     annotations: dict[str, str] | None = None
 
@@ -67,6 +77,16 @@ class _Meta(msgspec.Struct, rename="camel"):
 class _Head(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     code: int = 0
+
+
+class _Identity(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Identity
 
 
 class _List(msgspec.Struct):
@@ -307,28 +327,29 @@ def _read_event(
     kind: Kind[T], envelope: msgspec.json.Decoder[_Envelope], decoder: msgspec.json.Decoder[T], line: bytes
 ) -> WatchEvent[T]:
     raw: bytes | msgspec.Raw = line
+    gone = False
     try:
         event = envelope.decode(line)
-        raw = event.object
+        raw, gone = event.object, event.type == "DELETED"
         if event.type in ("ADDED", "MODIFIED", "DELETED"):
             found = decoder.decode(event.object)
             return WatchEvent(event.type, found, found.metadata.resource_version)
         head = msgspec.json.decode(event.object, type=_Head)
     except (msgspec.DecodeError, RecursionError) as error:
-        return WatchEvent("FAULT", None, "", fault=_fault(kind, raw, error))
+        return WatchEvent("DELETED" if gone else "FAULT", None, "", fault=_fault(kind, raw, error))
     if event.type == "ERROR":
         raise error_of(head.code, bytes(event.object))
     last = (head.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     return WatchEvent("BOOKMARK", None, head.metadata.resource_version, end_of_list=last)
 
 
-def _fault(kind: Kind[Any], raw: bytes | msgspec.Raw, error: Exception) -> str:
+def _fault(kind: Kind[Any], raw: bytes | msgspec.Raw, error: Exception) -> Fault:
     try:
-        meta = msgspec.json.decode(bytes(raw), type=_Head).metadata
-        name = " " + f"{meta.namespace}/{meta.name}".lstrip("/") if meta.name else ""
+        meta = msgspec.json.decode(bytes(raw), type=_Identified).metadata
     except (msgspec.DecodeError, RecursionError):
-        name = ""
-    return f"{kind.name}{name} cannot be read: {error}"
+        meta = _Identity()
+    name = " " + f"{meta.namespace}/{meta.name}".lstrip("/") if meta.name else ""
+    return Fault(f"{kind.name}{name} cannot be read: {error}", meta.namespace, meta.name, meta.uid)
 
 
 __all__ = ["ApiError", "Client", "Page", "UnansweredError", "WatchEvent"]

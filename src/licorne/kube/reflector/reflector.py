@@ -14,7 +14,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from licorne.kube.api import ApiError, ExpiredError, Kind, UnansweredError, WatchEvent
+from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, UnansweredError, WatchEvent
 from licorne.kube.objects import KubernetesObject
 
 from .source import Source
@@ -26,8 +26,14 @@ FIRST_WAIT_S: Final = 0.2
 LONGEST_WAIT_S: Final = 30.0
 ABSENT_WAIT_S: Final = 60.0
 """How often a kind is tried again that does not exist, or that we may not read."""
+REFUSALS: Final = 6
+"""After so many attempts that are refused (403), within 10 to 15 s, one more makes it done without the kind."""
 WATCH_S: Final = (240.0, 480.0)
 """How long the server is asked to keep a watch open, drawn anew each time so that not all end together."""
+SHORT_S: Final = 10.0
+"""A watch that ends sooner is short: of those, only one that told something new has worked."""
+BROKEN_STREAMS: Final = 3
+"""So many streamed lists in a row break off before lists are read in pages, each of which is a short answer."""
 PAGE: Final = 1000
 FORBIDDEN, NOT_FOUND = 403, 404
 INVALID: Final = (400, 422)
@@ -55,7 +61,7 @@ class Reflector(Generic[T]):
         kind: which objects.
         handler: told of every change.
         complain: told in a sentence what went wrong and what is done about it; not of what is usual, such as a watch
-            that the server ends. A missing permission or kind is said once.
+            that the server ends. A missing permission or kind is said once, and done without.
         forbidden: given, a missing permission is waited for instead of doing without the objects, and each attempt is
             told here: for objects without which something would be decided that must not be.
         dice: draws the waiting times; given, they can be repeated.
@@ -96,9 +102,12 @@ class Reflector(Generic[T]):
         self._lists_begun = 0  # how many were wanted when the present one was begun
         self._lists_read = 0
         self._streams = True
+        self._broken_streams = 0  # in a row
         self._listed = False
         self._was_listed = False
-        self._failures = 0
+        self._failures = 0  # in a row, as are the lists that expired
+        self._expired = 0
+        self._refusals = 0
 
     # -- for whoever uses the store -----------------------------------------------------------------------------
 
@@ -135,9 +144,10 @@ class Reflector(Generic[T]):
             if not (self._listed or self._streams):
                 await self._list()
             await self._watch()
-        except ExpiredError:
+        except ExpiredError as error:
             self._listed = False
             self.relists += 1
+            await self._list_expired(error)
         except ApiError as error:
             await self._refused(error)
         except UnansweredError as error:
@@ -151,14 +161,31 @@ class Reflector(Generic[T]):
             await self._wait(str(error), error.retry_after_s, self._forbidden)
             return
         if error.status in (FORBIDDEN, NOT_FOUND) and not self._was_listed:
+            await self._do_without(error)
+            return
+        # What could be read once is missed: the store has a past state, which must not pass for the present one.
+        await self._wait(str(error), error.retry_after_s)
+
+    async def _do_without(self, error: ApiError) -> None:
+        """Do without objects that never could be read, and wait before they are tried again.
+
+        That a kind does not exist is believed at once. That a permission is missing is not: an API server that starts
+        answers 403 until it knows the roles, and then objects would be missing that are there, such as disruption budgets
+        that evictions must keep. The waits double from the first 403 on, however many attempts had no answer before it, so
+        after a start that refuses for longer, the objects are missing for about as long again at most.
+        """
+        wait_s = ABSENT_WAIT_S
+        believed = self.absent or error.status == NOT_FOUND
+        if error.status == FORBIDDEN:
+            wait_s = min(FIRST_WAIT_S * 2**self._refusals, ABSENT_WAIT_S)
+            self._refusals = min(self._refusals + 1, 20)
+            believed = believed or self._refusals > REFUSALS
+        if believed:
             if not self.absent:
                 self.absent = True
                 self._complain(f"{self._kind.plural} cannot be read, so it is done without them: {error}")
             self._list_is_read()
-            await self._sleep(ABSENT_WAIT_S * self._dice.uniform(0.8, 1.2))
-            return
-        # What could be read once is missed: the store has a past state, which must not pass for the present one.
-        await self._wait(str(error), error.retry_after_s)
+        await self._sleep(max(wait_s * self._dice.uniform(0.8, 1.2), error.retry_after_s or 0.0))
 
     async def _wait(self, why: str, asked_s: float | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Wait before the next attempt: longer after each failure, and never all clients at once.
@@ -171,6 +198,31 @@ class Reflector(Generic[T]):
         if self._failures > 1 or tell is not None:
             (tell or self._complain)(f"{self._kind.plural}: {why}; tried again in {wait_s:.1f} s")
         await self._sleep(wait_s)
+
+    async def _list_expired(self, error: ExpiredError) -> None:
+        """Wait before the next list, unless this is the first one in a row that expired: that is usual.
+
+        Only a watch that has lasted ends the row. A complete list does not: a server that forgets faster than it lists
+        would be asked for one complete list after the other.
+        """
+        self._expired = min(self._expired + 1, 20)
+        if self._expired > 1:
+            self._failures = max(self._failures, self._expired - 2)
+            await self._wait(str(error))
+
+    def _stream_broke_off(self) -> None:
+        """Count a streamed list that ended before it was complete.
+
+        A proxy may cut every answer that is long or takes long. Then lists are read in pages for good: one more streamed
+        list that breaks off before each later list would only delay it.
+        """
+        self._broken_streams += 1
+        if self._broken_streams == BROKEN_STREAMS:
+            self._streams = False
+            self._complain(
+                f"{self._kind.plural}: {BROKEN_STREAMS} streamed lists in a row broke off; "
+                "from now on lists are read in pages"
+            )
 
     def _worked(self) -> None:
         self._failures = 0
@@ -185,7 +237,7 @@ class Reflector(Generic[T]):
         while True:
             page = await self._source.list_page(self._kind, limit=PAGE, next_page=following, newest=True)
             for fault in page.faults:
-                self._complain(fault)
+                self._keep(fresh, fault)
             for one in page.items:
                 fresh[_key(one)] = one
             following = page.next
@@ -195,40 +247,72 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         """Follow the changes since the last version; without a list, the server begins with all objects there are."""
-        fresh: dict[tuple[str, str], T] | None = None if self._listed else {}
-        heard = False
+        listed = self._listed
+        fresh: dict[tuple[str, str], T] | None = None if listed else {}
+        clock = asyncio.get_running_loop().time
+        heard, since_s, version = False, clock(), self.version
         stream = self._source.watch(
             self._kind,
-            str(self.version) if self._listed else "",  # without a version: what there is now, not what a cache has
+            str(self.version) if listed else "",  # without a version: what there is now, not what a cache has
             initial=fresh is not None,
             timeout_s=self._dice.uniform(*WATCH_S),
         )
-        async with contextlib.aclosing(stream):
-            async for events in stream:
-                if not heard:
+        try:
+            async with contextlib.aclosing(stream):
+                async for events in stream:
                     heard = True
-                    self._worked()
-                for event in events:
+                    for event in events:
+                        if fresh is None:
+                            self._take(event)
+                        elif event.end_of_list:
+                            self._broken_streams = 0
+                            self._publish(fresh, event.version)
+                            fresh, since_s, version = None, clock(), self.version
+                        else:
+                            self._collect(fresh, event)
                     if fresh is None:
-                        self._take(event)
-                    elif event.end_of_list:
-                        self._publish(fresh, event.version)
-                        fresh = None
-                    else:
-                        self._collect(fresh, event)
+                        self._watch_told(clock() - since_s, version)
+        except (ApiError, UnansweredError):
+            if heard and fresh is not None:
+                self._stream_broke_off()
+            raise
         if fresh is not None:
+            self._stream_broke_off()
             raise UnansweredError("the server closed the watch before the list was complete")
-        if not heard:
+        if listed and (not heard or clock() - since_s < SHORT_S):
             await self._wait("the server closed the watch at once")
+
+    def _watch_told(self, lasted_s: float, version: int) -> None:
+        """Judge whether a watch has worked that has told something, `lasted_s` after it began with a version.
+
+        A server may open each watch, tell where it is, and break off: that is a failure each time, and must not pass for work.
+        """
+        if lasted_s >= SHORT_S:
+            self._expired = 0
+        if lasted_s >= SHORT_S or self.version != version:
+            self._worked()
 
     def _collect(self, fresh: dict[tuple[str, str], T], event: WatchEvent[T]) -> None:
         """Take an event of a list that is not complete yet."""
-        if event.fault:
-            self._complain(event.fault)
+        if event.fault is not None:
+            self._keep(fresh, event.fault)
+            if event.type == "DELETED":
+                fresh.pop((event.fault.namespace, event.fault.name), None)
         elif event.object is not None and event.type == "DELETED":
             fresh.pop(_key(event.object), None)
         elif event.object is not None:
             fresh[_key(event.object)] = event.object
+
+    def _keep(self, fresh: dict[tuple[str, str], T], fault: Fault) -> None:
+        """Have a list contain the known state of an object whose present one cannot be read.
+
+        Such an object is there: without it the handler would be told that it was deleted, and the place of a pod that runs
+        be given to another.
+        """
+        self._complain(fault.text)
+        known = self.store.get((fault.namespace, fault.name))
+        if known is not None and known.metadata.uid == fault.uid:
+            fresh[_key(known)] = known
 
     def _publish(self, fresh: dict[tuple[str, str], T], version: str) -> None:
         """Take a complete list: the handler is told the difference to what was known."""
@@ -248,12 +332,14 @@ class Reflector(Generic[T]):
         self._moved.set()
 
     def _take(self, event: WatchEvent[T]) -> None:
-        if event.fault:
-            self._complain(event.fault)
+        if event.fault is not None:
+            self._complain(event.fault.text)
+            if event.type == "DELETED":
+                self._drop((event.fault.namespace, event.fault.name), event.fault.uid)
             return
         if event.object is not None:
             if event.type == "DELETED":
-                self._drop(event.object)
+                self._drop(_key(event.object), event.object.metadata.uid)
             else:
                 self._put(event.object)
         self._advance(event.version)
@@ -274,10 +360,10 @@ class Reflector(Generic[T]):
             self.store[key] = new
             self._handler.updated(old, new)
 
-    def _drop(self, gone: T) -> None:
-        old = self.store.get(_key(gone))
-        if old is not None and old.metadata.uid == gone.metadata.uid:
-            del self.store[_key(gone)]
+    def _drop(self, key: tuple[str, str], uid: str) -> None:
+        old = self.store.get(key)
+        if old is not None and old.metadata.uid == uid:
+            del self.store[key]
             self._handler.deleted(old)
 
     def _advance(self, version: str) -> None:
