@@ -48,7 +48,9 @@ def raised_by_a_law(error: BaseException, *laws: ModuleType, crashes: type[Excep
         return all(raised_by_a_law(each, *laws, crashes=crashes) for each in error.exceptions)
     if isinstance(error, InvariantError):
         return True
-    files = [Path(frame.f_code.co_filename).resolve() for frame, _ in walk_tb(error.__traceback__)]
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    # The code of a compiled module has a relative path; the module itself knows where it is.
+    files = [Path(frame.f_globals.get("__file__", frame.f_code.co_filename)).resolve() for frame in frames]
     where = [file for file in files if not file.is_relative_to(PYTEST)][-1:]
     asserted = isinstance(error, AssertionError | pytest.fail.Exception)
     if any(file.is_relative_to(PRODUCT) for file in where):

@@ -80,6 +80,13 @@ def test_a_crash_of_the_product_is_known_by_its_files() -> None:
     assert not raised_by_a_law(found.value)
 
 
+def test_a_compiled_module_is_known_by_its_file_wherever_the_test_runs() -> None:
+    code = compile("raise KeyError", "src/licorne/core/somewhere.py", "exec")
+    with pytest.raises(KeyError) as found:
+        exec(code, {"__file__": str(PRODUCT / "core" / "somewhere.so")})  # noqa: S102  a made-up place
+    assert raised_by_a_law(found.value, crashes=KeyError)
+
+
 def test_the_end_of_a_block_must_be_a_broken_law() -> None:
     with a_law_breaks(*LAWS):
         raise AssertionError
