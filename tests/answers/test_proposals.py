@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
@@ -11,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, note
+from hypothesis import Phase, given, note, seed
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import seeds
 from answers import scenes
 from answers.clusters import clusters, is_placed, is_placed_later
 from common.examples import examples, scaled
+from common.planting import LOOKED_AT, Counted, a_law_breaks
 from licorne.answers import (
     AskAnswer,
     Home,
@@ -34,7 +37,6 @@ from licorne.answers import (
 )
 from licorne.answers.asks import Wanted
 from licorne.answers.budget import WORK_MAX, Budget, WorkSpentError
-from licorne.answers.copies import CopyError
 from licorne.answers.proposals import Proposal, propose
 from licorne.answers.trials import WORK_UNBOUNDED, Outcome
 from licorne.core.inspection import explain
@@ -83,7 +85,7 @@ def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) 
 @examples(30)
 @given(scenes.scenes(gpus=True))
 def test_so_it_is_with_gangs_and_everything_else_under_way(scene: scenes.Scene) -> None:
-    check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
+    check_scene(scene)
 
 
 def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_the_timeout() -> None:
@@ -98,6 +100,29 @@ def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_
     (found,) = propose(Home(scene.restored()), Wanted("default", "app", "p1"), effort=EFFORT).found
     assert found.text == "2 nodes more of 500m vcore"
     assert scenes.Waited(scene, "p1").placed(found.changes)
+
+
+def test_an_ask_that_an_end_under_way_makes_room_for_needs_no_change() -> None:
+    """A placeholder has the only node until its timeout, which has just come; its end is not confirmed yet."""
+    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
+    gang = AddApplication(
+        application_id="gang", queue="root.a", user="ann", execution_timeout_ms=20_000, placeholder_ask={"vcore": 1000}
+    )
+    held = Allocation(key="p0", application_id="gang", resource={"vcore": 1000}, task_group="g", placeholder=True)
+    app = AddApplication(application_id="app", queue="root.a", user="ann")
+    ask = Allocation(key="k0", application_id="app", resource={"vcore": 1000})
+    scene = scenes.Scene(ONE_QUEUE, ((node,), (gang,), (held,), 0, (app,), (ask,), 20))
+    assert propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).by_itself
+    assert scenes.Waited(scene, "k0").placed(())
+
+
+def test_an_ask_that_is_larger_than_every_node_may_want_less() -> None:
+    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
+    app = AddApplication(application_id="app", queue="root.a", user="ann")
+    ask = Allocation(key="k0", application_id="app", resource={"vcore": 1500})
+    scene = scenes.Scene(ONE_QUEUE, ((node,), (app,), (ask,), 0))
+    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
+    assert [each.text for each in found] == ["500m vcore less in the ask", "one node more of 1500m vcore"]
 
 
 def test_an_ask_for_a_type_that_no_node_has_gets_a_node_made_for_it() -> None:
@@ -190,6 +215,11 @@ def check(restored: Callable[[], Restored], placed_for: Callable[[str], Placed])
                 for smaller in _smaller(restored(), proposal):
                     assert not placed(smaller), f"{key}: {smaller} does, not {proposal.text}"
     home.restored.api.validate()
+
+
+def check_scene(scene: scenes.Scene) -> None:
+    """Check all proposals for asks that wait in a scene."""
+    check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
 
 
 @pytest.mark.timeout(scaled(600))
@@ -342,16 +372,19 @@ def _as_much(_: Any) -> dict[str, int]:
     ids=["nodes have no room", "an ask that wants less wants as much", "a max that is raised stays as it is"],
 )
 def test_a_planted_fault_of_what_is_impossible_is_caught(
-    monkeypatch: pytest.MonkeyPatch, name: str, fault: Any
+    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None], name: str, fault: Any
 ) -> None:
+    law = Counted(check_impossible)
+
     @examples(300, phases=(Phase.generate,), report_multiple_bugs=False)
     @given(clusters(quiet=True), st.data())
     def holds(dump: bytes, data: st.DataObject) -> None:
-        check_impossible(dump, data, Counter())
+        law(dump, data, Counter())
 
     monkeypatch.setattr(refuted, name, fault)
-    with pytest.raises(AssertionError):
+    with a_law_breaks(sys.modules[__name__]):
         holds()
+    record_property(LOOKED_AT, law.looked_at)
 
 
 def _smaller(restored: Restored, proposal: Proposal) -> Iterator[list[changes.Change]]:
@@ -438,15 +471,20 @@ def test_what_is_known_to_do_is_told_where_the_time_ends_before_less_is_tried() 
     ],
     ids=["more than is needed is proposed", "a change is not tried", "what may help is taken for impossible"],
 )
-def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, fault: Any) -> None:
+def test_a_planted_fault_is_caught(
+    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None], where: Any, name: str, fault: Any
+) -> None:
+    law = Counted(check)
+
     @examples(100, phases=(Phase.generate,), report_multiple_bugs=False)
     @given(clusters(quiet=True))
     def holds(dump: bytes) -> None:
-        check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
+        law(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
 
     monkeypatch.setattr(where, name, fault)
-    with pytest.raises(AssertionError):
+    with a_law_breaks(sys.modules[__name__]):
         holds()
+    record_property(LOOKED_AT, law.looked_at)
 
 
 def _no_further(partition: Any, app: Any, ask: Any) -> list[repairs.Obstacle]:
@@ -463,35 +501,59 @@ def _cordoned_for_ever(partition: Any, ask: Any) -> Iterator[Any]:
 
 
 SURVEY = explain.survey
+FEW_SCENES, RANDOM_SCENES = 25, 400
+"""So few scenes from a known seed show a fault; of other scenes about one in a hundred does."""
 
 
 @pytest.mark.timeout(scaled(600))
 @pytest.mark.parametrize(
-    ("where", "name", "fault", "law"),
+    ("where", "name", "fault", "law", "known"),
     [
-        (trials, "obstacles", _no_further, "proposals"),
-        (trials, "_owed", _nothing_owed, "proposals"),
-        (asks, "_less", lambda ask, _: dict(ask.shape.resource), "proposals"),
-        (explain, "survey", _cordoned_for_ever, "never"),
+        (trials, "obstacles", _no_further, check_scene, 9),
+        (explain, "survey", _cordoned_for_ever, check_never, 1),
     ],
-    ids=[
-        "what a placeholder waits for is not looked at",
-        "what is ending stays for ever",
-        "the ask wants as much as before",
-        "a node that is cordoned counts as unfit",
-    ],
+    ids=["what a placeholder waits for is not looked at", "a node that is cordoned counts as unfit"],
 )
 def test_a_planted_fault_is_caught_with_gangs(
-    monkeypatch: pytest.MonkeyPatch, where: Any, name: str, fault: Any, law: str
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+    where: Any,
+    name: str,
+    fault: Any,
+    law: Callable[[scenes.Scene], None],
+    known: int,
 ) -> None:
-    @examples(150, phases=(Phase.generate,), report_multiple_bugs=False)
+    counted = Counted(law)
+
+    @seed(known)
+    @examples(RANDOM_SCENES if seeds.RANDOM else FEW_SCENES, phases=(Phase.generate,), report_multiple_bugs=False)
     @given(scenes.scenes())
     def holds(scene: scenes.Scene) -> None:
-        if law == "never":
-            check_never(scene)
-        else:
-            check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
+        counted(scene)
 
     monkeypatch.setattr(where, name, fault)
-    with pytest.raises((AssertionError, CopyError)):
+    with a_law_breaks(sys.modules[__name__]):
         holds()
+    record_property(LOOKED_AT, counted.looked_at)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "fault", "law"),
+    [
+        (trials, "_owed", _nothing_owed, test_an_ask_that_an_end_under_way_makes_room_for_needs_no_change),
+        (
+            asks,
+            "_less",
+            lambda ask, _: dict(ask.shape.resource),
+            test_an_ask_that_is_larger_than_every_node_may_want_less,
+        ),
+    ],
+    ids=["what is ending stays for ever", "the ask wants as much as before"],
+)
+def test_a_planted_fault_is_caught_by_one_scene(
+    monkeypatch: pytest.MonkeyPatch, where: Any, name: str, fault: Any, law: Callable[[], None]
+) -> None:
+    """Faults that hardly any random scene shows."""
+    monkeypatch.setattr(where, name, fault)
+    with a_law_breaks(sys.modules[__name__]):
+        law()

@@ -44,7 +44,7 @@ def main(name: str) -> None:
                 histories.compare(STEPS, seed, first_interface=first_interface, often=0.15)
             except Exception as error:
                 # The product crashes where it looks at what was left out, or refuses the state when it restores it.
-                if not raised_by_a_law(error, histories, crashes=True):
+                if not raised_by_a_law(error, histories, crashes=Exception):
                     raise
                 sys.stdout.write(f"{name}: caught after {seed + 1} histories: {str(error).splitlines()[0][:80]}\n")
                 return

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
+import _pytest
+import pytest
+
 import licorne
 from licorne.core.inspection.validate import InvariantError
 
 PRODUCT = Path(licorne.__file__).resolve().parent
+PYTEST = Path(_pytest.__file__).resolve().parent
 Plant = Callable[[], None]
+LOOKED_AT = "looked at"
+"""The property under which a test records how many examples it has looked at when a planted fault is caught."""
 
 
 class Faults(dict[str, Plant]):
@@ -29,16 +36,66 @@ def replace(owner: Any, name: str, broken: Any) -> None:
     setattr(owner, name, broken)
 
 
-def raised_by_a_law(error: Exception, *laws: ModuleType, crashes: bool = False) -> bool:
+def raised_by_a_law(error: BaseException, *laws: ModuleType, crashes: type[Exception] = AssertionError) -> bool:
     """Tell whether a broken law raised an error, so that a planted fault is caught; else the test itself is wrong.
 
-    A law is an assertion in one of the modules `laws`, or one of the product's own: its `validate` functions. With `crashes`
-    any error that the product's own code raises counts too. An error counts where it is raised: an assertion of the code
-    that plants a fault or drives the product is no law.
+    A law is an assertion in one of the modules `laws`, or one of the product's own: its `validate` functions. Errors of the
+    type `crashes` count too where the product's own code raises them. An error counts where it is raised: an assertion of
+    the code that plants a fault or drives the product is no law. What `pytest.raises` or `pytest.fail` raises counts as
+    raised by its caller. Of a group of errors each one must count, so that an error of the test cannot hide behind a law.
     """
+    if isinstance(error, BaseExceptionGroup):
+        return all(raised_by_a_law(each, *laws, crashes=crashes) for each in error.exceptions)
     if isinstance(error, InvariantError):
         return True
-    where = [Path(frame.f_code.co_filename).resolve() for frame, _ in walk_tb(error.__traceback__)][-1:]
-    if any(path.is_relative_to(PRODUCT) for path in where):
-        return crashes or isinstance(error, AssertionError)
-    return isinstance(error, AssertionError) and where in [[Path(law.__file__ or "").resolve()] for law in laws]
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    # The code of a compiled module has a relative path; the module itself knows where it is.
+    files = [Path(frame.f_globals.get("__file__", frame.f_code.co_filename)).resolve() for frame in frames]
+    where = [file for file in files if not file.is_relative_to(PYTEST)][-1:]
+    asserted = isinstance(error, AssertionError | pytest.fail.Exception)
+    if any(file.is_relative_to(PRODUCT) for file in where):
+        return asserted or isinstance(error, crashes)
+    return asserted and where in [[Path(law.__file__ or "").resolve()] for law in laws]
+
+
+@contextmanager
+def a_law_breaks(*laws: ModuleType, crashes: type[Exception] = AssertionError) -> Iterator[None]:
+    """Expect that a broken law ends the block, as `raised_by_a_law` tells it; any other error is raised.
+
+    Example: `with a_law_breaks(laws): laws.check(world)`.
+    """
+    try:
+        yield
+    except (Exception, BaseExceptionGroup, pytest.fail.Exception) as error:
+        if not raised_by_a_law(error, *laws, crashes=crashes):
+            raise
+    else:
+        pytest.fail("the planted fault breaks no law")
+
+
+def number_of(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 day, 3 days."""
+    return f"{count} {noun}{'s' if count > 1 else ''}"
+
+
+class Counted:
+    """A law that counts for how many examples it is asked, up to the first that breaks it; Hypothesis repeats that one."""
+
+    def __init__(self, law: Callable[..., None]) -> None:
+        self._law = law
+        self._broken = False
+        self._count = 0
+
+    def __call__(self, *given: Any) -> None:
+        """Ask the law."""
+        self._count += not self._broken
+        try:
+            self._law(*given)
+        except Exception:
+            self._broken = True
+            raise
+
+    @property
+    def looked_at(self) -> str:
+        """How many examples the law was asked for, as the table of planted faults shows it."""
+        return number_of(self._count, "example")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
 
 import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from common.examples import examples
+from common.planting import LOOKED_AT, Counted, a_law_breaks
 from licorne.config import examine, lint_effect
 from licorne.core.placement.placer import PlacementRequest, Placer
 from licorne.core.placement.static_tree import StaticTree
@@ -64,13 +67,17 @@ def test_no_application_comes_to_a_rule_behind_one_that_takes_all(text: str) -> 
 
 
 @pytest.mark.parametrize("name", ["lets_everybody_in", "_is_without_condition"])
-def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_planted_fault_is_caught(
+    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None], name: str
+) -> None:
     monkeypatch.setattr(lint_effect, name, lambda _: True)
+    law = Counted(check)
 
     @examples(500, phases=(Phase.generate,), report_multiple_bugs=False)
     @given(configurations())
     def holds(text: str) -> None:
-        check(text)
+        law(text)
 
-    with pytest.raises(AssertionError):
+    with a_law_breaks(sys.modules[__name__]):
         holds()
+    record_property(LOOKED_AT, law.looked_at)

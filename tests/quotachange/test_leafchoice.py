@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 import seeds
+from common.planting import LOOKED_AT
 from licorne.core.amounts.types import Types
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.needs import Needs
@@ -95,7 +97,10 @@ def test_a_victim_set_of_any_size_is_feasible(seed: int) -> None:
         pytest.param({"victim_order": lambda alloc, *_: (alloc.priority, alloc.created, alloc.seq)}, id="oldest first"),
     ],
 )
-def test_planted_faults_are_caught(broken: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_faults_are_caught(
+    broken: dict[str, object], monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
     for name, value in broken.items():
         monkeypatch.setattr(leaf_victims, name, value)
     assert compared(range(100), 8)[0] < 95
+    record_property(LOOKED_AT, "100 leaves")

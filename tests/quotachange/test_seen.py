@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from licorne import InvariantError
 from licorne.core.partition import Partition
 from licorne.core.preemption.quota_start import QuotaChanges
 from plugins.listener import heard, listening
@@ -45,7 +46,7 @@ def test_a_start_time_that_no_deadline_reaches_is_noticed(monkeypatch: pytest.Mo
     monkeypatch.setattr(QuotaChanges, "_arm", lambda _self: None)
     bench = cluster(text(queue("a", "20", "", "60s")))
     fill(bench, "root.a", 10)
-    with pytest.raises(Exception, match=r"root\.a: a start time, but no deadline"):
+    with pytest.raises(InvariantError, match=r"root\.a: a start time, but no deadline"):
         bench.reload(text(queue("a", "9", "", "60s")))
 
 
@@ -56,7 +57,7 @@ def test_a_start_time_of_a_removed_queue_is_noticed(monkeypatch: pytest.MonkeyPa
     bench.reload(text(queue("a", "7", "", "60s"), "b"))
     bench.reload(text("b"))
     bench.remove("a")
-    with pytest.raises(Exception, match=r"root\.a: a start time, but the queue is gone"):
+    with pytest.raises(InvariantError, match=r"root\.a: a start time, but the queue is gone"):
         bench.run(after=20)
 
 

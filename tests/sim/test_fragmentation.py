@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from common.examples import examples
+from common.planting import LOOKED_AT, Counted, a_law_breaks
 from licorne.sim.devices import Demand
 from licorne.sim.papers.fgd import read_pod_list
 from licorne.sim.papers.fragmentation import Fragmentation, Shape, Typical, typical_shapes
@@ -66,16 +69,24 @@ def check(pods: list[Shape], model: str, cpu: int, free: list[int]) -> None:
         (Fragmentation, "level", lambda self, cpu: bisect_left(self._steps, cpu)),
     ],
 )
-def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, fault: object) -> None:
+def test_a_planted_fault_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+    owner: type,
+    name: str,
+    fault: object,
+) -> None:
     monkeypatch.setattr(owner, name, fault)
+    law = Counted(check)
 
     @examples(500, phases=(Phase.generate,), report_multiple_bugs=False)
     @given(*nodes)
     def holds(pods: list[Shape], model: str, cpu: int, free: list[int]) -> None:
-        check(pods, model, cpu, free)
+        law(pods, model, cpu, free)
 
-    with pytest.raises(AssertionError):
+    with a_law_breaks(sys.modules[__name__]):
         holds()
+    record_property(LOOKED_AT, law.looked_at)
 
 
 @given(st.lists(shapes, min_size=1, max_size=40))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.planting import LOOKED_AT, number_of
 from licorne.config.simulation import JOB_ORDERS
 from licorne.sim.joborders import ORDERS
 from licorne.sim.jobs import NEVER_NS, JobQueue, JobQueues
@@ -434,7 +436,9 @@ FAULTS: dict[str, tuple[type, str, Any]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+def test_a_planted_fault_is_caught(
+    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None], fault: str
+) -> None:
     owner, name, broken = FAULTS[fault]
     monkeypatch.setattr(owner, name, broken, raising=False)
     for seed in range(200):
@@ -447,5 +451,6 @@ def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) 
             )
         order = rng.choice(("fcfs", "sjf"))
         if simulated_starts(jobs, "one", order, backfill=True) != starts(jobs, PROCESSORS, order, backfill=True):
+            record_property(LOOKED_AT, number_of(seed + 1, "list"))
             return
     pytest.fail("200 lists of jobs do not show it")
