@@ -203,6 +203,7 @@ class World:
             node = self.bound.get(pod.metadata.uid)
             if node in nodes and node in manager.nodes and not is_over(pod):
                 known = any(one.key == pod.metadata.uid for one in nodes[node].allocations)
+                known = known or pod.metadata.uid in nodes[node].foreign
                 assert known, f"{what}, and {pod.metadata.name} was bound to {node} and does not count there"
 
     def now_s(self) -> float:

@@ -11,7 +11,7 @@ from licorne.kube.manager.commands import PostEvent
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Namespace
 
-from .places import Places, apart
+from .places import Places, apart, ports
 
 GOOD: dict[str, Any] = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 
@@ -194,6 +194,19 @@ def test_constraints_too_long_to_be_read_are_refused_with_an_event() -> None:
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert (event.name, event.reason) == ("long", "TaskRejected")
     assert "is longer than" in event.note
+
+
+@pytest.mark.parametrize("scheduler", ["yunikorn", "other"])
+def test_a_pod_that_runs_and_has_too_many_host_ports_counts_without_them(scheduler: str) -> None:
+    places = Places()
+    places.node("n", allocatable={"cpu": "4"})
+    names: list[dict[str, Any]] = ports(*range(1, 9000))
+    names[0]["resources"] = {"requests": {"cpu": "3"}}
+    places.pod("many", node="n", containers=names, schedulerName=scheduler)
+    places.pod("two", **requesting(cpu="2"))
+    assert places.run() == {}
+    places.no_pod("many")
+    assert places.run() == {"two": "n"}
 
 
 def test_a_foreign_pod_that_cannot_be_read_counts_as_a_pod() -> None:

@@ -191,6 +191,13 @@ class Runner:
     def _complain(self, text: str) -> None:
         named(self.log, "kubernetes").warning(text)
 
+    def _complain_of_pod(self, text: str, error: Exception | None) -> None:
+        log = named(self.log, "shim.cache")
+        if error is None:
+            log.warning(text)
+        else:
+            log.error(text, exc_info=error)
+
     def _forbidden(self, text: str) -> None:
         """Say that the ConfigMaps may not be read: by the built-in queues pods would run without any quota."""
         why = "the ConfigMaps may not be read; nothing is scheduled until they may, because their quotas are not known"
@@ -299,6 +306,7 @@ class Runner:
             configuration.settings.cluster_id,
             configuration.work_settings(self.settings.scheduler_names),
             now_s=self._wall,
+            complain=self._complain_of_pod,
         )
         if self.shadow is not None:
             manager.decisions.diagnostics["shadow"] = self.shadow.report
@@ -461,7 +469,7 @@ class Runner:
 
     def _is_gone(self, uid: str) -> bool:
         assert self.manager is not None
-        return uid not in self.manager.pods
+        return uid not in self.manager.pods and uid not in self.manager.foreign
 
     def _not_told(self, uid: str) -> None:
         assert self.manager is not None

@@ -39,6 +39,7 @@ from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.constants import (
     DEFAULT_PARTITION,
+    NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_CREATE_FORCE,
     TAG_NODE_CONSTRAINTS,
@@ -76,6 +77,7 @@ class Manager:
         rm_id: the id of the resource manager.
         settings: what the configuration says that changes what pods mean.
         now_s: returns the time in seconds since 1970, with which ages of pods are compared.
+        complain: told in a sentence what somebody should look at, with the exception that was raised, if one was.
     """
 
     def __init__(
@@ -85,9 +87,11 @@ class Manager:
         settings: WorkSettings | None = None,
         *,
         now_s: Callable[[], float] = lambda: 0.0,
+        complain: Callable[[str, Exception | None], None] = lambda *_: None,
     ) -> None:
         self.api = api
         self.now_s = now_s
+        self.complain = complain
         self.rm_id = rm_id
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
@@ -384,10 +388,10 @@ class Manager:
     def _foreign_seen(self, pod: Pod) -> None:
         if not pod.spec.node_name:
             return
-        allocation = foreign_allocation(pod)
         uid = pod.metadata.uid
-        self.demands.repulsion.runs(pod, pod.spec.node_name)
         record = self.foreign.get(uid)
+        allocation = foreign_allocation(pod, with_ports=record is None or record.with_ports)
+        self.demands.repulsion.runs(pod, pod.spec.node_name)
         if record is None:
             record = self.foreign[uid] = ForeignRecord(pod, allocation.resource_per_alloc or {})
             self._place_foreign(record)
@@ -401,9 +405,18 @@ class Manager:
         node = record.pod.spec.node_name
         record.known = node in self.nodes
         if record.known:
-            self._asks[record.pod.metadata.uid] = foreign_allocation(record.pod)
+            self._asks[record.pod.metadata.uid] = foreign_allocation(record.pod, with_ports=record.with_ports)
         else:
             self.homeless.setdefault(node, {})[record.pod.metadata.uid] = None
+
+    def foreign_refused(self, uid: str, why: str) -> None:
+        """Report a pod of another scheduler again without its host ports, because the scheduler has refused it with them."""
+        record = self.foreign.get(uid)
+        if record is not None and record.known and record.with_ports:
+            record.with_ports = False
+            self._place_foreign(record)
+            meta = record.pod.metadata
+            self.complain(f"pod {meta.namespace}/{meta.name}: its host ports do not count: {why}", None)
 
     # -- pods of ours
 
@@ -451,7 +464,6 @@ class Manager:
         if application.state not in UNKNOWN:
             return True
         self.flush()
-        application.state = "New"
         first = _creator(record)
         self.gangs.announce(first.work)
         request = first.work.application
@@ -460,19 +472,28 @@ class Manager:
         namespace = self.namespaces.get(first.pod.metadata.namespace)
         if namespace is not None:
             request = msgspec.structs.replace(request, tags=request.tags | namespace_tags(namespace))
-        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[request]))
-        if application.state in UNKNOWN and record.node and request.queue_name:
-            # A name that no queue can have, or a queue that does not admit the user: it runs all the same, so it must count.
+        why = ""
+        for attempt in _attempts(request) if record.node else [request]:
             application.state = "New"
-            request = msgspec.structs.replace(request, queue_name="")
-            self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[request]))
-        if application.state in UNKNOWN:
-            return False
-        self.gangs.begin(application, first)
-        return True
+            self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
+            if application.state not in UNKNOWN:
+                if why:
+                    user = attempt.ugi.user if attempt.ugi is not None else ""
+                    where = f"counts for queue {attempt.queue_name or 'of the placement rules'!r} and user {user!r}"
+                    self.complain(f"application {application.id} runs, and {where}: {why}", None)
+                self.gangs.begin(application, first)
+                return True
+            why = application.refusal
+        for one in application.pods.values():
+            waits = one.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
+            if waits and not (one.node or one.pod.spec.node_name):
+                self.fail(one, "ApplicationRejected", application.refusal)
+        return False
 
     def _hold_or_ask(self, record: PodRecord) -> None:
         """Ask for a pod without a node, unless something must happen first."""
+        if record.stage is Stage.REFUSED:
+            return  # it was failed together with its application, before its own turn
         work = record.work
         asked = record.stage is Stage.ASKED
         record.stage = Stage.HELD
@@ -526,7 +547,7 @@ class Manager:
 
     def release_held(self, application: ApplicationRecord) -> None:
         """Ask for the pods that waited for the room of their gang."""
-        for record in application.pods.values():
+        for record in list(application.pods.values()):
             if record.stage is Stage.HELD:
                 self._place(record)
 
@@ -542,6 +563,9 @@ class Manager:
             self.homeless.setdefault(node, {})[record.uid] = None
             return
         if not self._announce(record):
+            record.stage = Stage.HELD
+            if record.pod.spec.node_name:
+                self.disown(record, f"application {record.application.id} is refused: {record.application.refusal}")
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
         originator = record.uid == record.application.originator
@@ -553,6 +577,26 @@ class Manager:
         self._asks[record.uid] = msgspec.structs.replace(ask, node_id=node, originator=originator, allocation_tags=tags)
         self.gangs.placed(record)
 
+    def disown(self, record: PodRecord, why: str) -> None:
+        """Count a pod that runs as if another scheduler had placed it, because the scheduler refuses it as one of its application.
+
+        It then counts on its node, and for no queue and no user, and is not evicted. That lasts until it ends.
+        """
+        uid, pod = record.uid, record.pod
+        assert pod.spec.node_name, f"pod {uid} has no node to count on"
+        if record.stage is Stage.HOMELESS:
+            self._homed(uid, record.node)
+        elif record.stage is not Stage.HELD:
+            self._withdraw_bindings(lambda command: command.uid == uid)
+            self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
+        del self.pods[uid], record.application.pods[uid]
+        self.waiting.forget(uid)
+        self.forget_if_done(record.application)
+        self._foreign_seen(pod)
+        text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
+        self.tell(pod, Note("CountedAsForeign", "Scheduling", text))
+        self.complain(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
+
     def _changed(self, record: PodRecord, pod: Pod) -> None:
         known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
         work = record.work if known else _work_in(record.application, read_pod(pod, self.around))
@@ -561,7 +605,7 @@ class Manager:
         self.budgets.pod_seen(pod, record.pod)
         record.pod, record.work = pod, work
         node = pod.spec.node_name
-        if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND):
+        if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND, Stage.REFUSED):
             self._report(record)  # somebody else has bound it
         elif node and node != record.node:
             self._moved(record)
@@ -630,7 +674,7 @@ class Manager:
             self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
         elif record.stage is Stage.HOMELESS:  # the node has gone between decision and binding
             self._homed(uid, record.node)
-        else:
+        elif not (record.stage is Stage.HELD and record.node):  # else its application was refused meanwhile
             return None
         record.stage = Stage.UNBOUND
         record.node = ""
@@ -719,18 +763,29 @@ class Decisions(ResourceManagerCallback):
                     manager.evict(record, released)
         for refused in response.rejected_allocations:
             record = manager.pods.get(refused.allocation_key)
-            if record is not None and record.application.state in UNKNOWN:
-                record.stage = Stage.HELD  # its application ended just before; both begin anew
-                manager.ended(record.application)
-            elif record is not None and record.application.state == "Failing" and record.node:
-                record.stage = Stage.HELD  # it runs, and is reported again when its application has failed
-            elif record is not None and record.application.state == "Failing":
-                manager.fail(record, FAILED, refused.reason)
-            elif record is not None:
-                record.stage = Stage.REFUSED
-                record.failure = refused.reason
-                if record.work.ask.placeholder:
-                    manager.remove_placeholder(record, refused.reason)
+            if record is None:
+                manager.foreign_refused(refused.allocation_key, refused.reason)
+            else:
+                self._refused(record, refused)
+
+    def _refused(self, record: PodRecord, refused: v19.RejectedAllocation) -> None:
+        manager, application = self._manager, record.application
+        if application.state in UNKNOWN:
+            record.stage = Stage.HELD  # its application ended just before; both begin anew
+            manager.ended(application)
+        elif record.pod.spec.node_name:
+            if record.work.ask.placeholder:
+                manager.remove_placeholder(record, refused.reason)
+            manager.disown(record, refused.reason)
+        elif application.state == "Failing" and record.node:
+            record.stage = Stage.HELD  # its binding is under way; it is reported when the API server shows it
+        elif application.state == "Failing":
+            manager.fail(record, FAILED, refused.reason)
+        else:
+            record.stage = Stage.REFUSED
+            record.failure = refused.reason
+            if record.work.ask.placeholder:
+                manager.remove_placeholder(record, refused.reason)
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
         """Take verdicts on applications, and their states."""
@@ -739,9 +794,7 @@ class Decisions(ResourceManagerCallback):
             application = manager.applications.get(refused.application_id)
             if application is not None:
                 application.state = "Rejected"
-                for record in application.pods.values():
-                    if not record.pod.spec.node_name and record.stage is not Stage.REFUSED:
-                        manager.fail(record, "ApplicationRejected", refused.reason)
+                application.refusal = refused.reason
         for updated in response.updated:
             application = manager.applications.get(updated.application_id)
             if application is not None:
@@ -759,6 +812,18 @@ def _work_in(application: ApplicationRecord, work: Work) -> Work:
         ask=msgspec.structs.replace(work.ask, application_id=application.id),
         application=msgspec.structs.replace(work.application, application_id=application.id),
     )
+
+
+def _attempts(request: v19.AddApplicationRequest) -> list[v19.AddApplicationRequest]:
+    """Return what may make an application of running pods known, to be sent until the scheduler accepts one.
+
+    Their amounts must count, even if no queue can have the name that they give, the queue does not admit the user, or the
+    user's name is invalid. So first the queue is left out, and then they belong to nobody.
+    """
+    nobody = v19.UserGroupInformation(user=NOBODY_USER)
+    users = [request.ugi] if request.ugi == nobody else [request.ugi, nobody]
+    queues = [request.queue_name, ""] if request.queue_name else [""]
+    return [msgspec.structs.replace(request, queue_name=queue, ugi=user) for user in users for queue in queues]
 
 
 def _creator(record: PodRecord) -> PodRecord:
