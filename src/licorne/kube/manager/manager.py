@@ -445,7 +445,15 @@ class Manager:
         self.budgets.pod_seen(pod)
         for note in work.notes:
             self.tell(pod, note)
+        self._tell_uncounted(record)
         return record
+
+    def _tell_uncounted(self, record: PodRecord) -> None:
+        """Tell of amounts that do not count on the node of a pod: others may get what it uses."""
+        if names := record.work.uncounted:
+            shown = ", ".join(name[:100] for name in names[:5])
+            text = f"The pod runs, and of these resources its amounts cannot be counted, and do not count: {shown}"
+            self.tell(record.pod, Note("AmountNotCounted", "Scheduling", text))
 
     def _enter(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod, or hold it."""
@@ -604,6 +612,8 @@ class Manager:
         was = record.work
         self.budgets.pod_seen(pod, record.pod)
         record.pod, record.work = pod, work
+        if work.uncounted != was.uncounted:
+            self._tell_uncounted(record)
         node = pod.spec.node_name
         if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND, Stage.REFUSED):
             self._report(record)  # somebody else has bound it

@@ -35,7 +35,7 @@ def foreign_allocation(pod: Pod, *, with_ports: bool = True) -> v19.Allocation:
             keys.TAG_POD_NAME: pod.metadata.name,
             **({TAG_NODE_CONSTRAINTS: json.dumps({"hostPorts": ports}, separators=(",", ":"))} if ports else {}),
         },
-        resource_per_alloc=read_countable(pod),
+        resource_per_alloc=read_countable(pod)[0],
         priority=pod.spec.priority or 0,
         node_id=pod.spec.node_name,
         partition_name=DEFAULT_PARTITION,
