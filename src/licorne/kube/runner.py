@@ -153,6 +153,8 @@ class Runner:
             dice=dice,
         )
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
+        self._fault: Exception | None = None
+        """The first exception of a callback; it ends the process."""
         self._wake = asyncio.Event()
         self.decided = 0
         self._decided_s = 0.0
@@ -204,6 +206,11 @@ class Runner:
         named(self.log, "kubernetes").error(why, namespace=self.settings.namespace, text=text)
 
     def _passed_over(self, incident: Incident) -> None:
+        """Log an incident of the scheduler. An exception in a callback is one in what concerns all pods (`Manager`): the process ends."""
+        if incident.error is not None and incident.callback.startswith("update_"):
+            self._fault = self._fault or incident.error
+            named(self.log, "core.rmproxy").error("taking a decision failed", exc_info=incident.error)
+            return
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))
 
     def _count(self, rm_id: str, outputs: Sequence[Output]) -> None:
@@ -415,7 +422,10 @@ class Runner:
                     await self._wake.wait()
 
     def _carry_out(self, manager: Manager) -> None:
-        for command in manager.commands():
+        commands = manager.commands()
+        if self._fault is not None:
+            raise self._fault
+        for command in commands:
             if isinstance(command, AskAgain):
                 asyncio.get_running_loop().call_later(command.after_s, self._ask_again, command.uid)
             elif self.shadow is not None:

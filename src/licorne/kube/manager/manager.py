@@ -6,16 +6,24 @@ out. Nothing here reads a clock, waits, or talks to the API server, so each step
 Two rules make it safe. A place is counted from the decision on, before the binding is sent, and given back only when
 the API server says that the pod is gone, or that it was not bound. And a pod that the scheduler wants gone keeps its
 place until the API server says that it is.
+
+An exception that is raised for one pod, by a fault of licorne that this pod brings out, must neither stop the others nor end
+the process, which would meet the pod again after each start. So such a pod is set aside: it counts if it runs, and waits
+otherwise, and log and event say so. An exception in what concerns all of them ends the process: a new one reads everything
+again, whereas this one would go on with records that the scheduler does not share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
 from licorne.core.api import SchedulerAPI
+from licorne.core.incidents import describe
 from licorne.core.preemption.evictions import Eviction
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import (
@@ -69,6 +77,25 @@ PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SharedFaultError(Exception):
+    """An exception, its cause, in what concerns more than the pod that is looked at: the process must not go on."""
+
+
+@contextlib.contextmanager
+def _for_all() -> Iterator[None]:
+    """Mark exceptions so that no single pod is set aside for them."""
+    try:
+        yield
+    except SharedFaultError:
+        raise
+    except Exception as error:
+        raise SharedFaultError(f"telling the scheduler failed: {describe(error)}") from error
+
+
 class Manager:
     """The pods, nodes and applications of one cluster, and what the scheduler knows of them.
 
@@ -109,6 +136,8 @@ class Manager:
         self.waiting = Waiting(self)
         self.yunikorn_events = YuniKornEvents(self)
         self.decided: list[AnyCommand] = []
+        self.set_aside = 0
+        """How many times a pod was set aside because of an exception."""
         self._ended: dict[ApplicationRecord, None] = {}
         self._asks: dict[str, v19.Allocation] = {}  # by key, so that one whose pod is gone can be taken back
         self._releases: list[v19.AllocationRelease] = []
@@ -127,7 +156,15 @@ class Manager:
         return decided
 
     def flush(self) -> None:
-        """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off."""
+        """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off.
+
+        Raises:
+            SharedFaultError: an exception was raised.
+        """
+        with _for_all():
+            self._flush()
+
+    def _flush(self) -> None:
         self.demands.heed()
         self.budgets.tell()
         while self._releases or self._asks:
@@ -173,7 +210,7 @@ class Manager:
         if before is None:
             for record in list(self.pods.values()):
                 if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
-                    self._place(record)
+                    self.apart(record.pod, self._place, record)
         unread = unread_annotations(namespace)
         if unread and (before is None or unread_annotations(before) != unread):
             text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
@@ -242,7 +279,8 @@ class Manager:
             if uid in self.foreign:
                 self._place_foreign(self.foreign[uid])
             else:
-                self._report(self.pods[uid])
+                record = self.pods[uid]
+                self.apart(record.pod, self._report, record)
 
     def node_gone(self, node: Node) -> None:
         """Forget a node. Its pods take nothing any more; whether they end is for others to decide.
@@ -278,14 +316,22 @@ class Manager:
     def _tell_of_node(self, info: v19.NodeInfo) -> None:
         self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
 
+    def _tell_of_application(self, request: v19.ApplicationRequest) -> None:
+        with _for_all():
+            self.api.update_application(request)
+
     # -- pods ---------------------------------------------------------------------------------------------------
 
     def pod_seen(self, pod: Pod) -> None:
         """Take in a pod that is new or has changed."""
-        uid = pod.metadata.uid
         if is_over(pod):
             self.pod_gone(pod)
-        elif uid in self.foreign or not (uid in self.pods or is_managed(pod, self.around.settings)):
+        else:
+            self.apart(pod, self._seen, pod)
+
+    def _seen(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        if uid in self.foreign or not (uid in self.pods or is_managed(pod, self.around.settings)):
             self._foreign_seen(pod)
         elif uid in self.pods:
             self._changed(self.pods[uid], pod)
@@ -305,13 +351,57 @@ class Manager:
                 awake()
             if is_over(pod) or pod.metadata.uid in self.pods or not is_managed(pod, self.around.settings):
                 self.pod_seen(pod)
-            elif (record := self._take(pod)) is not None:
+            elif (record := self.apart(pod, self._take, pod)) is not None:
                 new.append(record)
         new.sort(key=lambda record: not record.pod.spec.node_name)
         for number, record in enumerate(new):
             if number % PODS_A_BEAT == 0:
                 awake()
-            self._enter(record)
+            if self.pods.get(record.uid) is record:  # else it has been set aside
+                self.apart(record.pod, self._enter, record)
+
+    # -- pods for which an exception is raised
+
+    def apart(self, pod: Pod, step: Callable[[T], R], argument: T) -> R | None:
+        """Take a step that concerns this pod alone; if it raises an exception, the pod is set aside, and None returned."""
+        try:
+            return step(argument)
+        except SharedFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001  it may be any fault, and the other pods go on
+            self._set_aside(pod, error)
+            return None
+
+    def _set_aside(self, pod: Pod, error: Exception) -> None:
+        """Go on without a pod: it counts as one of another scheduler if it has a node, else it is held until it is gone.
+
+        A binding that was sent cannot be taken back, so such a pod keeps its place, and its node will be seen.
+        """
+        self.set_aside += 1
+        meta = pod.metadata
+        why = f"a fault of licorne: {describe(error)}"
+        self.complain(f"pod {meta.namespace}/{meta.name} is set aside: {why}", error)
+        record = self.pods.get(meta.uid)
+        if record is not None:
+            record.pod = pod
+        if pod.spec.node_name:
+            try:
+                if record is not None:
+                    self.disown(record, why)
+                else:
+                    self._foreign_seen(pod)
+                    self._tell_of_disowned(pod, why)
+            except Exception as again:  # noqa: BLE001  as above
+                self.complain(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
+        elif record is None:
+            self.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
+        elif record.stage is not Stage.HOMELESS and (
+            record.stage is not Stage.ASSUMED or self._withdraw_bindings(lambda command: command.uid == meta.uid)
+        ):
+            if record.stage in (Stage.ASKED, Stage.ASSUMED):
+                self._release(record.application.id, meta.uid, v19.TerminationType.STOPPED_BY_RM)
+            record.stage, record.node, record.failure = Stage.REFUSED, "", why
+            self.waiting.add(meta.uid)
 
     def pod_gone(self, pod: Pod) -> None:
         """Forget a pod that has ended, or is no longer there."""
@@ -351,7 +441,7 @@ class Manager:
         """
         self.flush()
         gone = v19.RemoveApplicationRequest(application_id=application.id, partition_name=DEFAULT_PARTITION)
-        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
+        self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
         application.state = ""
 
     def ended(self, application: ApplicationRecord) -> None:
@@ -483,7 +573,7 @@ class Manager:
         why = ""
         for attempt in _attempts(request) if record.node else [request]:
             application.state = "New"
-            self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
+            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
             if application.state not in UNKNOWN:
                 if why:
                     user = attempt.ugi.user if attempt.ugi is not None else ""
@@ -557,7 +647,7 @@ class Manager:
         """Ask for the pods that waited for the room of their gang."""
         for record in list(application.pods.values()):
             if record.stage is Stage.HELD:
-                self._place(record)
+                self.apart(record.pod, self._place, record)
 
     def _report(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod that has a node."""
@@ -601,9 +691,13 @@ class Manager:
         self.waiting.forget(uid)
         self.forget_if_done(record.application)
         self._foreign_seen(pod)
-        text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
-        self.tell(pod, Note("CountedAsForeign", "Scheduling", text))
-        self.complain(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
+        self._tell_of_disowned(pod, why)
+
+    def _tell_of_disowned(self, pod: Pod, why: str) -> None:
+        if is_managed(pod, self.around.settings):
+            text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
+            self.tell(pod, Note("CountedAsForeign", "Scheduling", text))
+            self.complain(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
         known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
@@ -754,29 +848,33 @@ class Decisions(ResourceManagerCallback):
         return msgspec.json.encode({name: read() for name, read in self.diagnostics.items()}).decode()
 
     def update_allocation(self, response: v19.AllocationResponse) -> None:
-        """Take decisions, releases and refusals."""
+        """Take decisions, releases and refusals, each apart: the core would not repeat those after an exception."""
         manager = self._manager
         for new in response.new:
             record = manager.pods.get(new.allocation_key)
-            if record is None or record.stage is not Stage.ASKED:
-                continue  # the echo of a pod that was reported with its node
-            record.stage = Stage.ASSUMED
-            record.node = new.node_id
-            meta = record.pod.metadata
-            manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
-            manager.yunikorn_events.decided(record)
-            manager.gangs.placed(record)
+            if (
+                record is not None and record.stage is Stage.ASKED
+            ):  # else the echo of a pod that was reported with its node
+                manager.apart(record.pod, partial(self._decided, record), new)
         for released in response.released:
             if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:
                 record = manager.pods.get(released.allocation_key)
                 if record is not None and record.leaving is None:
-                    manager.evict(record, released)
+                    manager.apart(record.pod, partial(manager.evict, record), released)
         for refused in response.rejected_allocations:
             record = manager.pods.get(refused.allocation_key)
             if record is None:
                 manager.foreign_refused(refused.allocation_key, refused.reason)
             else:
-                self._refused(record, refused)
+                manager.apart(record.pod, partial(self._refused, record), refused)
+
+    def _decided(self, record: PodRecord, new: v19.Allocation) -> None:
+        manager, meta = self._manager, record.pod.metadata
+        manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
+        record.stage = Stage.ASSUMED
+        record.node = new.node_id
+        manager.yunikorn_events.decided(record)
+        manager.gangs.placed(record)
 
     def _refused(self, record: PodRecord, refused: v19.RejectedAllocation) -> None:
         manager, application = self._manager, record.application
