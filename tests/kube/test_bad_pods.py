@@ -135,6 +135,17 @@ def test_an_unknown_operator_is_told_once(spec: dict[str, Any], told: str) -> No
     assert told in event.note and len(event.note) < 200
 
 
+@pytest.mark.parametrize(("node", "told"), [("n", []), ("", ["InvalidAnnotation"])])
+def test_pods_that_run_when_licorne_starts_are_not_told_again(node: str, told: list[str]) -> None:
+    places = Places()
+    places.node("n")
+    places.namespace("ns")
+    meta = {"name": "p", "namespace": "ns", "uid": "p", "annotations": {"yunikorn.apache.org/user.info": "{"}}
+    spec = {"schedulerName": "yunikorn", "nodeName": node, "containers": [{"name": "c"}]}
+    places.manager.pods_read([msgspec.convert({"metadata": meta, "spec": spec}, Pod)])
+    assert [one.reason for one in places.manager.commands() if isinstance(one, PostEvent)] == told
+
+
 def test_a_taint_of_an_unknown_effect_keeps_nothing_off() -> None:
     places = Places()
     places.node(

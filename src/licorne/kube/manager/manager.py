@@ -346,12 +346,13 @@ class Manager:
         its placeholders have a node.
         """
         new: list[PodRecord] = []
+        take = partial(self._take, read_at_start=True)
         for number, pod in enumerate(sorted(pods, key=_age)):
             if number % PODS_A_BEAT == 0:
                 awake()
             if is_over(pod) or pod.metadata.uid in self.pods or not is_managed(pod, self.around.settings):
                 self.pod_seen(pod)
-            elif (record := self.apart(pod, self._take, pod)) is not None:
+            elif (record := self.apart(pod, take, pod)) is not None:
                 new.append(record)
         new.sort(key=lambda record: not record.pod.spec.node_name)
         for number, record in enumerate(new):
@@ -515,8 +516,11 @@ class Manager:
         if record is not None:
             self._enter(record)
 
-    def _take(self, pod: Pod) -> PodRecord | None:
-        """Make a pod known here, and say nothing of it to the scheduler yet; None: it is not to be known."""
+    def _take(self, pod: Pod, *, read_at_start: bool = False) -> PodRecord | None:
+        """Make a pod known here, and say nothing of it to the scheduler yet; None: it is not to be known.
+
+        One that has a node when the process starts was told before what its user should know.
+        """
         if pod.metadata.deletion_timestamp and not pod.spec.node_name:
             return None  # it ends before it began
         work = read_pod(pod, self.around)
@@ -533,7 +537,7 @@ class Manager:
         self.gangs.note_originator(record)
         self.gangs.remove_late(record)
         self.budgets.pod_seen(pod)
-        for note in work.notes:
+        for note in () if read_at_start and pod.spec.node_name else work.notes:
             self.tell(pod, note)
         self._tell_uncounted(record)
         return record
