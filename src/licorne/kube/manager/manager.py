@@ -293,15 +293,14 @@ class Manager:
         self.flush()
         self.yunikorn_events.node_deleted(node)
         self.demands.node_gone(name)
-        homeless = self.homeless.setdefault(name, {})
         for record in self.pods.values():
             if record.node == name and record.stage in (Stage.ASSUMED, Stage.BOUND):
                 record.stage = Stage.HOMELESS
-                homeless[record.uid] = None
+                self.homeless.setdefault(name, {})[record.uid] = None
         for foreign in self.foreign.values():
             if foreign.known and foreign.pod.spec.node_name == name:
                 foreign.known = False
-                homeless[foreign.pod.metadata.uid] = None
+                self.homeless.setdefault(name, {})[foreign.pod.metadata.uid] = None
         self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
         for command in self._withdraw_bindings(lambda command: command.node == name):
             self.outdated(command.uid)
