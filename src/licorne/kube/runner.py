@@ -313,6 +313,7 @@ class Runner:
             configuration.settings.cluster_id,
             configuration.work_settings(self.settings.scheduler_names),
             now_s=self._wall,
+            changed=self.changed,
             complain=self._complain_of_pod,
         )
         if self.shadow is not None:
@@ -403,9 +404,9 @@ class Runner:
         manager = self.manager
         assert manager is not None
         while True:
-            self._wake.clear()
             await self.guard.recent()
             self._carry_out(manager)
+            self._wake.clear()  # what the scheduler is told from here on may have it decide more
             began = time.perf_counter()
             made = self.api.schedule(limit=SLICE)
             if made:

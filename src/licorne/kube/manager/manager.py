@@ -104,6 +104,7 @@ class Manager:
         rm_id: the id of the resource manager.
         settings: what the configuration says that changes what pods mean.
         now_s: returns the time in seconds since 1970, with which ages of pods are compared.
+        changed: called when the scheduler is told of asks and releases, because it may then decide something.
         complain: told in a sentence what somebody should look at, with the exception that was raised, if one was.
     """
 
@@ -114,10 +115,12 @@ class Manager:
         settings: WorkSettings | None = None,
         *,
         now_s: Callable[[], float] = lambda: 0.0,
+        changed: Callable[[], None] = lambda: None,
         complain: Callable[[str, Exception | None], None] = lambda *_: None,
     ) -> None:
         self.api = api
         self.now_s = now_s
+        self.changed = changed
         self.complain = complain
         self.rm_id = rm_id
         self.namespaces: dict[str, Namespace] = {}
@@ -145,13 +148,18 @@ class Manager:
     # -- for whoever runs the manager ---------------------------------------------------------------------------
 
     def commands(self) -> list[AnyCommand]:
-        """Tell the scheduler what has changed, and return what is to be done at the API server since the last call."""
-        while self._ended:  # the scheduler has forgotten applications that have pods left
+        """Tell the scheduler what has changed, and return what is to be done at the API server since the last call.
+
+        Nothing is left to be told: a gang that turns out to need no placeholders has its pods asked for at once.
+        """
+        while True:
             ended, self._ended = self._ended, {}
-            for application in ended:
+            for application in ended:  # the scheduler has forgotten applications that have pods left
                 self.release_held(application)
-        self.flush()
-        self.gangs.create_missing()
+            self.flush()
+            self.gangs.create_missing()
+            if not (self._ended or self._asks or self._releases):
+                break
         decided, self.decided = self.decided, []
         return decided
 
@@ -172,6 +180,7 @@ class Manager:
             asks: dict[str, v19.Allocation] = {}
             if not any(one.allocation_key in self._asks for one in releases):
                 asks, self._asks = self._asks, {}  # else next time: the scheduler takes asks before releases
+            self.changed()
             self.api.update_allocation(
                 v19.AllocationRequest(
                     rm_id=self.rm_id,
