@@ -198,7 +198,7 @@ class World:
             assert read_at >= loop.resumed_at, f"{what} after a pause until {loop.resumed_at}, {plural} of {read_at}"
         manager = runner.manager
         assert manager is not None
-        assert not manager.set_aside, f"{what}, and an exception was raised for a pod"
+        assert not manager.asides, f"{what}, and an exception was raised for a pod"
         nodes = runner.api.cluster.partition(manager.rm_id).nodes
         for pod in self.server.pods():
             node = self.bound.get(pod.metadata.uid)

@@ -452,6 +452,7 @@ def test_a_pod_that_runs_counts_whatever_is_refused(what: str, monkeypatch: pyte
     assert (event.name, event.reason) == ("p", "CountedAsForeign")
     assert {"application": "the test wants it", "allocation": "is longer than"}[what] in event.note
     assert told == [f"pod n/p: {event.note}"]
+    assert list(cluster.manager.applications) == list(cluster.api.cluster.partition("rm").applications) == ["b"]
     cluster.no_node("n0")
     cluster.node("n0", allocatable={"cpu": "4"})
     cluster.see(pod("p", "a", cpu="1", nodeName="n0", **more))

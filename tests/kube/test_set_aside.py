@@ -104,7 +104,7 @@ def test_an_exception_about_a_pod_that_waits_is_for_that_pod_alone(
             cluster.small(name)
     assert sorted(cluster.run()) == ["first", "last"]
     assert cluster.told() == [("bad", reason)]
-    assert cluster.manager.set_aside == len(cluster.log) == 1
+    assert cluster.manager.asides == len(cluster.log) == 1
 
 
 def test_a_pod_that_could_not_be_read_is_read_again_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_a_pod_that_could_not_be_read_is_read_again_when_it_changes(monkeypatch:
     with monkeypatch.context() as planted:
         planted.setattr(module, "read_pod", raising(read_pod, "bad"))
         cluster.small("bad")
-    assert (cluster.run(), cluster.manager.set_aside) == ({}, 1)
+    assert (cluster.run(), cluster.manager.asides) == ({}, 1)
     cluster.small("bad")
     assert cluster.run() == {"bad": "n"}
 
@@ -143,7 +143,7 @@ def test_a_pod_whose_binding_has_been_sent_keeps_its_place(monkeypatch: pytest.M
         planted.setattr(module, "asks_the_same", raising(asks_the_same, "bad"))
         cluster.small("bad", "3", labels={"new": "label"})
     cluster.small("two", "2")
-    assert (cluster.manager.set_aside, cluster.run()) == (1, {})
+    assert (cluster.manager.asides, cluster.run()) == (1, {})
     cluster.small("bad", "3", node="n")
     assert (cluster.run(), cluster.manager.pods["bad"].stage) == ({}, Stage.BOUND)
 
@@ -162,7 +162,7 @@ def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest
         cluster.manager.commands()
         assert cluster.api.schedule() == 0
     cluster.nodes["n"] = body
-    assert cluster.run() == {} and cluster.manager.set_aside == 1
+    assert cluster.run() == {} and cluster.manager.asides == 1
 
 
 def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.M
     monkeypatch.setattr(cluster.api, "update_application", planted)
     with pytest.raises(SharedFaultError, match="PlantedError"):
         cluster.small("p")
-    assert cluster.manager.set_aside == 0
+    assert cluster.manager.asides == 0
 
 
 def test_an_exception_in_another_callback_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,8 @@ SLICE: Final = 500
 LONGEST_SLEEP_S: Final = 60.0
 SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
+COMPLAINT_MAX: Final = 2000
+"""Characters of a line of the log about a pod, whose names may have 256 KiB."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
@@ -196,9 +198,9 @@ class Runner:
     def _complain_of_pod(self, text: str, error: Exception | None) -> None:
         log = named(self.log, "shim.cache")
         if error is None:
-            log.warning(text)
+            log.warning(text[:COMPLAINT_MAX])
         else:
-            log.error(text, exc_info=error)
+            log.error(text[:COMPLAINT_MAX], exc_info=error)
 
     def _forbidden(self, text: str) -> None:
         """Say that the ConfigMaps may not be read: by the built-in queues pods would run without any quota."""

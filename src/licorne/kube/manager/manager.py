@@ -139,7 +139,7 @@ class Manager:
         self.waiting = Waiting(self)
         self.yunikorn_events = YuniKornEvents(self)
         self.decided: list[AnyCommand] = []
-        self.set_aside = 0
+        self.asides = 0
         """How many times a pod was set aside because of an exception."""
         self._ended: dict[ApplicationRecord, None] = {}
         self._asks: dict[str, v19.Allocation] = {}  # by key, so that one whose pod is gone can be taken back
@@ -154,8 +154,11 @@ class Manager:
         """
         while True:
             ended, self._ended = self._ended, {}
-            for application in ended:  # the scheduler has forgotten applications that have pods left
+            for (
+                application
+            ) in ended:  # the scheduler has forgotten them, or their last pod is counted as another scheduler's
                 self.release_held(application)
+                self._forget_unused(application)
             self.flush()
             self.gangs.create_missing()
             if not (self._ended or self._asks or self._releases):
@@ -386,7 +389,7 @@ class Manager:
 
         A binding that was sent cannot be taken back, so such a pod keeps its place, and its node will be seen.
         """
-        self.set_aside += 1
+        self.asides += 1
         meta = pod.metadata
         why = f"a fault of licorne: {describe(error)}"
         self.complain(f"pod {meta.namespace}/{meta.name} is set aside: {why}", error)
@@ -438,6 +441,10 @@ class Manager:
         application = record.application
         del application.pods[uid]
         self.gangs.pod_gone(record)
+        self._forget_unused(application)
+
+    def _forget_unused(self, application: ApplicationRecord) -> None:
+        """Forget an application without pods that the scheduler does not know, or for which it was never asked anything."""
         if application.state == "New" and not application.pods:
             self._remove(application)
         self.forget_if_done(application)
@@ -588,9 +595,7 @@ class Manager:
             self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
             if application.state not in UNKNOWN:
                 if why:
-                    user = attempt.ugi.user if attempt.ugi is not None else ""
-                    where = f"counts for queue {attempt.queue_name or 'of the placement rules'!r} and user {user!r}"
-                    self.complain(f"application {application.id} runs, and {where}: {why}", None)
+                    self.complain(f"application {application.id} runs, and counts all the same: {why}", None)
                 self.gangs.begin(application, first)
                 return True
             why = application.refusal
@@ -701,7 +706,7 @@ class Manager:
             self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
         del self.pods[uid], record.application.pods[uid]
         self.waiting.forget(uid)
-        self.forget_if_done(record.application)
+        self._ended[record.application] = None
         self._foreign_seen(pod)
         self._tell_of_disowned(pod, why)
 
