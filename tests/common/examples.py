@@ -20,9 +20,7 @@ import seeds
 settings.register_profile("licorne", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("random", parent=settings.get_profile("licorne"), derandomize=False)
 settings.register_profile(
-    "long",
-    parent=settings.get_profile("random"),
-    max_examples=seeds.TIMES * settings.get_profile("licorne").max_examples,
+    "long", parent=settings.get_profile("random"), max_examples=seeds.TIMES * settings.get_profile("licorne").max_examples
 )
 settings.load_profile(seeds.PROFILE)
 

@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from kube import schedules
-from kube.places import Places
+from kube.places import Places, apart
 from kube.virtual import run
 from licorne.kube.manager import manager as module
 from licorne.kube.manager.commands import Bind, PostEvent
+from licorne.kube.manager.demands import Demands
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.manager import Manager, SharedFaultError
 from licorne.kube.manager.records import PodRecord, Stage
@@ -163,6 +164,19 @@ def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest
         assert cluster.api.schedule() == 0
     cluster.nodes["n"] = body
     assert cluster.run() == {} and cluster.manager.asides == 1
+
+
+def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_pod_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    cluster.small("bad", "5")
+    cluster.small("good", "5", labels={"app": "x"})
+    assert cluster.run() == {}
+    monkeypatch.setattr(Demands, "_heed", raising(Demands._heed, "bad"))
+    cluster.small("runs", node="n", affinity=apart({"app": "x"}))
+    assert (cluster.run(), cluster.manager.asides) == ({}, 1)
+    assert [name for name, record in cluster.manager.pods.items() if record.stage is Stage.ASKED] == ["good"]
 
 
 def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:
