@@ -197,11 +197,13 @@ class World:
             assert read_at >= loop.resumed_at, f"{what} after a pause until {loop.resumed_at}, {plural} of {read_at}"
         manager = runner.manager
         assert manager is not None
+        assert not manager.asides, f"{what}, and an exception was raised for a pod"
         nodes = runner.api.cluster.partition(manager.rm_id).nodes
         for pod in self.server.pods():
             node = self.bound.get(pod.metadata.uid)
             if node in nodes and node in manager.nodes and not is_over(pod):
                 known = any(one.key == pod.metadata.uid for one in nodes[node].allocations)
+                known = known or pod.metadata.uid in nodes[node].foreign
                 assert known, f"{what}, and {pod.metadata.name} was bound to {node} and does not count there"
 
     def now_s(self) -> float:

@@ -77,6 +77,13 @@ class Cluster(Places):
     def application(self, name: str) -> Application:
         return self.api.cluster.partition("rm").applications[name]
 
+    def counted(self, node: str) -> dict[str, dict[str, int]]:
+        """Return what counts on a node, by the UID of the pod."""
+        partition = self.api.cluster.partition("rm")
+        found = partition.nodes[node]
+        amounts = {one.key: one.shape.amounts for one in found.allocations} | dict(found.foreign)
+        return {key: one.named(partition.types) for key, one in amounts.items()}
+
     def originators(self, name: str) -> list[str]:
         """Return the keys of the asks and allocations of an application that are said to be its originator."""
         found = self.application(name)
@@ -356,7 +363,7 @@ def test_a_pod_that_runs_counts_whatever_queue_it_names(queue: str) -> None:
 
 
 def test_a_pod_that_runs_is_not_failed_with_its_application() -> None:
-    """Somebody else has bound it while its application fails, or its node comes back. It counts when the application has failed."""
+    """Somebody else has bound it while its application fails, or its node comes back. It counts on its node at once."""
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "3"}}])
     parameters = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=1"
     gang = {Y + "task-groups": groups, Y + "task-group-name": "g", Y + "schedulingPolicyParameters": parameters}
@@ -365,11 +372,118 @@ def test_a_pod_that_runs_is_not_failed_with_its_application() -> None:
     cluster.see(pod("p", "a", cpu="3", annotations=gang), *shown)
     assert cluster.manager.applications["a"].state == "Failing"
     assert failed(cluster.see(pod("late", "a", cpu="1", nodeName="n0"))) == []
+    assert "late" in cluster.counted("n0")
     for each in shown:
         cluster.manager.pod_gone(each)
     assert failed(cluster.see()) == []
-    assert cluster.manager.pods["late"].stage is Stage.BOUND
-    assert list(cluster.application("a").allocations) == ["late"]
+    assert cluster.counted("n0") == {"late": {"vcore": 1000, "pods": 1}}
+    cluster.manager.pod_gone(pod("late", "a", cpu="1", nodeName="n0"))
+    cluster.see()
+    assert cluster.counted("n0") == {}
+
+
+INVALID_USER = {Y + "user.info": json.dumps({"user": "a b", "groups": ["dev"]})}
+OWNERS: dict[str, tuple[str, dict[str, str], str, str]] = {
+    "the user is invalid": ("lender", INVALID_USER, "root.lender", "nobody"),
+    "the queue is invalid": ("a..b", {Y + "user.info": '{"user": "ann"}'}, "root.@recovery@", "ann"),
+    "both are invalid": ("a..b", INVALID_USER, "root.@recovery@", "nobody"),
+}
+
+
+@pytest.mark.parametrize("why", OWNERS)
+def test_a_pod_that_runs_counts_whoever_it_names(why: str) -> None:
+    """The scheduler refuses a user with this name, if groups are given, also for what runs."""
+    queue, annotations, path, user = OWNERS[why]
+    cluster = Cluster(1)
+    commands = cluster.see(pod("p", "a", queue, cpu="3", nodeName="n0", annotations=annotations), pod("q", "b"))
+    assert [each for each in commands if isinstance(each, Bind | Fail)] == []
+    assert cluster.counted("n0") == {"p": {"vcore": 3000, "pods": 1}}
+    assert (cluster.application("a").queue.path, cluster.application("a").user) == (path, user)
+
+
+def test_no_pod_is_failed_when_an_application_is_refused_and_accepted_at_the_second_attempt() -> None:
+    """As after a restart: the oldest pod runs, and names a queue that no queue can be; another one waits."""
+    cluster = Cluster(2)
+    cluster.manager.pods_read([pod("runs", "a", "a..b", nodeName="n0"), pod("waits", "a", second=1)])
+    commands = cluster.see()
+    assert [type(each).__name__ for each in commands] == ["Bind"]
+
+
+def test_a_pod_that_was_failed_with_its_application_before_its_own_turn_is_not_asked_for() -> None:
+    cluster = Cluster(1)
+    cluster.manager.pods_read([pod("first", "a", "none", cpu="1"), pod("second", "a", cpu="1", second=1)])
+    commands = cluster.see()
+    assert failed(commands) == [("first", "ApplicationRejected"), ("second", "ApplicationRejected")]
+    assert len(commands) == 2
+
+
+def refuse_constraints() -> dict[str, Any]:
+    """Return the affinity of a pod that the scheduler refuses, also if it runs, because it is too long."""
+    names = [f"{n}-{'x' * 50}" for n in range(2000)]
+    terms = [{"matchExpressions": [{"key": "a", "operator": "NotIn", "values": names}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+@pytest.mark.parametrize("what", ["application", "allocation"])
+def test_a_pod_that_runs_counts_whatever_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No application of a running pod is known that the scheduler refuses at each attempt; so a refusal is planted."""
+    cluster = Cluster(1)
+    update = cluster.api.update_application
+
+    def refuse_a(request: v19.ApplicationRequest) -> None:
+        refused = [each for each in request.new or () if each.application_id == "a"]
+        for each in refused:
+            said = v19.RejectedApplication(application_id=each.application_id, reason="the test wants it")
+            cluster.manager.decisions.update_application(v19.ApplicationResponse(rejected=[said]))
+        if not refused:
+            update(request)
+
+    more = refuse_constraints() if what == "allocation" else {}
+    if what == "application":
+        monkeypatch.setattr(cluster.api, "update_application", refuse_a)
+    told: list[str] = []
+    cluster.manager.complain = lambda text, _: told.append(text)
+    runs = pod("p", "a", cpu="3", nodeName="n0", **more)
+    commands = cluster.see(runs, pod("q", "b", cpu="2"))
+    assert [each for each in commands if isinstance(each, Bind | Fail)] == []
+    assert cluster.counted("n0") == {"p": {"vcore": 3000, "pods": 1}}
+    [event] = [each for each in commands if isinstance(each, PostEvent)]
+    assert (event.name, event.reason) == ("p", "CountedAsForeign")
+    assert {"application": "the test wants it", "allocation": "is longer than"}[what] in event.note
+    assert told == [f"pod n/p: {event.note}"]
+    assert list(cluster.manager.applications) == list(cluster.api.cluster.partition("rm").applications) == ["b"]
+    cluster.no_node("n0")
+    cluster.node("n0", allocatable={"cpu": "4"})
+    cluster.see(pod("p", "a", cpu="1", nodeName="n0", **more))
+    assert cluster.counted("n0") == {"p": {"vcore": 1000, "pods": 1}, "q": {"vcore": 2000, "pods": 1}}
+    cluster.manager.pod_gone(runs)
+    cluster.see()
+    assert list(cluster.counted("n0")) == ["q"]
+
+
+def test_a_pod_that_was_failed_and_is_bound_all_the_same_counts() -> None:
+    cluster = Cluster(1)
+    assert failed(cluster.see(pod("p", "a", "none"))) == [("p", "ApplicationRejected")]
+    cluster.see(pod("p", "a", "none", nodeName="n0"))
+    assert list(cluster.counted("n0")) == ["p"]
+
+
+def test_a_pod_whose_binding_is_under_way_is_not_failed_when_its_node_and_its_application_are_gone() -> None:
+    """Failed, it was still kept for the return of its node, which ended the process when it came."""
+    cluster = Cluster(1)
+    assert [type(each) for each in cluster.see(pod("p", "a", cpu="3"))] == [Bind]
+    cluster.no_node("n0")
+    for _ in range(30):
+        cluster.see()
+    assert cluster.manager.applications["a"].state == "Completed"
+    queues = QUEUES.replace("{name: lender}", "{name: another}")
+    cluster.api.update_configuration(v19.UpdateConfigurationRequest(rm_id="rm", config=queues))
+    assert failed(cluster.see(pod("q", "a"))) == [("q", "ApplicationRejected")]
+    cluster.manager.pod_gone(pod("q", "a"))
+    cluster.node("n0", allocatable={"cpu": "4"})
+    cluster.see(pod("p", "a", cpu="3", nodeName="n0"))
+    assert list(cluster.counted("n0")) == ["p"]
 
 
 # -- changes of a pod -------------------------------------------------------------------------------------------------

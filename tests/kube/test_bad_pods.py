@@ -9,9 +9,9 @@ import pytest
 
 from licorne.kube.manager.commands import PostEvent
 from licorne.kube.manager.records import Stage
-from licorne.kube.objects import Namespace
+from licorne.kube.objects import Namespace, Pod
 
-from .places import Places, apart
+from .places import Places, apart, ports
 
 GOOD: dict[str, Any] = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 
@@ -135,6 +135,17 @@ def test_an_unknown_operator_is_told_once(spec: dict[str, Any], told: str) -> No
     assert told in event.note and len(event.note) < 200
 
 
+@pytest.mark.parametrize(("node", "told"), [("n", []), ("", ["InvalidAnnotation"])])
+def test_pods_that_run_when_licorne_starts_are_not_told_again(node: str, told: list[str]) -> None:
+    places = Places()
+    places.node("n")
+    places.namespace("ns")
+    meta = {"name": "p", "namespace": "ns", "uid": "p", "annotations": {"yunikorn.apache.org/user.info": "{"}}
+    spec = {"schedulerName": "yunikorn", "nodeName": node, "containers": [{"name": "c"}]}
+    places.manager.pods_read([msgspec.convert({"metadata": meta, "spec": spec}, Pod)])
+    assert [one.reason for one in places.manager.commands() if isinstance(one, PostEvent)] == told
+
+
 def test_a_taint_of_an_unknown_effect_keeps_nothing_off() -> None:
     places = Places()
     places.node(
@@ -194,6 +205,59 @@ def test_constraints_too_long_to_be_read_are_refused_with_an_event() -> None:
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert (event.name, event.reason) == ("long", "TaskRejected")
     assert "is longer than" in event.note
+
+
+@pytest.mark.parametrize("scheduler", ["yunikorn", "other"])
+def test_a_pod_that_runs_and_has_too_many_host_ports_counts_without_them(scheduler: str) -> None:
+    places = Places()
+    places.node("n", allocatable={"cpu": "4"})
+    names: list[dict[str, Any]] = ports(*range(1, 9000))
+    names[0]["resources"] = {"requests": {"cpu": "3"}}
+    places.pod("many", node="n", containers=names, schedulerName=scheduler)
+    places.pod("two", **requesting(cpu="2"))
+    assert places.run() == {}
+    places.no_pod("many")
+    assert places.run() == {"two": "n"}
+
+
+# the amount of a device that a pod has which runs
+BEYOND: list[Any] = ["9223372036854775807", "8E", "4611686018427387904", "1e999", "x", "-1", None, ["1"]]
+
+
+@pytest.mark.parametrize("amount", BEYOND)
+@pytest.mark.parametrize("scheduler", ["yunikorn", "other"])
+def test_a_pod_that_runs_counts_with_what_can_be_counted(scheduler: str, amount: Any) -> None:
+    """Whoever has bound it. In each container the amounts count that can be read."""
+    places = Places()
+    places.node("n", allocatable={"cpu": "4"})
+    asked = [{"cpu": "1", "example.com/device": amount}, {"cpu": "2", "example.com/device": "1"}]
+    containers = [{"name": f"c{n}", "resources": {"requests": one}} for n, one in enumerate(asked)]
+    places.pod("strange", node="n", containers=containers, schedulerName=scheduler)
+    places.pod("two", **requesting(cpu="2"))
+    assert places.run() == {}
+    told = [(one.name, one.reason, one.note) for one in places.events if isinstance(one, PostEvent)]
+    if scheduler == "other":
+        assert told == []
+    else:
+        [(name, reason, note)] = told
+        assert (name, reason) == ("strange", "AmountNotCounted") and note.endswith(": example.com/device")
+    places.pod("one", **requesting(cpu="1"))
+    assert places.run() == {"one": "n"}
+
+
+def test_an_amount_that_cannot_be_counted_any_more_is_told_once() -> None:
+    """As after a resize in place: the pod was bound here, and asks for more now."""
+    places = Places()
+    places.node("n", allocatable={"cpu": "4", "example.com/device": "5"})
+    places.pod("p", **requesting(cpu="3", **{"example.com/device": "1"}))
+    assert places.run() == {"p": "n"}
+    places.pods["p"]["spec"]["containers"] = requesting(cpu="4", **{"example.com/device": "8E"})["containers"]
+    for phase in ("Pending", "Running"):
+        places.pods["p"]["status"] = {"phase": phase}
+        places.manager.pod_seen(msgspec.convert(places.pods["p"], Pod))
+        places.pod("one", **requesting(cpu="1"))
+        assert places.run() == {}
+    assert [one.reason for one in places.events if isinstance(one, PostEvent)] == ["AmountNotCounted"]
 
 
 def test_a_foreign_pod_that_cannot_be_read_counts_as_a_pod() -> None:

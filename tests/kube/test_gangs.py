@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kube import schedules
+from kube.virtual import run
 from licorne import SchedulerAPI
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
@@ -17,6 +20,7 @@ from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.kube.objects.pods import Condition, SchedulingGate
 from licorne.kube.pods import Surroundings, read_pod, unix_seconds
+from licorne.kube.runner import RunSettings
 from licorne.si import v19
 
 QUEUES = """
@@ -279,6 +283,39 @@ def test_the_others_do_not_wait_for_ever_when_somebody_else_has_bound_a_member()
     for pod in placeholders:
         manager.pod_gone(pod)
     assert [command.uid for command in step(manager) if isinstance(command, Bind)] == ["uid-first"]
+
+
+def test_the_others_of_a_gang_that_runs_at_the_start_are_decided_in_the_first_round() -> None:
+    """Its room was complete before the restart: of three pods that took the places of placeholders two have ended."""
+    manager = started()
+    runs, waits = member("runs"), member("waits")
+    runs = msgspec.structs.replace(runs, spec=msgspec.structs.replace(runs.spec, node_name="n"))
+    manager.pods_read([waits, runs])
+    assert [command.uid for command in step(manager) if isinstance(command, Bind)] == ["uid-waits"]
+
+
+def test_asks_that_follow_from_a_decision_are_decided_at_once() -> None:
+    """The last placeholder of a gang gets a node, so its pods are asked for. In a dry run no binding is seen, which would wake licorne."""
+
+    async def main() -> None:
+        world = schedules.World(1)
+        for number in range(6):
+            metadata: dict[str, Any] = {"name": f"p{number}", "namespace": "default", "uid": f"p{number}"}
+            metadata |= {"labels": LABELS | {"queue": "root.a"}, "annotations": ANNOTATIONS}
+            if number >= 3:
+                owner = {"kind": "Pod", "name": "p0", "uid": "p0"}
+                metadata["ownerReferences"] = [owner]
+                metadata["annotations"] = ANNOTATIONS | {"internal.yunikorn.apache.org/placeholder": "true"}
+            requests = {"cpu": "1", "memory": "1Mi"}
+            world.add_pod(metadata=metadata, containers=[{"name": "c", "resources": {"requests": requests}}])
+        runner, task = schedules.start(world, settings=RunSettings(dry_run=True))
+        await asyncio.sleep(0.5)
+        assert runner.manager is not None
+        records = runner.manager.pods
+        assert all(records[f"p{number}"].leaving is not None for number in (3, 4, 5))  # each for one of the gang
+        await schedules.stop(task)
+
+    run(main())
 
 
 def changed(pod: Pod, **parts: Any) -> Pod:

@@ -277,6 +277,19 @@ def test_a_quiet_cluster_is_as_trying_everything_again_leaves_it(seed: int) -> N
     assert waited > 10 and placed > 10, "the cluster was never full, or always"
 
 
+def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
+    places = Places()
+    places.pod("elsewhere", node="gone")
+    for number in range(10):
+        places.node(f"n{number}")
+        places.pod(f"p{number}", node=f"n{number}")
+        places.no_node(f"n{number}")
+        places.no_pod(f"p{number}")
+        places.node(f"m{number}")
+        places.no_node(f"m{number}")
+    assert places.manager.homeless == {"gone": {"elsewhere": None}}
+
+
 def test_a_pod_that_somebody_bound_to_an_unknown_node_is_asked_for_no_more() -> None:
     places = Places()
     places.pod("p")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 
 from kube import schedules
+from kube.places import Places
 from kube.virtual import run
 from licorne.core.inspection import explain
 from licorne.kube.manager import waiting
@@ -289,6 +291,33 @@ def test_a_pod_whose_reasons_cannot_be_found_out_harms_no_other(monkeypatch: pyt
         await schedules.stop(task)
 
     run(play(Cluster()))
+
+
+def test_a_clock_that_is_set_back_keeps_no_reason_from_a_pod() -> None:
+    places = Places()
+    places.node("n", allocatable={"cpu": "4"})
+    told: dict[float, list[str]] = {}
+
+    def review(now_s: float) -> None:
+        places.manager.now_s = partial(float, now_s)
+        places.manager.waiting.review()
+        told[now_s] = [type(each).__name__ for each in places.manager.commands()]
+
+    def change(cpu: str) -> None:
+        places.pod("waits", containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}])
+        places.run()
+
+    review(7200.0)
+    change("5")
+    review(7201.0)
+    review(3600.0)  # an hour back
+    change("much")
+    review(3605.0)
+    review(3610.0)
+    change("5")
+    review(1800.0)  # back again
+    both = ["SetCondition", "PostEvent"]
+    assert told == {7200.0: [], 7201.0: [], 3600.0: both, 3605.0: [], 3610.0: both, 1800.0: both}
 
 
 def test_a_pod_that_is_gone_is_forgotten_without_a_review() -> None:

@@ -65,6 +65,8 @@ SLICE: Final = 500
 LONGEST_SLEEP_S: Final = 60.0
 SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
+COMPLAINT_MAX: Final = 2000
+"""Characters of a line of the log about a pod, whose names may have 256 KiB."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
@@ -161,6 +163,8 @@ class Runner:
             dice=dice,
         )
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
+        self._fault: Exception | None = None
+        """The first exception of a callback; it ends the process."""
         self._wake = asyncio.Event()
         self.decided = 0
         self._decided_s = 0.0
@@ -217,7 +221,19 @@ class Runner:
         why = f"the {name} may not be read; nothing is scheduled until they may, because {NEEDED[plural]}"
         named(self.log, "kubernetes").error(why, text=text, **more)
 
+    def _complain_of_pod(self, text: str, error: Exception | None) -> None:
+        log = named(self.log, "shim.cache")
+        if error is None:
+            log.warning(text[:COMPLAINT_MAX])
+        else:
+            log.error(text[:COMPLAINT_MAX], exc_info=error)
+
     def _passed_over(self, incident: Incident) -> None:
+        """Log an incident of the scheduler. An exception in a callback is one in what concerns all pods (`Manager`): the process ends."""
+        if incident.error is not None and incident.callback.startswith("update_"):
+            self._fault = self._fault or incident.error
+            named(self.log, "core.rmproxy").error("taking a decision failed", exc_info=incident.error)
+            return
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))
 
     def _count(self, rm_id: str, outputs: Sequence[Output]) -> None:
@@ -321,6 +337,8 @@ class Runner:
             configuration.work_settings(self.settings.scheduler_names),
             now_s=self._wall,
             awake=self.guard.beat,
+            changed=self.changed,
+            complain=self._complain_of_pod,
         )
         if self.shadow is not None:
             manager.decisions.diagnostics["shadow"] = self.shadow.report
@@ -410,12 +428,12 @@ class Runner:
         manager = self.manager
         assert manager is not None
         while True:
-            self._wake.clear()
             while manager.is_behind:  # the loop has other work, too
                 manager.tell_some()
                 await asyncio.sleep(0)
             await self.guard.recent()
             self._carry_out(manager)
+            self._wake.clear()  # what the scheduler is told from here on may have it decide more
             began = time.perf_counter()
             made = self.api.schedule(limit=SLICE)
             if made:
@@ -432,7 +450,10 @@ class Runner:
                     await self._wake.wait()
 
     def _carry_out(self, manager: Manager) -> None:
-        for command in manager.commands():
+        commands = manager.commands()
+        if self._fault is not None:
+            raise self._fault
+        for command in commands:
             if isinstance(command, AskAgain):
                 asyncio.get_running_loop().call_later(command.after_s, self._ask_again, command.uid)
             elif self.shadow is not None:
@@ -486,7 +507,7 @@ class Runner:
 
     def _is_gone(self, uid: str) -> bool:
         assert self.manager is not None
-        return uid not in self.manager.pods
+        return uid not in self.manager.pods and uid not in self.manager.foreign
 
     def _not_told(self, uid: str) -> None:
         assert self.manager is not None

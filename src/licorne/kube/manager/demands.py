@@ -6,7 +6,8 @@ and the ask of a pod that demands mean gets conditions on labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,8 @@ from licorne.si.constants import TAG_NODE_CONSTRAINTS
 from .records import PodRecord, Stage
 
 if TYPE_CHECKING:
+    from licorne.kube.predicates.terms import Demand
+
     from .manager import Manager
 
 
@@ -36,11 +39,10 @@ class Demands:
         manager, repulsion = self._manager, self.repulsion
         fresh, repulsion.fresh = repulsion.fresh, {}
         if fresh:
+            heed = partial(self._heed, fresh.values())
             for record in manager.pods.values():
                 if record.stage is Stage.ASKED:
-                    labels = self._labels_of(record.pod.metadata.namespace)
-                    if any(demand.means(record.pod, labels) for demand in fresh.values()):
-                        manager.ask(record)
+                    manager.apart(record.pod, heed, record)
         changed, repulsion.changed = repulsion.changed, {}
         nodes = [
             self.node_info(manager.nodes[name], v19.ActionFromRM.UPDATE)
@@ -50,11 +52,16 @@ class Demands:
         if nodes:
             manager.api.update_node(v19.NodeRequest(rm_id=manager.rm_id, nodes=nodes))
 
+    def _heed(self, fresh: Collection[Demand], record: PodRecord) -> None:
+        labels = self._labels_of(record.pod.metadata.namespace)
+        if any(demand.means(record.pod, labels) for demand in fresh):
+            self._manager.ask(record)
+
     def heed_again(self, namespace: str) -> None:
         """Look anew at which demands mean the pods of a namespace, whose labels are others now."""
         for record in self._manager.pods.values():
             if record.stage is Stage.ASKED and record.pod.metadata.namespace == namespace:
-                self._manager.ask(record)
+                self._manager.apart(record.pod, self._manager.ask, record)
 
     def ask_of(self, record: PodRecord) -> v19.Allocation:
         """Return the ask of a pod, with what demands keep it off, and whether it is its application's originator."""

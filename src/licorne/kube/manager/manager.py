@@ -6,17 +6,25 @@ out. Nothing here reads a clock, waits, or talks to the API server, so each step
 Two rules make it safe. A place is counted from the decision on, before the binding is sent, and given back only when
 the API server says that the pod is gone, or that it was not bound. And a pod that the scheduler wants gone keeps its
 place until the API server says that it is.
+
+An exception that is raised for one pod, by a fault of licorne that this pod brings out, must neither stop the others nor end
+the process, which would meet the pod again after each start. So such a pod is set aside: it counts if it runs, and waits
+otherwise, and log and event say so. An exception in what concerns all of them ends the process: a new one reads everything
+again, whereas this one would go on with records that the scheduler does not share.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
 from licorne.core.api import SchedulerAPI
+from licorne.core.incidents import describe
 from licorne.core.preemption.evictions import Eviction
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import (
@@ -40,6 +48,7 @@ from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.constants import (
     DEFAULT_PARTITION,
+    NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_CREATE_FORCE,
     TAG_NODE_CONSTRAINTS,
@@ -71,6 +80,25 @@ PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SharedFaultError(Exception):
+    """An exception, its cause, in what concerns more than the pod that is looked at: the process must not go on."""
+
+
+@contextlib.contextmanager
+def _for_all() -> Iterator[None]:
+    """Mark exceptions so that no single pod is set aside for them."""
+    try:
+        yield
+    except SharedFaultError:
+        raise
+    except Exception as error:
+        raise SharedFaultError(f"telling the scheduler failed: {describe(error)}") from error
+
+
 class Manager:
     """The pods, nodes and applications of one cluster, and what the scheduler knows of them.
 
@@ -80,6 +108,8 @@ class Manager:
         settings: what the configuration says that changes what pods mean.
         now_s: returns the time in seconds since 1970, with which ages of pods are compared.
         awake: called now and then while much is worked off in one go: the process does not stand still.
+        changed: called when the scheduler is told of asks and releases, because it may then decide something.
+        complain: told in a sentence what somebody should look at, with the exception that was raised, if one was.
     """
 
     def __init__(
@@ -90,10 +120,14 @@ class Manager:
         *,
         now_s: Callable[[], float] = lambda: 0.0,
         awake: Callable[[], None] = lambda: None,
+        changed: Callable[[], None] = lambda: None,
+        complain: Callable[[str, Exception | None], None] = lambda *_: None,
     ) -> None:
         self.api = api
         self.now_s = now_s
         self.awake = awake
+        self.changed = changed
+        self.complain = complain
         self.rm_id = rm_id
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
@@ -111,6 +145,8 @@ class Manager:
         self.waiting = Waiting(self)
         self.yunikorn_events = YuniKornEvents(self)
         self.decided: list[AnyCommand] = []
+        self.asides = 0
+        """How many times a pod was set aside because of an exception."""
         self._ended: dict[ApplicationRecord, None] = {}
         self._asks: dict[str, v19.Allocation] = {}  # by key, so that one whose pod is gone can be taken back
         self._releases: list[v19.AllocationRelease] = []
@@ -118,18 +154,32 @@ class Manager:
     # -- for whoever runs the manager ---------------------------------------------------------------------------
 
     def commands(self) -> list[AnyCommand]:
-        """Tell the scheduler what has changed, and return what is to be done at the API server since the last call."""
-        while self._ended:  # the scheduler has forgotten applications that have pods left
+        """Tell the scheduler what has changed, and return what is to be done at the API server since the last call.
+
+        Nothing is left to be told: a gang that turns out to need no placeholders has its pods asked for at once.
+        """
+        while True:
             ended, self._ended = self._ended, {}
-            for application in ended:
+            for application in ended:  # forgotten by the scheduler, or their last pod counts as another scheduler's
                 self.release_held(application)
-        self.flush()
-        self.gangs.create_missing()
+                self._forget_unused(application)
+            self.flush()
+            self.gangs.create_missing()
+            if not (self._ended or self._asks or self._releases):
+                break
         decided, self.decided = self.decided, []
         return decided
 
     def flush(self) -> None:
-        """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off."""
+        """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off.
+
+        Raises:
+            SharedFaultError: an exception was raised.
+        """
+        with _for_all():
+            self._flush()
+
+    def _flush(self) -> None:
         self.demands.heed()
         self.budgets.tell()
         while self.tell_some():
@@ -150,6 +200,7 @@ class Manager:
         if again or not self._asks:
             releases, self._releases = self._releases, releases
         if asks or releases:
+            self.changed()
             released = v19.AllocationReleasesRequest(allocations_to_release=releases) if releases else None
             self.api.update_allocation(v19.AllocationRequest(rm_id=self.rm_id, releases=released, allocations=asks))
             self.awake()
@@ -185,7 +236,7 @@ class Manager:
         if before is None:
             for record in list(self.pods.values()):
                 if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
-                    self._place(record)
+                    self.apart(record.pod, self._place, record)
         unread = unread_annotations(namespace)
         if unread and (before is None or unread_annotations(before) != unread):
             text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
@@ -254,7 +305,8 @@ class Manager:
             if uid in self.foreign:
                 self._place_foreign(self.foreign[uid])
             else:
-                self._report(self.pods[uid])
+                record = self.pods[uid]
+                self.apart(record.pod, self._report, record)
 
     def node_gone(self, node: Node) -> None:
         """Forget a node. Its pods take nothing any more; whether they end is for others to decide.
@@ -267,15 +319,14 @@ class Manager:
         self.flush()
         self.yunikorn_events.node_deleted(node)
         self.demands.node_gone(name)
-        homeless = self.homeless.setdefault(name, {})
         for record in self.pods.values():
             if record.node == name and record.stage in (Stage.ASSUMED, Stage.BOUND):
                 record.stage = Stage.HOMELESS
-                homeless[record.uid] = None
+                self.homeless.setdefault(name, {})[record.uid] = None
         for foreign in self.foreign.values():
             if foreign.known and foreign.pod.spec.node_name == name:
                 foreign.known = False
-                homeless[foreign.pod.metadata.uid] = None
+                self.homeless.setdefault(name, {})[foreign.pod.metadata.uid] = None
         self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
         for command in self._withdraw_bindings(lambda command: command.node == name):
             self.outdated(command.uid)
@@ -290,14 +341,22 @@ class Manager:
     def _tell_of_node(self, info: v19.NodeInfo) -> None:
         self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
 
+    def _tell_of_application(self, request: v19.ApplicationRequest) -> None:
+        with _for_all():
+            self.api.update_application(request)
+
     # -- pods ---------------------------------------------------------------------------------------------------
 
     def pod_seen(self, pod: Pod) -> None:
         """Take in a pod that is new or has changed."""
-        uid = pod.metadata.uid
         if is_over(pod):
             self.pod_gone(pod)
-        elif uid in self.foreign or not (uid in self.pods or is_managed(pod, self.around.settings)):
+        else:
+            self.apart(pod, self._seen, pod)
+
+    def _seen(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        if uid in self.foreign or not (uid in self.pods or is_managed(pod, self.around.settings)):
             self._foreign_seen(pod)
         elif uid in self.pods:
             self._changed(self.pods[uid], pod)
@@ -312,18 +371,63 @@ class Manager:
         its placeholders have a node.
         """
         new: list[PodRecord] = []
+        take = partial(self._take, read_at_start=True)
         for number, pod in enumerate(sorted(pods, key=_age)):
             if number % PODS_A_BEAT == 0:
                 self.awake()
             if is_over(pod) or pod.metadata.uid in self.pods or not is_managed(pod, self.around.settings):
                 self.pod_seen(pod)
-            elif (record := self._take(pod)) is not None:
+            elif (record := self.apart(pod, take, pod)) is not None:
                 new.append(record)
         new.sort(key=lambda record: not record.pod.spec.node_name)
         for number, record in enumerate(new):
             if number % PODS_A_BEAT == 0:
                 self.awake()
-            self._enter(record)
+            if self.pods.get(record.uid) is record:  # else it has been set aside
+                self.apart(record.pod, self._enter, record)
+
+    # -- pods for which an exception is raised
+
+    def apart(self, pod: Pod, step: Callable[[T], R], argument: T) -> R | None:
+        """Take a step that concerns this pod alone; if it raises an exception, the pod is set aside, and None returned."""
+        try:
+            return step(argument)
+        except SharedFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001  it may be any fault, and the other pods go on
+            self._set_aside(pod, error)
+            return None
+
+    def _set_aside(self, pod: Pod, error: Exception) -> None:
+        """Go on without a pod: it counts as one of another scheduler if it has a node, else it is held until it is gone.
+
+        A binding that was sent cannot be taken back, so such a pod keeps its place, and its node will be seen.
+        """
+        self.asides += 1
+        meta = pod.metadata
+        why = f"a fault of licorne: {describe(error)}"
+        self.complain(f"pod {meta.namespace}/{meta.name} is set aside: {why}", error)
+        record = self.pods.get(meta.uid)
+        if record is not None:
+            record.pod = pod
+        if pod.spec.node_name:
+            try:
+                if record is not None:
+                    self.disown(record, why)
+                else:
+                    self._foreign_seen(pod)
+                    self._tell_of_disowned(pod, why)
+            except Exception as again:  # noqa: BLE001  as above
+                self.complain(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
+        elif record is None:
+            self.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
+        elif record.stage is not Stage.HOMELESS and (
+            record.stage is not Stage.ASSUMED or self._withdraw_bindings(lambda command: command.uid == meta.uid)
+        ):
+            if record.stage in (Stage.ASKED, Stage.ASSUMED):
+                self._release(record.application.id, meta.uid, v19.TerminationType.STOPPED_BY_RM)
+            record.stage, record.node, record.failure = Stage.REFUSED, "", why
+            self.waiting.add(meta.uid)
 
     def pod_gone(self, pod: Pod) -> None:
         """Forget a pod that has ended, or is no longer there."""
@@ -351,6 +455,10 @@ class Manager:
         application = record.application
         del application.pods[uid]
         self.gangs.pod_gone(record)
+        self._forget_unused(application)
+
+    def _forget_unused(self, application: ApplicationRecord) -> None:
+        """Forget an application without pods that the scheduler does not know, or for which it was never asked anything."""
         if application.state == "New" and not application.pods:
             self._remove(application)
         self.forget_if_done(application)
@@ -363,7 +471,7 @@ class Manager:
         """
         self.flush()
         gone = v19.RemoveApplicationRequest(application_id=application.id, partition_name=DEFAULT_PARTITION)
-        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
+        self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
         application.state = ""
 
     def ended(self, application: ApplicationRecord) -> None:
@@ -400,10 +508,10 @@ class Manager:
     def _foreign_seen(self, pod: Pod) -> None:
         if not pod.spec.node_name:
             return
-        allocation = foreign_allocation(pod)
         uid = pod.metadata.uid
-        self.demands.repulsion.runs(pod, pod.spec.node_name)
         record = self.foreign.get(uid)
+        allocation = foreign_allocation(pod, with_ports=record is None or record.with_ports)
+        self.demands.repulsion.runs(pod, pod.spec.node_name)
         if record is None:
             record = self.foreign[uid] = ForeignRecord(pod, allocation.resource_per_alloc or {})
             self._place_foreign(record)
@@ -417,9 +525,18 @@ class Manager:
         node = record.pod.spec.node_name
         record.known = node in self.nodes
         if record.known:
-            self._asks[record.pod.metadata.uid] = foreign_allocation(record.pod)
+            self._asks[record.pod.metadata.uid] = foreign_allocation(record.pod, with_ports=record.with_ports)
         else:
             self.homeless.setdefault(node, {})[record.pod.metadata.uid] = None
+
+    def foreign_refused(self, uid: str, why: str) -> None:
+        """Report a pod of another scheduler again without its host ports, because the scheduler has refused it with them."""
+        record = self.foreign.get(uid)
+        if record is not None and record.known and record.with_ports:
+            record.with_ports = False
+            self._place_foreign(record)
+            meta = record.pod.metadata
+            self.complain(f"pod {meta.namespace}/{meta.name}: its host ports do not count: {why}", None)
 
     # -- pods of ours
 
@@ -428,8 +545,11 @@ class Manager:
         if record is not None:
             self._enter(record)
 
-    def _take(self, pod: Pod) -> PodRecord | None:
-        """Make a pod known here, and say nothing of it to the scheduler yet; None: it is not to be known."""
+    def _take(self, pod: Pod, *, read_at_start: bool = False) -> PodRecord | None:
+        """Make a pod known here, and say nothing of it to the scheduler yet; None: it is not to be known.
+
+        One that has a node when the process starts was told before what its user should know.
+        """
         if pod.metadata.deletion_timestamp and not pod.spec.node_name:
             return None  # it ends before it began
         work = read_pod(pod, self.around)
@@ -446,9 +566,17 @@ class Manager:
         self.gangs.note_originator(record)
         self.gangs.remove_late(record)
         self.budgets.pod_seen(pod)
-        for note in work.notes:
+        for note in () if read_at_start and pod.spec.node_name else work.notes:
             self.tell(pod, note)
+        self._tell_uncounted(record)
         return record
+
+    def _tell_uncounted(self, record: PodRecord) -> None:
+        """Tell of amounts that do not count on the node of a pod: others may get what it uses."""
+        if names := record.work.uncounted:
+            shown = ", ".join(name[:100] for name in names[:5])
+            text = f"The pod runs, and of these resources its amounts cannot be counted, and do not count: {shown}"
+            self.tell(record.pod, Note("AmountNotCounted", "Scheduling", text))
 
     def _enter(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod, or hold it."""
@@ -467,7 +595,6 @@ class Manager:
         if application.state not in UNKNOWN:
             return True
         self.flush()
-        application.state = "New"
         first = _creator(record)
         self.gangs.announce(first.work)
         request = first.work.application
@@ -476,19 +603,26 @@ class Manager:
         namespace = self.namespaces.get(first.pod.metadata.namespace)
         if namespace is not None:
             request = msgspec.structs.replace(request, tags=request.tags | namespace_tags(namespace))
-        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[request]))
-        if application.state in UNKNOWN and record.node and request.queue_name:
-            # A name that no queue can have, or a queue that does not admit the user: it runs all the same, so it must count.
+        why = ""
+        for attempt in _attempts(request) if record.node else [request]:
             application.state = "New"
-            request = msgspec.structs.replace(request, queue_name="")
-            self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[request]))
-        if application.state in UNKNOWN:
-            return False
-        self.gangs.begin(application, first)
-        return True
+            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
+            if application.state not in UNKNOWN:
+                if why:
+                    self.complain(f"application {application.id} runs, and counts all the same: {why}", None)
+                self.gangs.begin(application, first)
+                return True
+            why = application.refusal
+        for one in application.pods.values():
+            waits = one.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
+            if waits and not (one.node or one.pod.spec.node_name):
+                self.fail(one, "ApplicationRejected", application.refusal)
+        return False
 
     def _hold_or_ask(self, record: PodRecord) -> None:
         """Ask for a pod without a node, unless something must happen first."""
+        if record.stage is Stage.REFUSED:
+            return  # it was failed together with its application, before its own turn
         work = record.work
         asked = record.stage is Stage.ASKED
         record.stage = Stage.HELD
@@ -542,9 +676,9 @@ class Manager:
 
     def release_held(self, application: ApplicationRecord) -> None:
         """Ask for the pods that waited for the room of their gang."""
-        for record in application.pods.values():
+        for record in list(application.pods.values()):
             if record.stage is Stage.HELD:
-                self._place(record)
+                self.apart(record.pod, self._place, record)
 
     def _report(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod that has a node."""
@@ -558,6 +692,9 @@ class Manager:
             self.homeless.setdefault(node, {})[record.uid] = None
             return
         if not self._announce(record):
+            record.stage = Stage.HELD
+            if record.pod.spec.node_name:
+                self.disown(record, f"application {record.application.id} is refused: {record.application.refusal}")
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
         originator = record.uid == record.application.originator
@@ -569,6 +706,30 @@ class Manager:
         self._asks[record.uid] = msgspec.structs.replace(ask, node_id=node, originator=originator, allocation_tags=tags)
         self.gangs.placed(record)
 
+    def disown(self, record: PodRecord, why: str) -> None:
+        """Count a pod that runs as if another scheduler had placed it, because the scheduler refuses it as one of its application.
+
+        It then counts on its node, and for no queue and no user, and is not evicted. That lasts until it ends.
+        """
+        uid, pod = record.uid, record.pod
+        assert pod.spec.node_name, f"pod {uid} has no node to count on"
+        if record.stage is Stage.HOMELESS:
+            self._homed(uid, record.node)
+        elif record.stage is not Stage.HELD:
+            self._withdraw_bindings(lambda command: command.uid == uid)
+            self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
+        del self.pods[uid], record.application.pods[uid]
+        self.waiting.forget(uid)
+        self._ended[record.application] = None
+        self._foreign_seen(pod)
+        self._tell_of_disowned(pod, why)
+
+    def _tell_of_disowned(self, pod: Pod, why: str) -> None:
+        if is_managed(pod, self.around.settings):
+            text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
+            self.tell(pod, Note("CountedAsForeign", "Scheduling", text))
+            self.complain(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
+
     def _changed(self, record: PodRecord, pod: Pod) -> None:
         known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
         work = record.work if known else _work_in(record.application, read_pod(pod, self.around))
@@ -576,8 +737,10 @@ class Manager:
         was = record.work
         self.budgets.pod_seen(pod, record.pod)
         record.pod, record.work = pod, work
+        if work.uncounted != was.uncounted:
+            self._tell_uncounted(record)
         node = pod.spec.node_name
-        if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND):
+        if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND, Stage.REFUSED):
             self._report(record)  # somebody else has bound it
         elif node and node != record.node:
             self._moved(record)
@@ -646,7 +809,7 @@ class Manager:
             self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
         elif record.stage is Stage.HOMELESS:  # the node has gone between decision and binding
             self._homed(uid, record.node)
-        else:
+        elif not (record.stage is Stage.HELD and record.node):  # else its application was refused meanwhile
             return None
         record.stage = Stage.UNBOUND
         record.node = ""
@@ -716,37 +879,51 @@ class Decisions(ResourceManagerCallback):
         return msgspec.json.encode({name: read() for name, read in self.diagnostics.items()}).decode()
 
     def update_allocation(self, response: v19.AllocationResponse) -> None:
-        """Take decisions, releases and refusals."""
+        """Take decisions, releases and refusals, each apart: the core would not repeat those after an exception."""
         manager = self._manager
         for new in response.new:
             record = manager.pods.get(new.allocation_key)
-            if record is None or record.stage is not Stage.ASKED:
-                continue  # the echo of a pod that was reported with its node
-            record.stage = Stage.ASSUMED
-            record.node = new.node_id
-            meta = record.pod.metadata
-            manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
-            manager.yunikorn_events.decided(record)
-            manager.gangs.placed(record)
+            # Else it is the echo of a pod that was reported with its node.
+            if record is not None and record.stage is Stage.ASKED:
+                manager.apart(record.pod, partial(self._decided, record), new)
         for released in response.released:
             if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:
                 record = manager.pods.get(released.allocation_key)
                 if record is not None and record.leaving is None:
-                    manager.evict(record, released)
+                    manager.apart(record.pod, partial(manager.evict, record), released)
         for refused in response.rejected_allocations:
             record = manager.pods.get(refused.allocation_key)
-            if record is not None and record.application.state in UNKNOWN:
-                record.stage = Stage.HELD  # its application ended just before; both begin anew
-                manager.ended(record.application)
-            elif record is not None and record.application.state == "Failing" and record.node:
-                record.stage = Stage.HELD  # it runs, and is reported again when its application has failed
-            elif record is not None and record.application.state == "Failing":
-                manager.fail(record, FAILED, refused.reason)
-            elif record is not None:
-                record.stage = Stage.REFUSED
-                record.failure = refused.reason
-                if record.work.ask.placeholder:
-                    manager.remove_placeholder(record, refused.reason)
+            if record is None:
+                manager.foreign_refused(refused.allocation_key, refused.reason)
+            else:
+                manager.apart(record.pod, partial(self._refused, record), refused)
+
+    def _decided(self, record: PodRecord, new: v19.Allocation) -> None:
+        manager, meta = self._manager, record.pod.metadata
+        manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
+        record.stage = Stage.ASSUMED
+        record.node = new.node_id
+        manager.yunikorn_events.decided(record)
+        manager.gangs.placed(record)
+
+    def _refused(self, record: PodRecord, refused: v19.RejectedAllocation) -> None:
+        manager, application = self._manager, record.application
+        if application.state in UNKNOWN:
+            record.stage = Stage.HELD  # its application ended just before; both begin anew
+            manager.ended(application)
+        elif record.pod.spec.node_name:
+            if record.work.ask.placeholder:
+                manager.remove_placeholder(record, refused.reason)
+            manager.disown(record, refused.reason)
+        elif application.state == "Failing" and record.node:
+            record.stage = Stage.HELD  # its binding is under way; it is reported when the API server shows it
+        elif application.state == "Failing":
+            manager.fail(record, FAILED, refused.reason)
+        else:
+            record.stage = Stage.REFUSED
+            record.failure = refused.reason
+            if record.work.ask.placeholder:
+                manager.remove_placeholder(record, refused.reason)
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
         """Take verdicts on applications, and their states."""
@@ -755,9 +932,7 @@ class Decisions(ResourceManagerCallback):
             application = manager.applications.get(refused.application_id)
             if application is not None:
                 application.state = "Rejected"
-                for record in application.pods.values():
-                    if not record.pod.spec.node_name and record.stage is not Stage.REFUSED:
-                        manager.fail(record, "ApplicationRejected", refused.reason)
+                application.refusal = refused.reason
         for updated in response.updated:
             application = manager.applications.get(updated.application_id)
             if application is not None:
@@ -775,6 +950,18 @@ def _work_in(application: ApplicationRecord, work: Work) -> Work:
         ask=msgspec.structs.replace(work.ask, application_id=application.id),
         application=msgspec.structs.replace(work.application, application_id=application.id),
     )
+
+
+def _attempts(request: v19.AddApplicationRequest) -> list[v19.AddApplicationRequest]:
+    """Return what may make an application of running pods known, to be sent until the scheduler accepts one.
+
+    Their amounts must count, even if no queue can have the name that they give, the queue does not admit the user, or the
+    user's name is invalid. So first the queue is left out, and then they belong to nobody.
+    """
+    nobody = v19.UserGroupInformation(user=NOBODY_USER)
+    users = [request.ugi] if request.ugi == nobody else [request.ugi, nobody]
+    queues = [request.queue_name, ""] if request.queue_name else [""]
+    return [msgspec.structs.replace(request, queue_name=queue, ugi=user) for user in users for queue in queues]
 
 
 def _creator(record: PodRecord) -> PodRecord:

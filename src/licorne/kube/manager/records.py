@@ -85,11 +85,13 @@ class PodRecord:
 class ForeignRecord:
     """A pod of another scheduler that takes room on a node."""
 
-    __slots__ = ("known", "pod", "resources")
+    __slots__ = ("known", "pod", "resources", "with_ports")
 
     def __init__(self, pod: Pod, resources: dict[str, int]) -> None:
         self.pod = pod
         self.resources = resources
+        self.with_ports = True
+        """Whether its host ports count: not if the scheduler has refused it because of them."""
         self.known = False
         """Whether the scheduler knows it: not while its node is unknown."""
 
@@ -113,6 +115,7 @@ class ApplicationRecord:
         "id",
         "originator",
         "pods",
+        "refusal",
         "reserved_for",
         "spent",
         "state",
@@ -138,3 +141,5 @@ class ApplicationRecord:
         self.pods: dict[str, PodRecord] = {}
         self.state = ""
         """As the scheduler said last; "" while it does not know the application."""
+        self.refusal = ""
+        """Why the scheduler refused it the last time."""

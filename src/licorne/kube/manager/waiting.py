@@ -127,7 +127,7 @@ class Waiting:
             record = manager.pods.get(uid)
             if record is None or record.stage not in WAITS or record.leaving is not None:
                 continue
-            early = now < since + FIRST_S or now < record.told_s + AGAIN_S
+            early = _is_within(now, since, FIRST_S) or _is_within(now, record.told_s, AGAIN_S)
             if early or record.pod.metadata.deletion_timestamp:
                 last[uid] = since
             elif told >= TOLD_MAX or not self._affordable(record, budget):
@@ -150,7 +150,7 @@ class Waiting:
         self._manager.decided.append(
             SetCondition(meta.namespace, meta.name, meta.uid, verdict.reason, verdict.message, meta.resource_version)
         )
-        if now >= record.posted.get(verdict.key, -EVENT_AGAIN_S) + EVENT_AGAIN_S:
+        if not _is_within(now, record.posted.get(verdict.key, -math.inf), EVENT_AGAIN_S):
             if len(record.posted) > 20:
                 record.posted.clear()
             record.posted[verdict.key] = now
@@ -246,6 +246,14 @@ def was_asked_for(record: PodRecord) -> bool:
             held = one.message.startswith(UNTIL) or one.message == record.work.later
             return one.reason == UNSCHEDULABLE or (one.reason == SKIPPED and not held)
     return False
+
+
+def _is_within(now: float, since: float, seconds: float) -> bool:
+    """Return whether so many seconds have not passed yet.
+
+    Where the machine's clock was set back, they count as over: an hour back, and pods would be told nothing for an hour.
+    """
+    return 0.0 <= now - since < seconds
 
 
 def _said(reason: str, reasons: Sequence[explain.Reason]) -> Verdict:

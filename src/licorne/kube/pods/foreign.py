@@ -19,12 +19,13 @@ from .constraints import host_ports
 from .resources import read_countable
 
 
-def foreign_allocation(pod: Pod) -> v19.Allocation:
+def foreign_allocation(pod: Pod, *, with_ports: bool = True) -> v19.Allocation:
     """Return the allocation of a pod that another scheduler has placed. Mirror pods, owned by their node, never move.
 
     An amount that the scheduler cannot count does not count, as that of a node does not; the pod's other amounts do.
+    `with_ports`: whether its host ports count; the scheduler refuses an allocation with very many.
     """
-    ports = host_ports(pod)
+    ports = host_ports(pod) if with_ports else []
     static = any(owner.kind == "Node" for owner in pod.metadata.owner_references or ())
     return v19.Allocation(
         allocation_key=pod.metadata.uid,
@@ -34,7 +35,7 @@ def foreign_allocation(pod: Pod) -> v19.Allocation:
             keys.TAG_POD_NAME: pod.metadata.name,
             **({TAG_NODE_CONSTRAINTS: json.dumps({"hostPorts": ports}, separators=(",", ":"))} if ports else {}),
         },
-        resource_per_alloc=read_countable(pod),
+        resource_per_alloc=read_countable(pod)[0],
         priority=pod.spec.priority or 0,
         node_id=pod.spec.node_name,
         partition_name=DEFAULT_PARTITION,

@@ -13,8 +13,7 @@ Fractions are added up exactly, and the sum of a pod is rounded up once: two con
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from licorne.config.kubernetes import CPU, QuantityError, read_exact, round_up
@@ -39,42 +38,62 @@ def read_resources(pod: Pod) -> Amounts:
     return amounts
 
 
-def read_countable(pod: Pod) -> Amounts:
-    """Return what the pod takes from a node as `read_resources` does; of what the scheduler cannot count, nothing."""
-    try:
-        exact = _exact(pod)
-    except QuantityError:
-        exact = {}
+def read_countable(pod: Pod) -> tuple[Amounts, tuple[str, ...]]:
+    """Return what a pod that runs takes as `read_resources` does, without what cannot be counted, and the names of this.
+
+    A quantity that cannot be read does not count, and neither does a sum that is larger than the scheduler takes (`SUM_MAX`).
+    All others do: what runs takes its room, whatever else the pod says.
+    """
+    uncounted: dict[str, None] = {}
+
+    def readable(requests: Requests) -> Amounts:
+        try:
+            return read_exact(requests)
+        except QuantityError:
+            pass
+        amounts: Amounts = {}
+        for name, value in (requests or {}).items():
+            try:
+                amounts |= read_exact({name: value})
+            except QuantityError:
+                uncounted[name] = None
+        return amounts
+
     amounts: Amounts = {}
-    for name, amount in exact.items():
-        with contextlib.suppress(QuantityError):
-            amounts |= {key: value for key, value in round_up({name: amount}).items() if value <= SUM_MAX}
+    for name, exact in _exact(pod, readable).items():
+        try:
+            amounts |= round_up({name: exact})
+        except QuantityError:
+            uncounted[name] = None
+    for name in [name for name, amount in amounts.items() if amount > SUM_MAX]:
+        del amounts[name]
+        uncounted[name] = None
     amounts[PODS] = 1
-    return amounts
+    return amounts, tuple(uncounted)
 
 
-def _exact(pod: Pod) -> Amounts:
-    """Return what the pod takes in billionths, by the names of Kubernetes."""
+def _exact(pod: Pod, read: Callable[[Requests], Amounts] = read_exact) -> Amounts:
+    """Return what the pod takes in billionths, by the names of Kubernetes; `read` reads the quantities of a container."""
     spec, status = pod.spec, pod.status
     infeasible = _is_infeasible(pod)
     amounts: Amounts = {}
     if not infeasible:
-        amounts = _sum(spec.containers, spec.init_containers, [_wanted(one) for one in _all(pod)])
+        amounts = _sum(spec.containers, spec.init_containers, [_wanted(one) for one in _all(pod)], read)
     if infeasible or not _is_settled(pod):
-        granted, in_force = _by_status(pod, infeasible=infeasible)
+        granted, in_force = _by_status(pod, read, infeasible=infeasible)
         _raise_to(amounts, granted)
         _raise_to(amounts, in_force)
     whole = spec.resources.requests if spec.resources is not None else None
     if whole and any(_is_of_pod(name) for name in whole):
-        needed = read_exact(whole)
+        needed = read(whole)
         if status.resources is not None:
             if infeasible:
                 needed = {}
-            _raise_to(needed, read_exact(status.resources.requests))
-            _raise_to(needed, read_exact(status.allocated_resources))
+            _raise_to(needed, read(status.resources.requests))
+            _raise_to(needed, read(status.allocated_resources))
         amounts |= {name: amount for name, amount in needed.items() if _is_of_pod(name)}
     if spec.overhead:
-        _add(amounts, read_exact(spec.overhead))
+        _add(amounts, read(spec.overhead))
     return amounts
 
 
@@ -102,7 +121,7 @@ def _in_force(status: ContainerStatus) -> Requests:
     return status.resources.requests if status.resources is not None else None
 
 
-def _by_status(pod: Pod, *, infeasible: bool) -> tuple[Amounts, Amounts]:
+def _by_status(pod: Pod, read: Callable[[Requests], Amounts], *, infeasible: bool) -> tuple[Amounts, Amounts]:
     """Return the sums of what containers were granted, and of what is in force."""
     status = pod.status
     if (
@@ -110,7 +129,7 @@ def _by_status(pod: Pod, *, infeasible: bool) -> tuple[Amounts, Amounts]:
         and status.resources is not None
         and status.resources.requests is not None
     ):
-        return read_exact(status.allocated_resources), read_exact(status.resources.requests)
+        return read(status.allocated_resources), read(status.resources.requests)
     known = {one.name: one for one in status.init_container_statuses or ()}
     known |= {one.name: one for one in status.container_statuses or ()}
     granted: list[Requests] = []
@@ -122,21 +141,24 @@ def _by_status(pod: Pod, *, infeasible: bool) -> tuple[Amounts, Amounts]:
         actual = _in_force(one)
         in_force.append(granted[-1] if actual is None else actual)
     containers, init_containers = pod.spec.containers, pod.spec.init_containers
-    return _sum(containers, init_containers, granted), _sum(containers, init_containers, in_force)
+    return _sum(containers, init_containers, granted, read), _sum(containers, init_containers, in_force, read)
 
 
 def _sum(
-    containers: tuple[Container, ...], init_containers: tuple[Container, ...] | None, requests: list[Requests]
+    containers: tuple[Container, ...],
+    init_containers: tuple[Container, ...] | None,
+    requests: list[Requests],
+    read: Callable[[Requests], Amounts],
 ) -> Amounts:
     """Return what these containers take together if each takes what is requested for it, in the same order."""
     running: Amounts = {}
     for one in requests[: len(containers)]:
-        _add(running, read_exact(one))
+        _add(running, read(one))
     if init_containers:
         largest: Amounts = {}
         sidecars: Amounts = {}
         for container, one in zip(init_containers, requests[len(containers) :], strict=True):
-            own = read_exact(one)
+            own = read(one)
             if container.restart_policy == "Always":
                 _add(sidecars, own)
                 _raise_to(largest, sidecars)

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from licorne.config.kubernetes import QuantityError
+from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
 from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
@@ -30,7 +31,7 @@ from licorne.si.constants import (
 
 from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
-from .resources import PODS, read_resources, takes_the_same
+from .resources import PODS, read_countable, read_resources, takes_the_same
 from .task_groups import read_task_groups
 from .unsupported import why_later
 
@@ -103,6 +104,7 @@ class Work(msgspec.Struct, frozen=True):
     - `later`: why the pod must wait although it could be asked for, because a part of it is not supported; else "".
     - `fault`: why the pod cannot be asked for at all; else "".
     - `notes`: what its user should know.
+    - `uncounted`: the names of the resources that it takes from its node and that do not count, because of their amounts.
     """
 
     application: v19.AddApplicationRequest
@@ -112,6 +114,7 @@ class Work(msgspec.Struct, frozen=True):
     fault: str = ""
     notes: tuple[Note, ...] = ()
     gang: Gang | None = None
+    uncounted: tuple[str, ...] = ()
 
 
 def is_managed(pod: Pod, settings: WorkSettings) -> bool:
@@ -162,6 +165,9 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
     except QuantityError as error:
         resources = {PODS: 1}
         fault = f"its resources cannot be read: {error}"
+    uncounted: tuple[str, ...] = ()
+    if pod.spec.node_name and (fault or max(resources.values()) > SUM_MAX):
+        resources, uncounted = read_countable(pod)
     ask = v19.Allocation(
         allocation_key=meta.uid,
         allocation_tags=_ask_tags(pod),
@@ -184,6 +190,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         fault=fault or _beyond_limits(pod, application, ask, around.settings),
         notes=tuple(notes),
         gang=gang,
+        uncounted=uncounted,
     )
 
 

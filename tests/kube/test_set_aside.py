@@ -1,0 +1,213 @@
+"""Exceptions in licorne itself, planted: what concerns one pod is for that pod alone, anything else ends the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube import schedules
+from kube.places import Places, apart
+from kube.virtual import run
+from licorne.kube.manager import manager as module
+from licorne.kube.manager.commands import Bind, PostEvent
+from licorne.kube.manager.demands import Demands
+from licorne.kube.manager.gangs import Gangs
+from licorne.kube.manager.manager import Manager, SharedFaultError
+from licorne.kube.manager.records import PodRecord, Stage
+from licorne.kube.manager.yunikorn_events import YuniKornEvents
+from licorne.kube.objects import Node, Pod
+from licorne.kube.pods import asks_the_same, read_pod
+
+
+class PlantedError(RuntimeError):
+    """The exception that the tests raise."""
+
+
+def raising(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the method, which raises an exception where it is given the pod of this name, or its record."""
+
+    def replaced(*arguments: Any) -> Any:
+        for each in arguments:
+            pod = each.pod if isinstance(each, PodRecord) else each
+            if isinstance(pod, Pod) and pod.metadata.name == name:
+                raise PlantedError("a fault of the test")
+        return method(*arguments)
+
+    return replaced
+
+
+class Cluster(Places):
+    """A node of 4 cores. `log` has what the manager complains of; of each pod with an exception it has a line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: list[str] = []
+        self.manager.complain = lambda text, _: self.log.append(text)
+        self.namespace("ns")
+        self.node("n", allocatable={"cpu": "4"})
+
+    def small(self, name: str, cpu: str = "1", **more: Any) -> None:
+        """Show a pod of this size."""
+        more.setdefault("schedulerName", "yunikorn")
+        self.pod(name, containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **more)
+
+    def told(self) -> list[tuple[str, str]]:
+        """Review the pods that wait, and return the names and reasons of all events."""
+        for second in (10.0, 30.0, 700.0):
+            self.manager.now_s = partial(float, second)
+            self.manager.waiting.review()
+        self.events += self.manager.commands()
+        return [(each.name, each.reason) for each in self.events if isinstance(each, PostEvent)]
+
+
+def test_an_exception_about_one_decision_loses_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gangs, "placed", raising(Gangs.placed, "p1"))
+    cluster = Cluster()
+    for number in range(6):
+        cluster.small(f"p{number}")
+    assert sorted(cluster.run()) == ["p0", "p2", "p3", "p4"]  # the place of p1 is free for p4
+    assert cluster.manager.pods["p1"].stage is Stage.REFUSED and cluster.manager.pods["p5"].stage is Stage.ASKED
+    assert cluster.told().count(("p1", "TaskRejected")) == 1
+    assert cluster.log == ["pod ns/p1 is set aside: a fault of licorne: PlantedError: a fault of the test"]
+    cluster.no_pod("p1")
+    cluster.no_pod("p0")
+    assert cluster.run() == {"p5": "n"}
+
+
+WHILE_TAKEN_IN: list[tuple[Any, str, str]] = [
+    (module, "read_pod", "FailedScheduling"),
+    (Gangs, "note_originator", "TaskRejected"),
+    (Manager, "ask", "TaskRejected"),
+    (YuniKornEvents, "grouped", "TaskRejected"),
+]
+
+
+@pytest.mark.parametrize(("owner", "function", "reason"), WHILE_TAKEN_IN)
+@pytest.mark.parametrize("at_the_start", [False, True], ids=["later", "at the start"])
+def test_an_exception_about_a_pod_that_waits_is_for_that_pod_alone(
+    owner: Any, function: str, reason: str, at_the_start: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, function, raising(getattr(owner, function), "bad"))
+    cluster = Cluster()
+    if at_the_start:
+        with monkeypatch.context() as unseen:
+            unseen.setattr(cluster.manager, "pod_seen", lambda _: None)
+            for name in ("first", "bad", "last"):
+                cluster.small(name)
+        cluster.manager.pods_read([msgspec.convert(body, Pod) for body in cluster.pods.values()])
+    else:
+        for name in ("first", "bad", "last"):
+            cluster.small(name)
+    assert sorted(cluster.run()) == ["first", "last"]
+    assert cluster.told() == [("bad", reason)]
+    assert cluster.manager.asides == len(cluster.log) == 1
+
+
+def test_a_pod_that_could_not_be_read_is_read_again_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    with monkeypatch.context() as planted:
+        planted.setattr(module, "read_pod", raising(read_pod, "bad"))
+        cluster.small("bad")
+    assert (cluster.run(), cluster.manager.asides) == ({}, 1)
+    cluster.small("bad")
+    assert cluster.run() == {"bad": "n"}
+
+
+@pytest.mark.parametrize("function", ["read_pod", "asks_the_same"])
+def test_a_pod_that_runs_counts_where_an_exception_is_raised(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    if function == "asks_the_same":
+        cluster.small("bad", "3", node="n")
+        cluster.run()
+    monkeypatch.setattr(module, function, raising(getattr(module, function), "bad"))
+    cluster.small("bad", "3", node="n")
+    monkeypatch.undo()
+    cluster.small("two", "2")
+    assert cluster.run() == {}
+    assert ("bad", "CountedAsForeign") in cluster.told() and "ns/bad is set aside" in cluster.log[0]
+    cluster.no_pod("bad")
+    assert cluster.run() == {"two": "n"}
+
+
+def test_a_pod_whose_binding_has_been_sent_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    cluster.small("bad", "3")
+    cluster.manager.commands()
+    cluster.api.schedule()
+    assert [type(each) for each in cluster.manager.commands()] == [Bind]
+    with monkeypatch.context() as planted:
+        planted.setattr(module, "asks_the_same", raising(asks_the_same, "bad"))
+        cluster.small("bad", "3", labels={"new": "label"})
+    cluster.small("two", "2")
+    assert (cluster.manager.asides, cluster.run()) == (1, {})
+    cluster.small("bad", "3", node="n")
+    assert (cluster.run(), cluster.manager.pods["bad"].stage) == ({}, Stage.BOUND)
+
+
+def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    for name in ("bad", "good"):
+        cluster.small(name, "2", node="n")
+    cluster.run()
+    body = cluster.nodes["n"]
+    cluster.no_node("n")
+    with monkeypatch.context() as planted:
+        planted.setattr(Gangs, "placed", raising(Gangs.placed, "bad"))
+        cluster.manager.node_seen(msgspec.convert(body, Node))
+        cluster.small("one")
+        cluster.manager.commands()
+        assert cluster.api.schedule() == 0
+    cluster.nodes["n"] = body
+    assert cluster.run() == {} and cluster.manager.asides == 1
+
+
+def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_pod_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    cluster.small("bad", "5")
+    cluster.small("good", "5", labels={"app": "x"})
+    assert cluster.run() == {}
+    monkeypatch.setattr(Demands, "_heed", raising(Demands._heed, "bad"))
+    cluster.small("runs", node="n", affinity=apart({"app": "x"}))
+    assert (cluster.run(), cluster.manager.asides) == ({}, 1)
+    assert [name for name, record in cluster.manager.pods.items() if record.stage is Stage.ASKED] == ["good"]
+
+
+def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+
+    def planted(_: object) -> None:
+        raise PlantedError
+
+    monkeypatch.setattr(cluster.api, "update_application", planted)
+    with pytest.raises(SharedFaultError, match="PlantedError"):
+        cluster.small("p")
+    assert cluster.manager.asides == 0
+
+
+def test_an_exception_in_another_callback_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler itself passes over exceptions of callbacks."""
+
+    def planted(*_: object) -> None:
+        raise PlantedError
+
+    monkeypatch.setattr(Manager, "ended", planted)
+
+    async def main() -> None:
+        world = schedules.World(1)
+        _, task = schedules.start(world)
+        await asyncio.sleep(1)
+        assert not task.done()
+        world.add_pod()
+        await asyncio.sleep(1)
+        assert task.done()
+        error = task.exception()
+        assert isinstance(error, BaseExceptionGroup) and error.subgroup(PlantedError) is not None
+
+    run(main())
