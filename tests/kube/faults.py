@@ -34,7 +34,7 @@ ENOUGH = 400
 
 
 def _given_back_without_looking(_sound: Any) -> Any:
-    async def bind(self: Binder, command: Any, _pauses: int) -> str | None:
+    async def bind(self: Binder, command: Any, _pauses: int, _past: Any) -> str | None:
         try:
             await self._client.bind(command.namespace, command.name, command.uid, command.node)
         except Exception as error:  # noqa: BLE001  that is the fault

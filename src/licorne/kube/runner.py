@@ -137,6 +137,7 @@ class Runner:
             self._outdated,
             guard=self.guard,
             is_gone=self._is_gone,
+            node_of=self._node_of,
             dice=dice,
         )
         self.writer = Writer(
@@ -462,6 +463,11 @@ class Runner:
     def _is_gone(self, uid: str) -> bool:
         assert self.manager is not None
         return uid not in self.manager.pods
+
+    def _node_of(self, uid: str) -> str:
+        assert self.manager is not None
+        record = self.manager.pods.get(uid)
+        return "" if record is None else record.pod.spec.node_name
 
     def _not_told(self, uid: str) -> None:
         assert self.manager is not None
