@@ -21,7 +21,6 @@ from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.manager import Manager, demands, manager
 from licorne.kube.manager.budgets import Budgets
-from licorne.kube.manager.commands import Evict
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import constraints, foreign
@@ -167,10 +166,11 @@ def _no_whole_gangs(sound: Any) -> Any:
 
 
 def _untold(sound: Any) -> Any:
-    async def carry_out(self: Writer, command: Any) -> None:
-        await sound(self, msgspec.structs.replace(command, disruption=False) if isinstance(command, Evict) else command)
+    async def send(self: Writer, job: Any) -> None:
+        job.told = True
+        await sound(self, job)
 
-    return carry_out
+    return send
 
 
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
@@ -198,7 +198,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "disruption budgets are not told": (Budgets, "tell", _nothing),
     "nobody is evicted": (Manager, "evict", _nothing),
     "all pods are as important": (manager, "read_pod", _all_as_important),
-    "a victim is deleted before it is told so": (Writer, "_carry_out", _untold),
+    "a victim is deleted before it is told so": (Writer, "_send", _untold),
     "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),
 }
 

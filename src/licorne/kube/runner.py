@@ -144,7 +144,7 @@ class Runner:
             clients.writing,
             self._not_created,
             created=self._created,
-            taken=self._created,
+            taken=self._taken,
             is_wanted=self._is_wanted,
             is_gone=self._is_gone,
             not_told=self._not_told,
@@ -443,7 +443,10 @@ class Runner:
         self.manager.ask_again(uid)
         self.changed()
 
-    def _created(self, application_id: str, taken: str = "") -> None:
+    def _created(self, application_id: str, _name: str) -> None:
+        self._taken(application_id, "")
+
+    def _taken(self, application_id: str, taken: str) -> None:
         asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id, taken)
 
     def _look_at_gang(self, application_id: str, taken: str) -> None:
