@@ -57,6 +57,8 @@ SLICE: Final = 500
 LONGEST_SLEEP_S: Final = 60.0
 SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
+LOOK_S: Final = 5.0
+"""How often it is looked at most which placeholders of a gang have not been seen in time."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
@@ -154,6 +156,8 @@ class Runner:
             dice=dice,
         )
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
+        self._looks: set[str] = set()
+        """Applications whose placeholders are looked for in a while: one timer each."""
         self._wake = asyncio.Event()
         self.decided = 0
         self._decided_s = 0.0
@@ -443,15 +447,30 @@ class Runner:
         self.manager.ask_again(uid)
         self.changed()
 
-    def _created(self, application_id: str, _name: str) -> None:
-        self._taken(application_id, "")
+    def _created(self, application_id: str, name: str) -> None:
+        self._is_there(application_id, name, taken=False)
 
-    def _taken(self, application_id: str, taken: str) -> None:
-        asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id, taken)
+    def _taken(self, application_id: str, name: str) -> None:
+        self._is_there(application_id, name, taken=True)
 
-    def _look_at_gang(self, application_id: str, taken: str) -> None:
+    def _is_there(self, application_id: str, name: str, *, taken: bool) -> None:
+        """Note that the API server has a placeholder, and look in a while whether it has been seen."""
         assert self.manager is not None
-        self.manager.gangs.look_again(application_id, taken)
+        loop = asyncio.get_running_loop()
+        self.manager.gangs.created(application_id, name, loop.time(), taken=taken)
+        if application_id not in self._looks:
+            self._looks.add(application_id)
+            loop.call_later(SEEN_S, self._look_at_gang, application_id)
+
+    def _look_at_gang(self, application_id: str) -> None:
+        assert self.manager is not None
+        loop = asyncio.get_running_loop()
+        since_s = self.manager.gangs.look_again(application_id, loop.time() - SEEN_S)
+        if since_s is None:
+            self._looks.discard(application_id)
+        else:
+            wait_s = max(since_s + SEEN_S - loop.time(), LOOK_S)
+            loop.call_later(wait_s, self._look_at_gang, application_id)
         self.changed()
 
     def _not_created(self, application_id: str, reason: str) -> None:
