@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import itertools
 import random
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
+import seeds
 from kube.virtual import run
 from licorne.kube.api import ApiError, Kind, UnansweredError
 from licorne.kube.binding import Binder
@@ -387,3 +390,55 @@ def test_the_server_is_not_left_alone_for_a_day() -> None:
     answers = Answers([ApiError(429, "TooManyRequests", "busy", 86_400.0), None], [])
     play(answers)
     assert answers.waits() == pytest.approx([60.0])
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_whichever_namespaces_fail_for_a_time_all_pods_are_bound_in_the_end(number: int) -> None:
+    """A request of a namespace that is known to fail begins only if less than half of those under way are of such ones."""
+    seed = seeds.first_seed("LICORNE_KUBE_SEED") + number
+    dice = random.Random(seed)
+    sys.stdout.write(f"to run this again, first: LICORNE_KUBE_SEED={seed}\n")
+    names = [f"n{one}" for one in range(dice.randrange(1, 6))]
+    mends_s = {name: dice.choice((0.0, 5.0, 60.0)) for name in names}
+    takes_s = {name: dice.choice((0.0, 0.1, 3.0)) for name in names}
+    at_once = dice.choice((1, 2, 8, 32))
+    bound: set[str] = set()
+    binder: Any = None
+
+    class Failing(Tenants):
+        async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+            failing = [where for where in binder._failing.at if where in binder._failing.kept]
+            assert namespace not in failing or len(failing) <= max(at_once // 2, 1)
+            loop = asyncio.get_running_loop()
+            await asyncio.sleep(takes_s[namespace])
+            if loop.time() < mends_s[namespace] and dice.random() < 0.9:
+                raise self.error
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
+        nonlocal binder
+        binder = Binder(
+            Failing(BROKEN),
+            bound.add,
+            lambda uid, _: binder.bind(commands[uid]),
+            lambda _: None,
+            guard=guard,
+            at_once=at_once,
+            dice=random.Random(1),
+        )
+        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(binder.run())]
+        for command in commands.values():
+            binder.bind(command)
+            if dice.random() < 0.1:
+                await asyncio.sleep(dice.random())
+        await asyncio.sleep(2000.0)
+        assert bound == set(commands)
+        assert len(binder) == 0
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    uids = (f"u-{one}" for one in range(200))
+    commands = {uid: Bind(dice.choice(names), uid[2:], uid, "n1") for uid in uids}
+    run(main())
