@@ -132,29 +132,8 @@ class Runner:
         self._reading = clients.reading
         self.manager: Manager | None = None
         self.guard = PauseGuard(self._clock, wall)
-        self.binder = Binder(
-            clients.binding,
-            self._bound,
-            self._not_bound,
-            self._outdated,
-            guard=self.guard,
-            is_gone=self._is_gone,
-            node_of=self._node_of,
-            dice=dice,
-        )
-        self.writer = Writer(
-            clients.writing,
-            self._not_created,
-            created=self._created,
-            taken=self._taken,
-            is_wanted=self._is_wanted,
-            is_gone=self._is_gone,
-            not_told=self._not_told,
-            complain=named(log, "shim.cache").warning,
-            guard=self.guard,
-            clock=wall,
-            dice=dice,
-        )
+        self.binder = self._make_binder(clients.binding)
+        self.writer = self._make_writer(clients.writing)
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
         self._looks: set[str] = set()
         """Applications whose placeholders are looked for in a while: one timer each."""
@@ -186,6 +165,33 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
         self._tasks: list[asyncio.Task[Any]] = []
+
+    def _make_binder(self, client: BindingClient) -> Binder:
+        return Binder(
+            client,
+            self._bound,
+            self._not_bound,
+            self._outdated,
+            guard=self.guard,
+            is_gone=self._is_gone,
+            node_of=self._node_of,
+            dice=self._dice,
+        )
+
+    def _make_writer(self, client: WritingClient) -> Writer:
+        return Writer(
+            client,
+            self._not_created,
+            created=self._created,
+            taken=self._taken,
+            is_wanted=self._is_wanted,
+            is_gone=self._is_gone,
+            not_told=self._not_told,
+            complain=named(self.log, "shim.cache").warning,
+            guard=self.guard,
+            clock=self._wall,
+            dice=self._dice,
+        )
 
     def _reflector(self, kind: Kind[T], seen: _Method[T], gone: _Method[T]) -> Reflector[T]:
         made = self.reflectors[kind.plural] = Reflector(
