@@ -317,6 +317,17 @@ def test_a_webhook_that_does_not_answer_holds_up_its_own_namespace_alone() -> No
     assert client.most == AT_ONCE
 
 
+def test_a_namespace_that_failed_is_forgotten_with_its_last_pod() -> None:
+    class Gone(Answers):
+        def __call__(self, _: str) -> bool:
+            return len(self.calls) > 1
+
+    answers = Gone([BROKEN], [pod()])
+    binder = play(answers, is_gone=answers)
+    assert (answers.calls, answers.outcome) == (["bind n1", "get"], "the pod is gone")
+    assert not binder._failing.kept
+
+
 def test_a_binding_that_cannot_be_looked_up_is_sent_again_to_the_same_node() -> None:
     """So it is without the permission to get pods: the API server binds none twice."""
     answers = Answers([LOST, None], [DENIED] * LOOK_UPS)

@@ -54,12 +54,17 @@ class FailingNamespaces(Generic[T]):
         return True
 
     def ended(self, namespace: str, fails: bool | None) -> None:
-        """Take what an answer says of its namespace: whether it fails; None: nothing."""
+        """Take what an answer says of its namespace: whether it fails; None: nothing.
+
+        With None, as when the last pod is gone, a namespace that has no more requests is forgotten.
+        """
         if fails:
             self.kept.setdefault(namespace, deque())
         elif fails is False:
             for request in self.kept.pop(namespace, ()):
                 self._put_back(request)
+        elif namespace not in self.at and not self.kept.get(namespace, True):
+            del self.kept[namespace]
         self._put_one_back()
 
     def _are_full(self) -> bool:
