@@ -89,6 +89,8 @@ class Server:
         self.read_at: dict[str, float] = {}
         """Of when the state is that was last listed, by the plural of its kind."""
         self.writes: dict[str, int] = {}
+        self.tries_to_tell: dict[str, int] = {}
+        """How often a victim was to be told why it goes, by its UID; also requests that failed."""
         self.events: list[dict[str, Any]] = []
         self._news = asyncio.Event()
 
@@ -341,6 +343,8 @@ class FakeClient:
     ) -> None:
         """Change phase or conditions."""
         self._count("status")
+        if any(one["type"] == "DisruptionTarget" for one in status.get("conditions", ())):
+            self.server.tries_to_tell[uid] = self.server.tries_to_tell.get(uid, 0) + 1
         await self.server.trouble_before()
         pod = self._pod(namespace, name)
         if pod.metadata.uid != uid:

@@ -22,7 +22,6 @@ from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.manager import Manager, demands, manager
 from licorne.kube.manager.budgets import Budgets
-from licorne.kube.manager.commands import Evict
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import constraints, foreign
@@ -38,7 +37,7 @@ LAWS = (books, ends, recorded, schedules, watched)
 
 
 def _given_back_without_looking(_sound: Any) -> Any:
-    async def bind(self: Binder, command: Any, _pauses: int) -> str | None:
+    async def bind(self: Binder, command: Any, _pauses: int, _past: Any) -> str | None:
         try:
             await self._client.bind(command.namespace, command.name, command.uid, command.node)
         except Exception as error:  # noqa: BLE001  that is the fault
@@ -171,10 +170,11 @@ def _no_whole_gangs(sound: Any) -> Any:
 
 
 def _untold(sound: Any) -> Any:
-    async def carry_out(self: Writer, command: Any) -> None:
-        await sound(self, msgspec.structs.replace(command, disruption=False) if isinstance(command, Evict) else command)
+    async def send(self: Writer, job: Any) -> None:
+        job.told = True
+        await sound(self, job)
 
-    return carry_out
+    return send
 
 
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
@@ -202,7 +202,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "disruption budgets are not told": (Budgets, "tell", _nothing),
     "nobody is evicted": (Manager, "evict", _nothing),
     "all pods are as important": (manager, "read_pod", _all_as_important),
-    "a victim is deleted before it is told so": (Writer, "_carry_out", _untold),
+    "a victim is deleted before it is told so": (Writer, "_send", _untold),
     "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),
 }
 

@@ -32,6 +32,7 @@ from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionB
 from licorne.kube.objects.nodes import Taint
 from licorne.kube.pods import is_over, read_resources
 from licorne.kube.runner import Clients, Runner, RunSettings
+from licorne.kube.writing.writer import TRIES_TO_TELL
 from licorne.recording import Recorder
 from recording.recorded import assert_replays
 
@@ -159,8 +160,9 @@ class World:
         assert len(full) < len([*last, *known]), f"{pod.metadata.name} is bound, and {full[0]} is full"
 
     def check_deletion(self, pod: Pod) -> None:
-        """Check that only placeholders and victims are deleted, and victims are told so first."""
-        if self.kind is not None and not books.is_placeholder(pod):
+        """Check that only placeholders and victims are deleted, and victims are told so first, if they can be."""
+        cannot_be_told = self.server.tries_to_tell.get(pod.metadata.uid, 0) >= TRIES_TO_TELL
+        if self.kind is not None and not books.is_placeholder(pod) and not cannot_be_told:
             told = {one.type: (one.status, one.reason) for one in pod.status.conditions or ()}
             name = pod.metadata.name
             assert told.get("DisruptionTarget") == ("True", "PreemptionByScheduler"), f"{name} is deleted untold"

@@ -518,8 +518,43 @@ def test_a_name_that_a_pod_has_which_is_not_seen_is_not_tried_for_ever() -> None
     names = [one.body["metadata"]["name"] for one in creations]
     manager.pod_seen(as_pod(names[0], creations[0].body, 10))
     for name in names[:2]:  # the creation of the first was repeated, because its answer was lost
-        manager.gangs.look_again("app", name)
+        manager.gangs.created("app", name, 1.0, taken=True)
+    manager.gangs.created("app", names[2], 1.0)
+    manager.gangs.look_again("app", 1.0)
     anew = [one.body["metadata"]["name"] for one in created(manager.commands())]
     assert len(set(anew)) == 2
     assert names[2] in anew
     assert not {names[0], names[1]} & set(anew)
+
+
+def test_what_is_being_created_is_not_asked_for_again() -> None:
+    """As long as the API server has said nothing of it, and a while longer, until it is to be seen."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    creations = created(step(manager))
+    names = [one.body["metadata"]["name"] for one in creations]
+    for number in range(5):  # each of these has the gang looked at
+        manager.pod_seen(member(f"member-{number}"))
+        assert manager.gangs.look_again("app", 100.0) is None
+        assert created(step(manager)) == []
+    manager.gangs.created("app", names[0], 101.0)
+    manager.gangs.created("app", names[1], 102.0)
+    manager.pod_seen(as_pod(names[1], creations[1].body, 10))
+    assert manager.gangs.look_again("app", 100.0) == 101.0
+    assert created(step(manager)) == []
+    assert manager.gangs.look_again("app", 101.0) == 102.0
+    (anew,) = created(step(manager))
+    assert anew.body["metadata"]["name"] == names[0], "it is made again if nobody has seen it"
+    assert manager.gangs.look_again("app", 102.0) is None
+    assert created(step(manager)) == [], "the other has been seen"
+
+
+def test_what_was_to_be_created_for_a_pod_that_is_gone_is_created_for_the_next_one() -> None:
+    manager = started()
+    first = member("first")
+    manager.pod_seen(first)
+    manager.pod_seen(member("second"))
+    assert len(created(step(manager))) == 3
+    manager.pod_gone(first)
+    anew = created(step(manager))
+    assert [one.owner for one in anew] == ["uid-second"] * 3

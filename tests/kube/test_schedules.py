@@ -218,6 +218,35 @@ def test_a_placeholder_that_nobody_saw_is_made_again() -> None:
     run(play())
 
 
+def test_each_placeholder_of_a_large_gang_is_asked_for_once_from_a_slow_server() -> None:
+    """The first ones have been there for minutes when the last ones are created, and are looked for meanwhile."""
+
+    class Slow(FakeClient):
+        def __init__(self, server: Server) -> None:
+            super().__init__(server)
+            self.names: list[str] = []
+
+        async def create(self, path: str, body: dict[str, Any]) -> None:
+            if path.endswith("/pods"):
+                self.names.append(body["metadata"]["name"])
+                await asyncio.sleep(5.0)
+            await super().create(path, body)
+
+    async def play() -> None:
+        world = schedules.World(5)
+        client = Slow(world.server)
+        runner, task = schedules.start(world, client)
+        await asyncio.sleep(1.0)
+        world.add_gang(100, timeout_s=900)
+        await asyncio.sleep(150.0)
+        assert len(client.names) == 100
+        assert len(set(client.names)) == 100
+        assert len(runner.writer) == 0
+        await schedules.stop(task)
+
+    run(play())
+
+
 @pytest.mark.parametrize("restart", [False, True], ids=["seen", "while licorne is down"])
 def test_a_placeholder_that_fails_is_replaced(restart: bool) -> None:
     """Its object stays there, under the name that licorne gave it, and no watch of licorne shows it."""

@@ -13,10 +13,10 @@ import pytest
 
 from kube.virtual import run
 from licorne.kube.api import ApiError, UnansweredError
-from licorne.kube.manager.commands import CreatePod, Evict, PostEvent
+from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.writing import Writer
-from licorne.kube.writing.writer import AT_ONCE, REFUSED_S
+from licorne.kube.writing.writer import AT_ONCE, REFUSED_S, TOLD_MAX, TRIES_TO_TELL
 
 FAILURE = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "no bindings today", warning=True)
 OTHER = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "the pod is gone", warning=True)
@@ -194,3 +194,166 @@ def test_a_placeholder_whose_name_is_taken_is_told() -> None:
 
     run(play())
     assert taken == [("app", "tg-app-g-1")]
+
+
+BROKEN = ApiError(500, "InternalError", "failed calling webhook")
+BUSY = ApiError(429, "TooManyRequests", "busy")
+DENIED = ApiError(403, "Forbidden", "a webhook says no")
+LOST = UnansweredError("the connection broke off")
+
+
+class Tenants(Events):
+    """Takes every write at once but those in the namespace `bad`, each of which takes a while, and may fail.
+
+    `refused`: the calls that fail there.
+    """
+
+    def __init__(
+        self, error: Exception | None, takes_s: float = 0.0, refused: tuple[str, ...] = ("create", "patch", "delete")
+    ) -> None:
+        super().__init__()
+        self.error = error
+        self.takes_s = takes_s
+        self.refused = refused
+        self.done: list[tuple[str, float]] = []
+
+    async def _take(self, what: str, namespace: str, name: str) -> None:
+        self.calls.append(f"{what} {name}")
+        if namespace == "bad":
+            await asyncio.sleep(self.takes_s)
+            if self.error is not None and what in self.refused:
+                raise self.error
+        self.done.append((f"{what} {name}", asyncio.get_running_loop().time()))
+
+    async def create(self, path: str, body: dict[str, Any]) -> None:
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        await self._take("create", namespace, body["metadata"]["name"].partition(".")[0])
+
+    async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        await self._take("delete", namespace, name)
+
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+    ) -> None:
+        await self._take("patch", namespace, name)
+
+
+AnyWrite = CreatePod | Evict | PostEvent | SetCondition
+
+
+def written(
+    client: Tenants, *moments: tuple[float, AnyWrite], until_s: float = 100.0, **more: Any
+) -> tuple[dict[str, float], Writer]:
+    """Write commands at these moments. Returns when which call was done, the first time."""
+
+    async def play() -> Writer:
+        loop = asyncio.get_running_loop()
+        guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
+        writer = Writer(client, lambda *_: None, guard=guard, clock=loop.time, **more)
+        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(writer.run())]
+        for moment, command in moments:
+            await asyncio.sleep(moment - loop.time())
+            writer.write(command)
+        await asyncio.sleep(until_s - loop.time())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return writer
+
+    writer = run(play())
+    return dict(reversed(client.done)), writer
+
+
+def creation(number: int) -> CreatePod:
+    return CreatePod("bad", "app", "g", "owner", {"metadata": {"name": f"tg-{number}"}})
+
+
+def eviction(name: str, namespace: str = "good") -> Evict:
+    return Evict(namespace, name, name, "reason", "message")
+
+
+def condition(name: str, text: str = "message") -> SetCondition:
+    return SetCondition("good", name, name, "Unschedulable", text, "1")
+
+
+@pytest.mark.parametrize("error", [BROKEN, BUSY, LOST], ids=str)
+@pytest.mark.parametrize("what", ["creations", "evictions"])
+def test_a_namespace_whose_webhook_is_down_keeps_no_other_waiting(what: str, error: Exception) -> None:
+    """More writes fail there than there are workers, and are repeated for ever."""
+    made = [creation(number) if what == "creations" else eviction(f"b{number}", "bad") for number in range(50)]
+    event = msgspec.structs.replace(FAILURE, namespace="good", name="told")
+    good: list[AnyWrite] = [eviction("victim"), condition("waits"), event]
+    client = Tenants(error, refused=("create", "delete"))
+    done, writer = written(client, *((0, one) for one in made), *((5.0, one) for one in good))
+    for call in ("patch victim", "delete victim", "patch waits", "create told"):
+        assert done[call] < 5.1, call
+    assert len(writer) == len(made), "nothing is forgotten"
+
+
+@pytest.mark.parametrize("what", ["creations", "evictions"])
+def test_a_webhook_that_does_not_answer_holds_up_its_own_namespace_alone(what: str) -> None:
+    made = [creation(number) if what == "creations" else eviction(f"b{number}", "bad") for number in range(400)]
+    good = [(float(second), eviction(f"v{second}")) for second in range(1, 90)]
+    done, _ = written(Tenants(BROKEN, takes_s=10.0), *((0, one) for one in made), *good)
+    late = {second: done[f"delete v{second}"] - second for second in range(1, 90)}
+    assert max(late.values()) < 10.1, "until the first answers nothing is known"
+    assert max(took for second, took in late.items() if second > 10) < 0.1
+
+
+def test_what_must_be_done_and_conditions_do_not_stand_behind_the_placeholders_of_a_large_gang() -> None:
+    """A creation takes two seconds, and none fails."""
+    made = [(0.0, creation(number)) for number in range(400)]
+    client = Tenants(None, takes_s=2.0)
+    done, writer = written(client, *made, (5.0, eviction("victim")), (5.0, condition("waits")), until_s=200.0)
+    assert done["delete victim"] < 5.1
+    assert done["patch waits"] < 5.1
+    assert len([call for call in done if call.startswith("create tg-")]) == 400
+    assert len(writer) == 0
+
+
+@pytest.mark.parametrize("error", [BROKEN, DENIED, LOST, ApiError(409, "Conflict", "it has been modified")], ids=str)
+def test_a_victim_that_cannot_be_told_why_it_goes_is_deleted_all_the_same(error: Exception) -> None:
+    complaints: list[str] = []
+    client = Tenants(error, refused=("patch",))
+    done, writer = written(client, (0, eviction("victim", "bad")), complain=complaints.append)
+    assert client.calls == ["patch victim"] * TRIES_TO_TELL + ["delete victim"]
+    assert done["delete victim"] < 3.0
+    assert len(writer) == 0
+    assert [text.split(";")[-1] for text in complaints] == [" it is evicted without the condition DisruptionTarget"]
+
+
+def test_a_victim_that_is_gone_is_neither_told_nor_deleted() -> None:
+    client = Tenants(ApiError(404, "NotFound", "there is none"))
+    _, writer = written(client, (0, eviction("victim", "bad")))
+    assert client.calls == ["patch victim"]
+    assert len(writer) == 0
+
+
+def test_a_victim_that_was_told_is_not_told_again() -> None:
+    client = Tenants(BROKEN, refused=("delete",))
+    written(client, (0, eviction("victim", "bad")), until_s=10.0)
+    assert client.calls.count("patch victim") == 1
+    assert client.calls.count("delete victim") > 3
+
+
+def test_an_older_condition_is_not_written_after_a_newer_one() -> None:
+    """The first request was refused, and is due again after the newer condition has been written."""
+    texts: list[str] = []
+
+    class Busy(Tenants):
+        async def patch_pod_status(self, namespace: str, name: str, uid: str, status: Any, version: str = "") -> None:
+            texts.append(status["conditions"][0]["message"])
+            if len(texts) == 1:
+                raise ApiError(429, "TooManyRequests", "busy", 20.0)
+
+    _, writer = written(Busy(None), (0, condition("p", "older")), (10.0, condition("p", "newer")))
+    assert texts == ["older", "newer"]
+    assert (len(writer), writer.left_out) == (0, 0)
+
+
+def test_what_is_to_be_repeated_counts_among_the_conditions_that_wait() -> None:
+    client = Tenants(BUSY)
+    events = [msgspec.structs.replace(FAILURE, namespace="bad", uid=str(number)) for number in range(TOLD_MAX + 10)]
+    moments = [*((0.0, one) for one in events[:TOLD_MAX]), *((0.2, one) for one in events[TOLD_MAX:])]
+    _, writer = written(client, *moments, until_s=0.21)
+    assert writer.left_out == 10

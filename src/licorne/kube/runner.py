@@ -67,6 +67,8 @@ SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
 COMPLAINT_MAX: Final = 2000
 """Characters of a line of the log about a pod, whose names may have 256 KiB."""
+LOOK_S: Final = 5.0
+"""How often it is looked at most which placeholders of a gang have not been seen in time."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
@@ -140,31 +142,13 @@ class Runner:
         self._reading = clients.reading
         self.manager: Manager | None = None
         self.guard = PauseGuard(self._clock, wall)
-        self.binder = Binder(
-            clients.binding,
-            self._bound,
-            self._not_bound,
-            self._outdated,
-            guard=self.guard,
-            is_gone=self._is_gone,
-            dice=dice,
-        )
-        self.writer = Writer(
-            clients.writing,
-            self._not_created,
-            created=self._created,
-            taken=self._created,
-            is_wanted=self._is_wanted,
-            is_gone=self._is_gone,
-            not_told=self._not_told,
-            complain=named(log, "shim.cache").warning,
-            guard=self.guard,
-            clock=wall,
-            dice=dice,
-        )
+        self.binder = self._make_binder(clients.binding)
+        self.writer = self._make_writer(clients.writing)
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
         self._fault: Exception | None = None
         """The first exception of a callback; it ends the process."""
+        self._looks: set[str] = set()
+        """Applications whose placeholders are looked for in a while: one timer each."""
         self._wake = asyncio.Event()
         self.decided = 0
         self._decided_s = 0.0
@@ -189,6 +173,33 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
         self._tasks: list[asyncio.Task[Any]] = []
+
+    def _make_binder(self, client: BindingClient) -> Binder:
+        return Binder(
+            client,
+            self._bound,
+            self._not_bound,
+            self._outdated,
+            guard=self.guard,
+            is_gone=self._is_gone,
+            node_of=self._node_of,
+            dice=self._dice,
+        )
+
+    def _make_writer(self, client: WritingClient) -> Writer:
+        return Writer(
+            client,
+            self._not_created,
+            created=self._created,
+            taken=self._taken,
+            is_wanted=self._is_wanted,
+            is_gone=self._is_gone,
+            not_told=self._not_told,
+            complain=named(self.log, "shim.cache").warning,
+            guard=self.guard,
+            clock=self._wall,
+            dice=self._dice,
+        )
 
     def _reflector(self, kind: Kind[T], seen: _Method[T], gone: _Method[T]) -> Reflector[T]:
         made = self.reflectors[kind.plural] = Reflector(
@@ -488,12 +499,30 @@ class Runner:
         self.manager.ask_again(uid)
         self.changed()
 
-    def _created(self, application_id: str, taken: str = "") -> None:
-        asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id, taken)
+    def _created(self, application_id: str, name: str) -> None:
+        self._is_there(application_id, name, taken=False)
 
-    def _look_at_gang(self, application_id: str, taken: str) -> None:
+    def _taken(self, application_id: str, name: str) -> None:
+        self._is_there(application_id, name, taken=True)
+
+    def _is_there(self, application_id: str, name: str, *, taken: bool) -> None:
+        """Note that the API server has a placeholder, and look in a while whether it has been seen."""
         assert self.manager is not None
-        self.manager.gangs.look_again(application_id, taken)
+        loop = asyncio.get_running_loop()
+        self.manager.gangs.created(application_id, name, loop.time(), taken=taken)
+        if application_id not in self._looks:
+            self._looks.add(application_id)
+            loop.call_later(SEEN_S, self._look_at_gang, application_id)
+
+    def _look_at_gang(self, application_id: str) -> None:
+        assert self.manager is not None
+        loop = asyncio.get_running_loop()
+        since_s = self.manager.gangs.look_again(application_id, loop.time() - SEEN_S)
+        if since_s is None:
+            self._looks.discard(application_id)
+        else:
+            wait_s = max(since_s + SEEN_S - loop.time(), LOOK_S)
+            loop.call_later(wait_s, self._look_at_gang, application_id)
         self.changed()
 
     def _not_created(self, application_id: str, reason: str) -> None:
@@ -508,6 +537,11 @@ class Runner:
     def _is_gone(self, uid: str) -> bool:
         assert self.manager is not None
         return uid not in self.manager.pods and uid not in self.manager.foreign
+
+    def _node_of(self, uid: str) -> str:
+        assert self.manager is not None
+        record = self.manager.pods.get(uid) or self.manager.foreign.get(uid)
+        return "" if record is None else record.pod.spec.node_name
 
     def _not_told(self, uid: str) -> None:
         assert self.manager is not None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+RETRY_AFTER_MAX_S: Final = 60.0
+"""The longest time that is taken from an answer; a proxy may ask for a day."""
 
 
 class KubeconfigError(Exception):
@@ -13,7 +18,7 @@ class ApiError(Exception):
     """The API server refused a call.
 
     `status` is the HTTP status, `reason` the machine-readable one (`NotFound`, `AlreadyExists`, ...), and
-    `retry_after_s` how long the server wants to be left alone, if it said so.
+    `retry_after_s` how long the server wants to be left alone, if it said so, of which no more than `RETRY_AFTER_MAX_S` counts.
     """
 
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
@@ -21,7 +26,7 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
         self.message = message
-        self.retry_after_s = retry_after_s
+        self.retry_after_s = None if retry_after_s is None else min(retry_after_s, RETRY_AFTER_MAX_S)
 
 
 class UnansweredError(Exception):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from licorne.kube.pods import Gang, Note, TaskGroup, Work, keys, placeholder_ask
 from licorne.kube.settings import Settings
 
 from .commands import CreatePod, Evict
-from .records import ApplicationRecord, GangStage, PodRecord, Stage
+from .records import ApplicationRecord, Creation, GangStage, PodRecord, Stage
 from .waiting import was_asked_for
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Gangs:
         application.gang_stage = GangStage.NONE
         application.given_up = False
         application.spent.clear()
+        application.creations.clear()
         if application.gang is None:
             return
         known = self._manager.api.cluster.partition(self._manager.rm_id).applications.get(application.id)
@@ -113,21 +115,34 @@ class Gangs:
         present = Counter(
             record.work.ask.task_group_name for record in application.pods.values() if record.work.ask.placeholder
         )
+        names = {record.pod.metadata.name for record in application.pods.values()}
+        for name, creation in application.creations.items():
+            if name not in names and creation.owner == originator.uid:
+                present[creation.group] += 1
         if not present and self._has_given_up(application, application.gang, originator):
             self._run(application)
             return
         if not present:
             text = f"Application {application.id} creating placeholders"
             self._manager.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
-        namespace = originator.pod.metadata.namespace
-        names = application.spent | {record.pod.metadata.name for record in application.pods.values()}
-        for group in read_task_groups(application.gang.text):
-            name = group.spec.name
-            bodies = (self._body(application, originator, group, number) for number in itertools.count())
-            lacking = (body for body in bodies if body["metadata"]["name"] not in names)
-            for body in itertools.islice(lacking, max(group.spec.members - present[name], 0)):
-                self._manager.decided.append(CreatePod(namespace, application.id, name, originator.uid, body))
+        self._create(application, originator, present, names | application.spent)
         self._run_if_complete(application)
+
+    def _create(
+        self, application: ApplicationRecord, originator: PodRecord, present: Mapping[str, int], not_these: set[str]
+    ) -> None:
+        """Have the placeholders created that are lacking, besides those that are there or on their way, by task group."""
+        assert application.gang is not None
+        creations = application.creations
+        namespace, owner = originator.pod.metadata.namespace, originator.uid
+        for group in read_task_groups(application.gang.text):
+            group_name = group.spec.name
+            bodies = (self._body(application, originator, group, number) for number in itertools.count())
+            lacking = ((body["metadata"]["name"], body) for body in bodies)
+            free = ((name, body) for name, body in lacking if name not in not_these and name not in creations)
+            for name, body in itertools.islice(free, max(group.spec.members - present[group_name], 0)):
+                creations[name] = Creation(group_name, owner)
+                self._manager.decided.append(CreatePod(namespace, application.id, group_name, owner, body))
 
     def _originator(self, application: ApplicationRecord) -> PodRecord | None:
         """Return the pod that placeholders belong to; another one takes over when it is gone.
@@ -175,6 +190,7 @@ class Gangs:
 
     def _run(self, application: ApplicationRecord) -> None:
         application.gang_stage = GangStage.RUNNING
+        application.creations.clear()
         self._manager.release_held(application)
 
     def pod_gone(self, record: PodRecord) -> None:
@@ -188,6 +204,7 @@ class Gangs:
         application = record.application
         if application.gang_stage is not GangStage.RESERVING:
             return
+        application.creations.pop(record.pod.metadata.name, None)
         ended = record.work.ask.placeholder and record.leaving is None
         if ended:
             application.spent.add(record.pod.metadata.name)
@@ -207,18 +224,35 @@ class Gangs:
         gang = application.gang
         return gang is not None and len(application.spent) > sum(group.members for group in gang.groups)
 
-    def look_again(self, application_id: str, taken: str = "") -> None:
+    def created(self, application_id: str, name: str, now_s: float, *, taken: bool = False) -> None:
+        """Note that the API server has a placeholder, since it was created, or since before: then the name was taken."""
+        application = self._manager.applications.get(application_id)
+        creation = None if application is None else application.creations.get(name)
+        if creation is not None:
+            creation.told_s, creation.taken = now_s, taken
+
+    def look_again(self, application_id: str, before_s: float = math.inf) -> float | None:
         """Create what a gang lacks, some time after placeholders were created.
 
-        One that is deleted while no watch is open, as after a pause or an expired watch, is never seen. Names of
-        placeholders repeat, so one that is only late is not created twice. `taken` is a name that another pod had when
-        it was to be given: if none of this name has been seen since, it is a pod that has ended, as before a restart.
+        Those that the API server has had since `before_s` or longer should have been seen. One that is deleted while no
+        watch is open, as after a pause or an expired watch, is never seen. Names of placeholders repeat, so one that is
+        only late is not created twice. If no pod is seen of a name that was taken, it is one that has ended, as before a
+        restart, and the next placeholder has another name.
+
+        Returns since when the API server has had the next one that is to be looked for; None: there is none.
         """
         application = self._manager.applications.get(application_id)
-        if application is not None and application.gang_stage is GangStage.RESERVING:
-            if taken and all(record.pod.metadata.name != taken for record in application.pods.values()):
-                application.spent.add(taken)
-            self._due[application_id] = None
+        if application is None or application.gang_stage is not GangStage.RESERVING:
+            return None
+        self._due[application_id] = None
+        names = {record.pod.metadata.name for record in application.pods.values()}
+        told = [(one.told_s, name) for name, one in application.creations.items() if one.told_s is not None]
+        for told_s, name in told:
+            if told_s <= before_s:
+                creation = application.creations.pop(name)
+                if creation.taken and name not in names:
+                    application.spent.add(name)
+        return min((told_s for told_s, _ in told if told_s > before_s), default=None)
 
     def is_wanted(self, command: CreatePod) -> bool:
         """Return whether a placeholder is still to be created: its gang reserves room, and the pod that owns it is there."""

@@ -104,11 +104,29 @@ class GangStage(Enum):
     RUNNING = "running"
 
 
+class Creation:
+    """A placeholder that is being created, until it is seen or nobody has seen it in time.
+
+    - `group`: its task group; `owner`: the UID of the pod that it belongs to.
+    - `told_s`: when the API server has said that it is there, by a clock that never goes back; None: not yet.
+    - `taken`: whether another pod was there under its name.
+    """
+
+    __slots__ = ("group", "owner", "taken", "told_s")
+
+    def __init__(self, group: str, owner: str) -> None:
+        self.group = group
+        self.owner = owner
+        self.told_s: float | None = None
+        self.taken = False
+
+
 class ApplicationRecord:
     """An application: the pods that have the same application id."""
 
     __slots__ = (
         "atomic",
+        "creations",
         "gang",
         "gang_stage",
         "given_up",
@@ -136,6 +154,8 @@ class ApplicationRecord:
         """
         self.reserved_for = ""
         """The UID of the pod to which the placeholders belong that were created last."""
+        self.creations: dict[str, Creation] = {}
+        """Placeholders, by their names, that have been asked for and have perhaps not been seen."""
         self.spent: set[str] = set()
         """Names that its next placeholders do not get: pods that have ended may still be there under them."""
         self.pods: dict[str, PodRecord] = {}

@@ -1,8 +1,14 @@
 """Carries out commands other than bindings: what must be done is repeated until it is, what informs people may be lost.
 
-Evictions and failures are never dropped, and placeholders only when their gang does not want them any more. An eviction or a failure that the API server refuses, as an admission
-webhook may, is tried again every `REFUSED_S` until the pod is gone: the scheduler waits for its room. Conditions and events
-share what is left of a bounded queue: above the bound, and when the API server is too busy, they are left out and counted.
+Evictions and failures are never dropped, and placeholders only when their gang does not want them any more. An eviction or
+a failure that the API server refuses, as an admission webhook may, is tried again every `REFUSED_S` until the pod is gone:
+the scheduler waits for its room. A victim that cannot be told why it goes is deleted all the same, after `TRIES_TO_TELL`
+requests. Conditions and events share what is left of a bounded queue: above the bound, and when the API server is too busy,
+they are left out and counted.
+
+No worker waits. What is to be repeated is queued again when its time has come. Evictions and failures go first; creations
+get `CREATING_AT_ONCE` of the workers at most, so that neither a victim nor a condition waits until a large gang has its
+placeholders; and namespaces that fail get half of them.
 
 After a pause of the process nothing is sent until the cluster has been read again.
 """
@@ -13,16 +19,19 @@ import asyncio
 import hashlib
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS
+from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition
 from licorne.kube.pauses import PauseGuard
 
 AT_ONCE: Final = 8
+CREATING_AT_ONCE: Final = 6
+"""Placeholders that are being created at once, at most."""
 TOLD_MAX: Final = 5000
 """Conditions and events that wait to be written at most."""
 REPEAT_S: Final = 600.0
@@ -33,6 +42,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 REFUSED_S: Final = 30.0
 """Seconds after which what was refused is tried again; meanwhile it keeps nothing else waiting."""
 TRIES_TO_TELL: Final = 3
+"""Requests after which a condition or an event is left out, and a victim deleted though it could not be told why."""
 NOTE_MAX: Final = 1024
 """Characters of an event's note, as the API server allows."""
 COMPONENT: Final = "licorne"
@@ -72,13 +82,31 @@ class _Series:
         """When it was last given to be written."""
 
 
+_Command = Evict | Fail | CreatePod | SetCondition | PostEvent
+
+
+class _Job:
+    """A command that is not done."""
+
+    __slots__ = ("command", "failures", "told", "untold")
+
+    def __init__(self, command: _Command) -> None:
+        self.command = command
+        self.failures = 0
+        """How often it has failed and was to be repeated."""
+        self.untold = 0
+        """How often the victim of an eviction could not be told why it goes."""
+        self.told = not (isinstance(command, Evict) and command.disruption)
+        """Whether it is deleted next: it has been told, need not be, or cannot be."""
+
+
 class Writer:
-    """Writes to the API server, in the order of the commands for each pod that must be done.
+    """Writes to the API server. Commands are begun in the order given, within those that must be done, creations, and the rest.
 
     Parameters:
         client: sends the calls.
         not_created: told the application and the reason when a placeholder is refused for good.
-        created: told the application when a placeholder has been created.
+        created: told the application and the name when a placeholder has been created.
         taken: told the application and the name when a pod of a placeholder's name is there already.
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
@@ -86,6 +114,7 @@ class Writer:
         complain: told in a sentence what could not be written.
         guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
+        dice: draws the waiting times.
     """
 
     def __init__(
@@ -93,7 +122,7 @@ class Writer:
         client: WritingClient,
         not_created: Callable[[str, str], None],
         *,
-        created: Callable[[str], None] = lambda _: None,
+        created: Callable[[str, str], None] = lambda *_: None,
         taken: Callable[[str, str], None] = lambda *_: None,
         is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
@@ -102,7 +131,6 @@ class Writer:
         guard: PauseGuard,
         clock: Callable[[], float],
         dice: random.Random | None = None,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self._client = client
         self._not_created = not_created
@@ -115,13 +143,16 @@ class Writer:
         self._guard = guard
         self._clock = clock
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
-        self._sleep = sleep
-        self._done_first: deque[Evict | Fail | CreatePod] = deque()
-        self._refused: deque[Evict | Fail] = deque()  # to be tried again
-        self._complained: set[str] = set()  # UIDs of pods of which something was refused and is not done
-        self._told: deque[SetCondition | PostEvent] = deque()
+        self._must: deque[_Job] = deque()
+        self._creations: deque[_Job] = deque()
+        self._told: deque[_Job] = deque()
         self._more = asyncio.Event()
-        self._some_refused = asyncio.Event()
+        self._later = 0  # commands that are to be repeated after some time
+        self._failing: FailingNamespaces[_Job] = FailingNamespaces(AT_ONCE, self._queue)
+        self._creating = 0
+        self._telling = 0  # conditions and events that are not done
+        self._newest: dict[str, SetCondition] = {}  # by UID: an older condition is not written after it
+        self._complained: set[str] = set()  # UIDs of pods of which something was refused and is not done
         self.written = 0
         """Requests that the API server has confirmed."""
         self.left_out = 0
@@ -130,47 +161,192 @@ class Writer:
         """Events that only raised the count of an equal one, which is written later."""
         self._lately: dict[_Key, _Series] = {}  # in the order in which they were posted first
 
-    def write(self, command: Evict | Fail | CreatePod | SetCondition | PostEvent) -> None:
+    def write(self, command: _Command) -> None:
         """Have a command carried out; an event that says the same as one before raises the count of that one."""
-        if isinstance(command, Evict | Fail | CreatePod):
-            self._done_first.append(command)
-        elif isinstance(command, PostEvent) and not self._is_due(command):
+        if isinstance(command, PostEvent) and not self._is_due(command):
             self.repeated += 1
-        elif len(self._told) < TOLD_MAX:
-            self._told.append(command)
-        else:
-            self._leave_out(command)
-        self._more.set()
+            return
+        if isinstance(command, SetCondition | PostEvent):
+            if self._telling >= TOLD_MAX:
+                self._leave_out(command)
+                return
+            self._telling += 1
+            if isinstance(command, SetCondition):
+                self._newest[command.uid] = command
+        self._queue(_Job(command))
 
     def __len__(self) -> int:
-        """Return how many commands wait."""
-        return len(self._done_first) + len(self._refused) + len(self._told)
+        """Return how many commands are not done."""
+        return len(self._must) + len(self._creations) + len(self._told) + self._later + len(self._failing)
 
     async def run(self) -> None:
         """Carry out commands until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(AT_ONCE):
-                group.create_task(self._work())
-            group.create_task(self._try_again())
+            for number in range(AT_ONCE):
+                group.create_task(self._work(number))
 
-    async def _work(self) -> None:
+    def _queue(self, job: _Job) -> None:
+        command = job.command
+        if isinstance(command, Evict | Fail):
+            self._must.append(job)
+        elif isinstance(command, CreatePod):
+            self._creations.append(job)
+        else:
+            self._told.append(job)
+        self._more.set()
+
+    def _next(self) -> _Job | None:
+        """Return the command that a free worker begins."""
+        if self._must:
+            return self._must.popleft()
+        if self._creations and self._creating < CREATING_AT_ONCE:
+            return self._creations.popleft()
+        return self._told.popleft() if self._told else None
+
+    async def _work(self, worker: int) -> None:
+        failing = self._failing
         while True:
-            while not (self._done_first or self._told):
+            job = self._next()
+            if job is None:
                 self._more.clear()
                 await self._more.wait()
-            if self._done_first:
-                await self._do(self._done_first.popleft())
-            elif self._told:
-                await self._tell(self._told.popleft())
+                continue
+            namespace = job.command.namespace or "default"
+            if failing.keeps(namespace, job):
+                continue
+            creates = isinstance(job.command, CreatePod)
+            failing.at[worker] = namespace
+            self._creating += creates
+            fails = await self._carry_out(job)
+            self._creating -= creates
+            failing.at[worker] = ""
+            failing.ended(namespace, fails)
 
-    async def _try_again(self) -> None:
-        while True:
-            await self._some_refused.wait()
-            self._some_refused.clear()
-            await self._sleep(REFUSED_S)
-            self._done_first += self._refused
-            self._refused.clear()
-            self._more.set()
+    async def _carry_out(self, job: _Job) -> bool | None:
+        """Send the next request of a command. Returns whether its namespace fails, as `FailingNamespaces.ended` takes it."""
+        await self._guard.recent()
+        command = job.command
+        if isinstance(command, CreatePod) and not self._is_wanted(command):
+            return None
+        if isinstance(command, SetCondition) and self._newest.get(command.uid) is not command:
+            self._telling -= 1  # a newer one says what is so now
+            return None
+        try:
+            await self._send(job)
+        except ApiError as error:
+            if self._may_pass(job, error):
+                self._try_later(job, error.retry_after_s)
+            else:
+                self._take_refusal(job, error)
+            return True if error.status >= SERVER_ERROR else None
+        except UnansweredError:
+            self._try_later(job, None)
+            return True
+        self.written += 1
+        self._has_been_done(command)
+        return False
+
+    async def _send(self, job: _Job) -> None:
+        client, command = self._client, job.command
+        if isinstance(command, CreatePod):
+            await client.create(PODS.path(command.namespace), command.body)
+            self._created(command.application_id, command.body["metadata"]["name"])
+        elif isinstance(command, Fail):
+            status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
+            await client.patch_pod_status(command.namespace, command.name, command.uid, status)
+        elif isinstance(command, Evict):
+            if not job.told:
+                await self._tell_victim(job, command)
+            await client.delete_pod(command.namespace, command.name, command.uid)
+        elif isinstance(command, SetCondition):
+            condition = self._condition("PodScheduled", "False", command.reason, command.message)
+            await client.patch_pod_status(
+                command.namespace, command.name, command.uid, {"conditions": [condition]}, command.version
+            )
+        else:
+            await self._post(command)
+
+    async def _tell_victim(self, job: _Job, command: Evict) -> None:
+        """Set the condition `DisruptionTarget`. Raises ApiError, UnansweredError where it failed and is to be repeated."""
+        condition = self._condition("DisruptionTarget", "True", command.reason, command.message)
+        try:
+            await self._client.patch_pod_status(
+                command.namespace, command.name, command.uid, {"conditions": [condition]}
+            )
+        except (ApiError, UnansweredError) as error:
+            job.untold += 1
+            gone = isinstance(error, ApiError) and self._says_gone(command, error)
+            if gone or job.untold < TRIES_TO_TELL:
+                raise
+            self._complain_once(command, f"{error}; it is evicted without the condition DisruptionTarget")
+        else:
+            self.written += 1
+        job.told = True
+        await self._guard.recent()
+
+    def _may_pass(self, job: _Job, error: ApiError) -> bool:
+        """Return whether a command that was refused is repeated soon.
+
+        A conflict about an existing pod means that somebody else is changing it, or that it is gone and another has its
+        name. The watch tells the two apart. A condition with a version that has changed is not written.
+        """
+        command = job.command
+        if error.status == TOO_MANY or error.status >= SERVER_ERROR:
+            return True
+        if isinstance(command, Evict) and not job.told:
+            return not self._says_gone(command, error)
+        return isinstance(command, Evict | Fail) and error.status == CONFLICT and not self._is_gone(command.uid)
+
+    def _says_gone(self, command: Evict | Fail, error: ApiError) -> bool:
+        return error.status == NOT_FOUND or (error.status == CONFLICT and self._is_gone(command.uid))
+
+    def _try_later(self, job: _Job, asked_s: float | None) -> None:
+        """Repeat a command after some time, which grows; a condition or an event that has failed often is left out."""
+        command = job.command
+        if isinstance(command, SetCondition | PostEvent) and job.failures >= TRIES_TO_TELL - 1:
+            self._give_up(command)
+            return
+        longest: float = min(FIRST_WAIT_S * 2.0 ** min(job.failures, 10), LONGEST_WAIT_S)
+        job.failures += 1
+        self._put_back_after(max(longest * self._dice.uniform(0.5, 1.0), asked_s or 0.0), job)
+
+    def _put_back_after(self, wait_s: float, job: _Job) -> None:
+        self._later += 1
+        asyncio.get_running_loop().call_later(wait_s, self._put_back, job)
+
+    def _put_back(self, job: _Job) -> None:
+        self._later -= 1
+        self._queue(job)
+
+    def _has_been_done(self, command: _Command) -> None:
+        if isinstance(command, Evict | Fail):
+            self._complained.discard(command.uid)
+        elif not isinstance(command, CreatePod):
+            self._telling -= 1
+            if isinstance(command, SetCondition) and self._newest.get(command.uid) is command:
+                del self._newest[command.uid]
+
+    def _take_refusal(self, job: _Job, error: ApiError) -> None:
+        command = job.command
+        if isinstance(command, CreatePod):
+            if error.status == CONFLICT:  # it is there already: an answer was lost, or one has ended before
+                self._taken(command.application_id, command.body["metadata"]["name"])
+            else:
+                self._not_created(command.application_id, str(error))
+        elif isinstance(command, SetCondition | PostEvent):
+            self._give_up(command)
+        elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
+            self._complained.discard(command.uid)
+        else:
+            self._put_back_after(REFUSED_S, job)
+            self._complain_once(command, f"{error}; tried again every {REFUSED_S:.0f} s")
+
+    def _complain_once(self, command: Evict | Fail, text: str) -> None:
+        if command.uid not in self._complained:
+            self._complained.add(command.uid)
+            self._complain(f"pod {command.namespace}/{command.name}: {text}")
+
+    # -- what people are told -----------------------------------------------------------------------------------
 
     def _is_due(self, event: PostEvent) -> bool:
         """Count an event, and return whether something of it is to be written now.
@@ -190,95 +366,8 @@ class Writer:
         series.written_s = now
         return True
 
-    # -- what must be done --------------------------------------------------------------------------------------
-
-    async def _do(self, command: Evict | Fail | CreatePod) -> None:
-        attempt = 0
-        while True:
-            await self._guard.recent()
-            if isinstance(command, CreatePod) and not self._is_wanted(command):
-                return
-            try:
-                await self._carry_out(command)
-            except ApiError as error:
-                if not self._may_pass(command, error):
-                    self._take_refusal(command, error)
-                    return
-                wait_s = error.retry_after_s
-            except UnansweredError:
-                wait_s = None
-            else:
-                self.written += 1
-                if not isinstance(command, CreatePod):
-                    self._complained.discard(command.uid)
-                return
-            longest = min(FIRST_WAIT_S * 2**attempt, LONGEST_WAIT_S)
-            attempt = min(attempt + 1, 10)
-            await self._sleep(max(longest * self._dice.uniform(0.5, 1.0), wait_s or 0.0))
-
-    async def _carry_out(self, command: Evict | Fail | CreatePod) -> None:
-        client = self._client
-        if isinstance(command, CreatePod):
-            await client.create(PODS.path(command.namespace), command.body)
-            self._created(command.application_id)
-        elif isinstance(command, Fail):
-            status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
-            await client.patch_pod_status(command.namespace, command.name, command.uid, status)
-        else:
-            if command.disruption:
-                condition = self._condition("DisruptionTarget", "True", command.reason, command.message)
-                await client.patch_pod_status(command.namespace, command.name, command.uid, {"conditions": [condition]})
-                self.written += 1
-                await self._guard.recent()
-            await client.delete_pod(command.namespace, command.name, command.uid)
-
-    def _may_pass(self, command: Evict | Fail | CreatePod, error: ApiError) -> bool:
-        """Return whether a command that was refused may be accepted later.
-
-        A conflict about an existing pod means that somebody else is changing it, or that it is gone and another has its
-        name. The watch tells the two apart.
-        """
-        if error.status == CONFLICT and not isinstance(command, CreatePod):
-            return not self._is_gone(command.uid)
-        return error.status == TOO_MANY or error.status >= SERVER_ERROR
-
-    def _take_refusal(self, command: Evict | Fail | CreatePod, error: ApiError) -> None:
-        if isinstance(command, CreatePod):
-            if error.status == CONFLICT:  # it is there already: an answer was lost, or one has ended before
-                self._taken(command.application_id, command.body["metadata"]["name"])
-            else:
-                self._not_created(command.application_id, str(error))
-        elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
-            self._complained.discard(command.uid)
-        else:
-            self._refused.append(command)
-            self._some_refused.set()
-            if command.uid not in self._complained:
-                self._complained.add(command.uid)
-                self._complain(f"pod {command.namespace}/{command.name}: {error}; tried again every {REFUSED_S:.0f} s")
-
-    # -- what people are told -----------------------------------------------------------------------------------
-
-    async def _tell(self, command: SetCondition | PostEvent) -> None:
-        for attempt in range(TRIES_TO_TELL):
-            await self._guard.recent()
-            try:
-                if isinstance(command, SetCondition):
-                    condition = self._condition("PodScheduled", "False", command.reason, command.message)
-                    await self._client.patch_pod_status(
-                        command.namespace, command.name, command.uid, {"conditions": [condition]}, command.version
-                    )
-                else:
-                    await self._post(command)
-            except ApiError as error:
-                if not (error.status == TOO_MANY or error.status >= SERVER_ERROR):
-                    break
-                await self._sleep(max(FIRST_WAIT_S * 2**attempt, error.retry_after_s or 0.0))
-            except UnansweredError:
-                await self._sleep(FIRST_WAIT_S * 2**attempt)
-            else:
-                self.written += 1
-                return
+    def _give_up(self, command: SetCondition | PostEvent) -> None:
+        self._has_been_done(command)
         self._leave_out(command)
 
     def _leave_out(self, command: SetCondition | PostEvent) -> None:
