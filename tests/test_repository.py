@@ -56,7 +56,9 @@ def _lines(node: ast.stmt) -> int:
 def test_functions_are_short(module: str) -> None:
     tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    lengths = [(node.name, _lines(node) - (_lines(node.body[0]) if ast.get_docstring(node) else 0)) for node in functions]
+    lengths = [
+        (node.name, _lines(node) - (_lines(node.body[0]) if ast.get_docstring(node) else 0)) for node in functions
+    ]
     assert [(name, length) for name, length in lengths if length > MAX_FUNCTION_LINES] == []
 
 
