@@ -1,9 +1,10 @@
 """Which packages the optional parts of licorne need, and the error where they are not installed.
 
 The library needs three packages; the command line, the client, the service, its pages and `licorne kube` need others, which
-the extras `cli`, `client`, `service`, `web` and `kube` install (`pyproject.toml`). Such a part checks its extra when it is imported, before it imports any of these
-packages, so that the error says what to install rather than which module of a stranger is missing. The extra `data` is for
-Parquet, and is checked when such a file is to be written; `mcp` is for `licorne mcp`, `report` for reports of simulations.
+the extras `cli`, `client`, `service`, `web` and `kube` install (`pyproject.toml`). Such a part checks its extra when it is
+imported, before it imports any of these packages, so that the error says what to install rather than which module of a
+stranger is missing. The extra `data` is for Parquet, and is checked when such a file is to be written; `mcp` is for
+`licorne mcp`, `report` for reports of simulations.
 """
 
 from __future__ import annotations

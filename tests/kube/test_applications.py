@@ -330,6 +330,15 @@ def test_a_pod_that_comes_while_its_application_fails_is_failed() -> None:
     assert failed(cluster.see(pod("late", "a"))) == [("late", "ApplicationFailed")]
 
 
+def completes_and_loses_its_queue(cluster: Cluster) -> None:
+    """Let application `a`, which has nothing that counts, complete, and take its queue from the configuration."""
+    for _ in range(30):
+        cluster.see()
+    assert cluster.manager.applications["a"].state == "Completed"
+    queues = QUEUES.replace("{name: lender}", "{name: another}")
+    cluster.api.update_configuration(v19.UpdateConfigurationRequest(rm_id="rm", config=queues))
+
+
 def test_a_pod_that_runs_counts_when_its_node_comes_back_though_its_queue_is_gone() -> None:
     """It was bound here, so it was read before it had a node; meanwhile its application has completed."""
     cluster = Cluster(1)
@@ -337,11 +346,7 @@ def test_a_pod_that_runs_counts_when_its_node_comes_back_though_its_queue_is_gon
     cluster.see(pod("p", "a", cpu="3", nodeName="n0"))
     created_ns = cluster.application("a").allocations["p"].created
     cluster.no_node("n0")
-    for _ in range(30):
-        cluster.see()
-    assert cluster.manager.applications["a"].state == "Completed"
-    queues = QUEUES.replace("{name: lender}", "{name: another}")
-    cluster.api.update_configuration(v19.UpdateConfigurationRequest(rm_id="rm", config=queues))
+    completes_and_loses_its_queue(cluster)
     cluster.node("n0", allocatable={"cpu": "4"})
     commands = cluster.see(pod("q", "b", "other", cpu="2"))
     assert [each for each in commands if isinstance(each, Bind | Fail)] == []
@@ -474,11 +479,7 @@ def test_a_pod_whose_binding_is_under_way_is_not_failed_when_its_node_and_its_ap
     cluster = Cluster(1)
     assert [type(each) for each in cluster.see(pod("p", "a", cpu="3"))] == [Bind]
     cluster.no_node("n0")
-    for _ in range(30):
-        cluster.see()
-    assert cluster.manager.applications["a"].state == "Completed"
-    queues = QUEUES.replace("{name: lender}", "{name: another}")
-    cluster.api.update_configuration(v19.UpdateConfigurationRequest(rm_id="rm", config=queues))
+    completes_and_loses_its_queue(cluster)
     assert failed(cluster.see(pod("q", "a"))) == [("q", "ApplicationRejected")]
     cluster.manager.pod_gone(pod("q", "a"))
     cluster.node("n0", allocatable={"cpu": "4"})

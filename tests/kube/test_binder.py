@@ -336,6 +336,18 @@ def test_a_binding_that_cannot_be_looked_up_is_sent_again_to_the_same_node() -> 
     assert answers.outcome == "bound"
 
 
+def noting(outcomes: list[str], answers: Answers, clocks: Clocks, node_of: Callable[[str], str]) -> Binder:
+    """Return a binder that notes what becomes of each binding."""
+    return Binder(
+        answers,
+        lambda _: outcomes.append("bound"),
+        lambda _, reason: outcomes.append(reason),
+        lambda _: outcomes.append("outdated"),
+        guard=clocks.guard,
+        node_of=node_of,
+    )
+
+
 def test_a_place_is_kept_while_nothing_says_what_became_of_a_binding() -> None:
     """A refusal of the second request says nothing of the first one, which may have put the pod on the node."""
     shown: dict[str, str] = {}
@@ -344,14 +356,7 @@ def test_a_place_is_kept_while_nothing_says_what_became_of_a_binding() -> None:
     async def main() -> None:
         clocks = Clocks()
         answers = Answers([LOST, *[DENIED] * 1000], [DENIED] * 1000)
-        binder = Binder(
-            answers,
-            lambda _: outcomes.append("bound"),
-            lambda _, reason: outcomes.append(reason),
-            lambda _: outcomes.append("outdated"),
-            guard=clocks.guard,
-            node_of=lambda uid: shown.get(uid, ""),
-        )
+        binder = noting(outcomes, answers, clocks, lambda uid: shown.get(uid, ""))
         task = asyncio.create_task(binder.run())
         binder.bind(Bind("n", "p1", "u1", "n1"))
         await asyncio.sleep(3600.0)
@@ -374,14 +379,7 @@ def test_what_may_have_taken_effect_before_a_pause_is_what_is_read_after_it(node
     async def main() -> None:
         clocks = Clocks()
         answers = Answers([LOST], [LOST])
-        binder = Binder(
-            answers,
-            lambda _: outcomes.append("bound"),
-            lambda _, reason: outcomes.append(reason),
-            lambda _: outcomes.append("outdated"),
-            guard=clocks.guard,
-            node_of=lambda _: node if clocks.guard.check() else "",
-        )
+        binder = noting(outcomes, answers, clocks, lambda _: node if clocks.guard.check() else "")
         task = asyncio.create_task(binder.run())
         binder.bind(Bind("n", "p1", "u1", "n1"))
         await asyncio.sleep(0.01)

@@ -316,7 +316,8 @@ class _Member(NamedTuple):
 class _Explained:
     """Pending asks of a partition, each with the one reason for waiting that matters most.
 
-    `more` is asked whether there is time to look at the nodes; `left_out` counts the asks for which there was none. The nodes are looked at once for asks that are alike, which takes milliseconds where there are thousands of them.
+    `more` is asked whether there is time to look at the nodes; `left_out` counts the asks for which there was none. The nodes
+    are looked at once for asks that are alike, which takes milliseconds where there are thousands of them.
     """
 
     def __init__(self, partition: Partition, more: Callable[[], bool]) -> None:

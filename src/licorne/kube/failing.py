@@ -38,7 +38,7 @@ class FailingNamespaces(Generic[T]):
         self.at = [""] * workers
         """The namespace of the request that each worker has; "": it has none."""
         self.kept: dict[str, deque[T]] = {}
-        """The requests that are kept, by namespace that fails."""
+        """The requests that are kept back, by namespace; each namespace that fails is a key, also if it has none."""
         self._at_most = max(workers // 2, 1)
         self._put_back = put_back
 
@@ -54,7 +54,7 @@ class FailingNamespaces(Generic[T]):
         return True
 
     def ended(self, namespace: str, fails: bool | None) -> None:
-        """Take what an answer says of its namespace: whether it fails; None: nothing.
+        """Note that a request of a namespace has ended. `fails`: whether its answer shows that the namespace fails; None: neither.
 
         With None, as when the last pod is gone, a namespace that has no more requests is forgotten.
         """

@@ -66,7 +66,7 @@ LONGEST_SLEEP_S: Final = 60.0
 SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
 COMPLAINT_MAX: Final = 2000
-"""Characters of a line of the log about a pod, whose names may have 256 KiB."""
+"""The most characters of a line of the log about a pod: what it quotes of the pod may have 256 KiB."""
 LOOK_S: Final = 5.0
 """How often it is looked at most which placeholders of a gang have not been seen in time."""
 REVIEW_S: Final = 1.0

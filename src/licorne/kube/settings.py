@@ -23,7 +23,7 @@ RESTART: Final = "at restart"
 
 
 def _row(key: str, what: str, applies: Applies = RESTART) -> Setting:
-    """Return the scheduler's row of a setting that means something here; type and default are those of that row."""
+    """Return the row of the scheduler's table for a setting that has another effect here; its type and default stay."""
     known = setting_table.TABLE.find(key)
     assert known is not None
     return msgspec.structs.replace(known, what=what, applies=applies, lenient=False)

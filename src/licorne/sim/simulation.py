@@ -273,7 +273,10 @@ class SimulatedCluster:
         return queue
 
     def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
-        """Take in an allocation. One of a message is reported, or takes the place of a placeholder, as was decided before."""
+        """Take in an allocation that the scheduler tells of.
+
+        If it follows from a message, the workload has reported it, or it takes the place of a placeholder, as was decided before.
+        """
         self.changed_ns = now_ns = self.now_ns
         queue = self._used(new.application_id)
         reported = not deciding and (new.application_id, new.key) in self._reported

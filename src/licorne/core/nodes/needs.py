@@ -125,7 +125,8 @@ class Needs:
 
     def _may_meet(self, constraints: NodeConstraints) -> Iterable[tuple[NodeLabels, LabelSet]]:
         """Return the label sets that may meet constraints: those with the labels that are demanded, or all."""
-        if not self._kinds or not (constraints.selector or constraints.affinity is not None):
+        alternatives = _alternatives(constraints)
+        if not all(alternatives):  # one that asks for no label may be met by any
             return self._kinds.items()
         if self._by_label is None:
             self._by_label = {}
@@ -133,9 +134,7 @@ class Needs:
                 for label in labels.pairs:
                     self._by_label.setdefault(label, []).append((labels, kind))
         found: dict[NodeLabels, LabelSet] = {}
-        for conditions in _alternatives(constraints):
-            if not conditions:
-                return self._kinds.items()
+        for conditions in alternatives:
             for label in min(conditions, key=self._count_of):  # the condition that the fewest label sets meet
                 found.update(self._by_label.get(label, ()))
         return found.items()

@@ -352,4 +352,4 @@ def _fault(kind: Kind[Any], raw: bytes | msgspec.Raw, error: Exception) -> Fault
     return Fault(f"{kind.name}{name} cannot be read: {error}", meta.namespace, meta.name, meta.uid)
 
 
-__all__ = ["ApiError", "Client", "Page", "UnansweredError", "WatchEvent"]
+__all__ = ["ApiError", "Client", "Fault", "Page", "UnansweredError", "WatchEvent"]

@@ -74,17 +74,17 @@ class _Past:
 
     def __init__(self) -> None:
         self.attempts = 0
-        """How often it was sent."""
+        """How often the binding was sent."""
         self.unknown = False
-        """Whether it may have taken effect."""
+        """Whether the binding may have taken effect."""
         self.look_ups = 0
-        """How many look-ups have told nothing since it was sent last."""
+        """How many look-ups of the pod have told nothing since the binding was sent last."""
         self.why = ""
-        """Why it was refused the last time."""
+        """Why the API server refused the binding the last time."""
 
 
 _Binding = tuple[Bind, int, _Past | None]
-"""A command, the number of pauses when it was decided, and what has become of it so far."""
+"""A command to bind a pod, the number of pauses when it was decided, and what has become of it; None: it was not sent."""
 
 
 class Binder:
@@ -258,7 +258,7 @@ class Binder:
         return self._refused(past, asked_s, fails=fails)
 
     def _refused(self, past: _Past, asked_s: float | None, *, fails: bool | None) -> str:
-        """Return why a pod is not bound if it was refused too often; else raises LaterError."""
+        """Return why a pod is not bound if its binding was refused `ATTEMPTS` times; else raise LaterError, to repeat it."""
         if past.attempts >= ATTEMPTS:
             return past.why
         raise LaterError(past, self._wait_s(past, asked_s), fails=fails)

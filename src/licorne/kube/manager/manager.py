@@ -75,7 +75,7 @@ CLASS_AGE_S = 60.0
 PODS_A_BEAT = 1000
 """How many pods are taken in at the start before the process says that it is awake."""
 ASKS_A_CALL = 100
-"""How many asks the scheduler is told of in one call. Where each has constraints of its own and there are 5,000 nodes, that takes a second."""
+"""The most asks in one call of the scheduler. Where each has constraints of its own, 5,000 nodes make that two seconds."""
 PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
@@ -187,7 +187,7 @@ class Manager:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the scheduler has not been told of so many pods that it takes more than one call."""
+        """Whether more asks wait to be told than the scheduler is given in one call (`ASKS_A_CALL`)."""
         return len(self._asks) > ASKS_A_CALL
 
     def tell_some(self) -> bool:
@@ -322,11 +322,11 @@ class Manager:
         for record in self.pods.values():
             if record.node == name and record.stage in (Stage.ASSUMED, Stage.BOUND):
                 record.stage = Stage.HOMELESS
-                self.homeless.setdefault(name, {})[record.uid] = None
+                self._is_homeless(record.uid, name)
         for foreign in self.foreign.values():
             if foreign.known and foreign.pod.spec.node_name == name:
                 foreign.known = False
-                self.homeless.setdefault(name, {})[foreign.pod.metadata.uid] = None
+                self._is_homeless(foreign.pod.metadata.uid, name)
         self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
         for command in self._withdraw_bindings(lambda command: command.node == name):
             self.outdated(command.uid)
@@ -389,7 +389,7 @@ class Manager:
     # -- pods for which an exception is raised
 
     def apart(self, pod: Pod, step: Callable[[T], R], argument: T) -> R | None:
-        """Take a step that concerns this pod alone; if it raises an exception, the pod is set aside, and None returned."""
+        """Call `step` with `argument`, which concerns this pod alone; where that raises, set the pod aside and return None."""
         try:
             return step(argument)
         except SharedFaultError:
@@ -399,7 +399,7 @@ class Manager:
             return None
 
     def _set_aside(self, pod: Pod, error: Exception) -> None:
-        """Go on without a pod: it counts as one of another scheduler if it has a node, else it is held until it is gone.
+        """Stop scheduling a pod because of an exception: with a node it counts as another scheduler's, else it waits until it is gone.
 
         A binding that was sent cannot be taken back, so such a pod keeps its place, and its node will be seen.
         """
@@ -458,7 +458,7 @@ class Manager:
         self._forget_unused(application)
 
     def _forget_unused(self, application: ApplicationRecord) -> None:
-        """Forget an application without pods that the scheduler does not know, or for which it was never asked anything."""
+        """Forget an application that has no pods, if the scheduler does not know it or was never asked for one of them."""
         if application.state == "New" and not application.pods:
             self._remove(application)
         self.forget_if_done(application)
@@ -484,6 +484,10 @@ class Manager:
         """Forget an application without pods that the scheduler does not know."""
         if application.state in UNKNOWN and not application.pods:
             self.applications.pop(application.id, None)
+
+    def _is_homeless(self, uid: str, node: str) -> None:
+        """Put a pod to those whose node is unknown."""
+        self.homeless.setdefault(node, {})[uid] = None
 
     def _homed(self, uid: str, node: str) -> None:
         """Take a pod from those whose node is unknown."""
@@ -527,7 +531,7 @@ class Manager:
         if record.known:
             self._asks[record.pod.metadata.uid] = foreign_allocation(record.pod, with_ports=record.with_ports)
         else:
-            self.homeless.setdefault(node, {})[record.pod.metadata.uid] = None
+            self._is_homeless(record.pod.metadata.uid, node)
 
     def foreign_refused(self, uid: str, why: str) -> None:
         """Report a pod of another scheduler again without its host ports, because the scheduler has refused it with them."""
@@ -572,7 +576,7 @@ class Manager:
         return record
 
     def _tell_uncounted(self, record: PodRecord) -> None:
-        """Tell of amounts that do not count on the node of a pod: others may get what it uses."""
+        """Post an event that names the resources of which a running pod's amounts do not count: others may get what it uses."""
         if names := record.work.uncounted:
             shown = ", ".join(name[:100] for name in names[:5])
             text = f"The pod runs, and of these resources its amounts cannot be counted, and do not count: {shown}"
@@ -689,7 +693,7 @@ class Manager:
             if record.stage is Stage.ASKED:  # somebody else has bound it
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
             record.stage = Stage.HOMELESS
-            self.homeless.setdefault(node, {})[record.uid] = None
+            self._is_homeless(record.uid, node)
             return
         if not self._announce(record):
             record.stage = Stage.HELD

@@ -155,7 +155,7 @@ class ApplicationRecord:
         self.reserved_for = ""
         """The UID of the pod to which the placeholders belong that were created last."""
         self.creations: dict[str, Creation] = {}
-        """Placeholders, by their names, that have been asked for and have perhaps not been seen."""
+        """Placeholder pods that the API server is asked to create, by name, until they are seen or should have been."""
         self.spent: set[str] = set()
         """Names that its next placeholders do not get: pods that have ended may still be there under them."""
         self.pods: dict[str, PodRecord] = {}

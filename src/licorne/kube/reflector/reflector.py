@@ -304,7 +304,7 @@ class Reflector(Generic[T]):
             fresh[_key(event.object)] = event.object
 
     def _keep(self, fresh: dict[tuple[str, str], T], fault: Fault) -> None:
-        """Have a list contain the known state of an object whose present one cannot be read.
+        """Put the known state of an object into a list that is being read, because its present state cannot be read.
 
         Such an object is there: without it the handler would be told that it was deleted, and the place of a pod that runs
         be given to another.

@@ -86,7 +86,7 @@ _Command = Evict | Fail | CreatePod | SetCondition | PostEvent
 
 
 class _Job:
-    """A command that is not done."""
+    """A command that is to be carried out, and how often that has failed so far."""
 
     __slots__ = ("command", "failures", "told", "untold")
 
@@ -95,7 +95,7 @@ class _Job:
         self.failures = 0
         """How often it has failed and was to be repeated."""
         self.untold = 0
-        """How often the victim of an eviction could not be told why it goes."""
+        """How often the condition `DisruptionTarget` of the pod that is evicted could not be set."""
         self.told = not (isinstance(command, Evict) and command.disruption)
         """Whether it is deleted next: it has been told, need not be, or cannot be."""
 
@@ -267,7 +267,11 @@ class Writer:
             await self._post(command)
 
     async def _tell_victim(self, job: _Job, command: Evict) -> None:
-        """Set the condition `DisruptionTarget`. Raises ApiError, UnansweredError where it failed and is to be repeated."""
+        """Set the condition `DisruptionTarget` of a pod that is to be evicted.
+
+        Raises:
+            ApiError, UnansweredError: it could not be set, and is to be tried again.
+        """
         condition = self._condition("DisruptionTarget", "True", command.reason, command.message)
         try:
             await self._client.patch_pod_status(
