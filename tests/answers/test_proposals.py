@@ -46,7 +46,7 @@ from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpda
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500
-"""All amounts are multiples of this."""
+"""All amounts of vcore are multiples of this."""
 
 
 Placed = Callable[[Iterable[changes.Change]], bool]
@@ -284,6 +284,33 @@ def test_what_a_budget_has_cut_is_not_called_the_smallest(monkeypatch: pytest.Mo
     assert all(each in whole.found for each in told if each.smallest)
 
 
+def test_a_lower_amount_is_found_though_more_would_do_harm() -> None:
+    """With 1 vcore more in its queue's max another ask is placed, which comes first; with 500m there is room for the gang alone."""
+    config = json.loads(json.dumps(ONE_QUEUE))
+    config["partitions"][0]["queues"][0]["queues"][0]["resources"] = {"max": {"vcore": "2500m"}}
+    groups = '[{"name": "g", "minMember": 2, "minResource": {"cpu": "1"}}]'
+    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 2500})
+
+    def submitted(name: str, vcore: int, **more: Any) -> tuple[AddApplication, Allocation]:
+        tags = {"yunikorn.apache.org/task-groups": groups, "gang.scheduling": "atomic"} if "task_group" in more else {}
+        app = AddApplication(application_id=name, queue="root.a", user="ann", tags=tags)
+        return app, Allocation(key=f"{name}-0", application_id=name, resource={"vcore": vcore}, **more)
+
+    steps = (
+        (node, *submitted("running", 2000)),
+        0,
+        (*submitted("gang", 1000, task_group="g"), *submitted("other", 1500, priority=1)),
+        0,
+    )
+    found = propose(Home(scenes.Scene(config, steps).restored()), Wanted("default", "gang", "gang-0"), effort=EFFORT)
+    told = [proposal.text for proposal in found.found if proposal.smallest]
+    more = "500m vcore more in root.a's max and one node more like n0 and minMember 1 in place of 2 of task group g"
+    assert told == [
+        "the end of allocation running-0 of root.a on n0 and minMember 1 in place of 2 of task group g",
+        more,
+    ]
+
+
 OPENED = "one further node that could take the ask after one change"
 
 
@@ -407,7 +434,9 @@ def _less(restored: Restored, change: changes.Change) -> Iterator[changes.Change
         case _ if isinstance(change, changes.Counted):
             amounts = changes.amounts(change)
             for name, amount in amounts.items():
-                for less in (*range(0, amount, GRID), amount - 1):
+                step = GRID if name == "vcore" else 1
+                lower = range(0, amount, step) if amount <= proposals.EACH_MAX * step else (0,)  # others: by halving
+                for less in (*lower, amount - 1):
                     fewer = {**amounts, name: less}
                     if any(fewer.values()):  # else it is left out
                         yield changes.with_amounts(change, {each: more for each, more in fewer.items() if more})

@@ -15,9 +15,9 @@ sooner, unless asks of others are in the way. What a bound or the budget (`licor
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import comb
+from math import comb, gcd
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -71,7 +71,7 @@ from licorne.core.inspection import explain
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
-    from licorne.core.queues.ask import Ask
+    from licorne.core.queues.ask import Ask, Shape
 
 ROUNDS_MAX: Final = 24
 """How often a search adds changes."""
@@ -87,7 +87,8 @@ class Proposal(msgspec.Struct, frozen=True):
     """Changes with which the ask is placed, as a trial has shown.
 
     `text`: the changes in words. `node`: where the ask was placed, `after_s` seconds after the changes. `smallest`: trials
-    have shown that no part can be left out, that no number can be lowered, and that no fewer allocations or opened nodes do.
+    have shown that no part can be left out, that no number can be lowered (by halving, where `EACH_MAX` steps are too few), and
+    that no fewer allocations or opened nodes do.
     """
 
     changes: tuple[Change, ...]
@@ -154,7 +155,8 @@ class _Search:
         self.partition = home.partition(wanted.partition)
         self.budget = Budget(self.partition, effort)
         self.wanted = wanted
-        self.units = _units(self.partition)
+        self.least_wanted = _least_wanted(self.partition)
+        self.divisors = _divisors(self.partition)
         self.running = self.trials.running
 
     def run(self) -> Proposals:
@@ -442,7 +444,7 @@ class _Search:
                 return change, True
 
     def _lower(self, change: Counted, name: str, works: Callable[[Change], bool]) -> Counted:
-        """Lower one amount: first by whole amounts of the smallest ask, then exactly."""
+        """Lower one amount: first by whole steps, then exactly."""
 
         def with_amount(amount: int) -> Counted:
             return with_amounts(
@@ -456,7 +458,7 @@ class _Search:
         amount = amounts(change)[name]
         if suffices(0):
             return with_amount(0)
-        unit = 1 if isinstance(change, MoreMembers | FewerMembers) else max(1, self.units.get(name, 1))
+        unit = 1 if isinstance(change, MoreMembers | FewerMembers) else self._step(name, amount)
         steps = -(-amount // unit)
         kept = _least(steps, lambda step: suffices(amount - (steps - step) * unit))
         amount -= (steps - kept) * unit
@@ -464,6 +466,16 @@ class _Search:
             floor = max(0, amount - unit)
             amount = floor + _least(amount - floor, lambda n: suffices(floor + n))
         return with_amount(amount)
+
+    def _step(self, name: str, amount: int) -> int:
+        """Return by how much an amount of a type of resource is lowered at a time.
+
+        An amount that does, where less does not, is a sum of what pods want, less what is free. A larger one can be too
+        much: it lets another ask run that comes first, and leaves too little. So each multiple of the greatest common
+        divisor is tried, if they are no more than `EACH_MAX`; else the least that any ask wants is a step.
+        """
+        divisor = self.divisors.get(name, 1)
+        return divisor if amount <= EACH_MAX * divisor else self.least_wanted.get(name, 1)
 
     def _fewer(self, change: End, works: Callable[[Change], bool]) -> tuple[Change, bool]:
         """Return the fewest allocations whose end suffices, and whether no fewer do, whichever they are."""
@@ -526,15 +538,30 @@ def _size(change: Change) -> int:
             return 1
 
 
-def _units(partition: Partition) -> dict[str, int]:
+def _least_wanted(partition: Partition) -> dict[str, int]:
     """Return for each type of resource the least that any pending ask of the partition wants of it."""
-    units: dict[str, int] = {}
-    shapes = {id(ask.shape): ask.shape for app in partition.applications.values() for ask in app.asks.values()}
-    for shape in shapes.values():
+    least: dict[str, int] = {}
+    for shape in _shapes(app.asks for app in partition.applications.values()):
         for name, amount in shape.resource.items():
             if amount > 0:
-                units[name] = min(amount, units.get(name, amount))
-    return units
+                least[name] = min(amount, least.get(name, amount))
+    return least
+
+
+def _divisors(partition: Partition) -> dict[str, int]:
+    """Return for each type of resource the greatest common divisor of what asks and allocations of the partition want."""
+    divisors: dict[str, int] = {}
+    applications = partition.applications.values()
+    for shape in _shapes(items for app in applications for items in (app.asks, app.allocations)):
+        for name, amount in shape.resource.items():
+            if amount > 0:
+                divisors[name] = gcd(amount, divisors.get(name, 0))
+    return divisors
+
+
+def _shapes(of: Iterable[Mapping[str, Ask]]) -> Iterable[Shape]:
+    """Return the shapes of asks, each once."""
+    return {id(ask.shape): ask.shape for asks in of for ask in asks.values()}.values()
 
 
 __all__ = ["Proposal", "Proposals", "propose"]
