@@ -40,6 +40,7 @@ from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
 from licorne.core.nodes.constraints import HOST_PORT, LABEL_PREFIX, NodeConstraints, NodeLabels
 from licorne.core.placement.placer import PlacementRequest
+from licorne.core.preemption.ranking import is_reluctant, victim_order
 from licorne.core.queues.bounds import missing
 
 if TYPE_CHECKING:
@@ -511,7 +512,7 @@ def _fewest(
         _take(left, alloc)
     rest = sorted(
         (alloc for alloc in candidates if alloc.key in present.allocations and alloc not in taken),
-        key=lambda alloc: (alloc.priority, -alloc.seq),
+        key=lambda alloc: victim_order(alloc, is_reluctant(alloc), alloc.priority),
     )
     while left:
         best = max(rest, key=lambda alloc: _covered(left, alloc), default=None)

@@ -333,8 +333,7 @@ class Cluster:
                 if manager.store is not None and type(message) is NodeUpdate and message.action in _NEW_NODE:
                     manager.store.add(schedulable(message, self.now), self.now)
                 continue
-            partition.generation += 1
-            partition.dirty = True
+            partition.changed()
             if partition.events is not None:
                 partition.events.begin()
             if type(message) is Allocation:  # one compiled call takes in a run of asks

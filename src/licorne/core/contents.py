@@ -115,6 +115,12 @@ class PartitionContents:
         self._last_moment = now - 1
         self._resized = True
 
+    @cython.ccall
+    def changed(self) -> cython.void:
+        """Tell that something has changed: called once for each input, deadline, decision and configuration."""
+        self.generation += 1
+        self.dirty = True
+
     # -- nodes -----------------------------------------------------------------------------------------
 
     def score_policy(self, config: PartitionConfig) -> ScorePolicy:
@@ -131,7 +137,6 @@ class PartitionContents:
         else:
             self.total.minus(capacity)
         self._resized = True
-        self.dirty = True
 
     def settle_size(self) -> None:
         """Bring the root queue's max, which is the cluster's size, and all shares up to date if they are stale."""

@@ -212,8 +212,7 @@ class Partition(PartitionContents):
         self.wakeups.configuration_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()
         self.guarantee_preemption.configure(enabled=self.config.preemption_enabled and self.tree.has_guarantees())
-        self.dirty = True
-        self.generation += 1
+        self.changed()
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -255,8 +254,7 @@ class Partition(PartitionContents):
         if self.parking.gangs or self.descent.unplaced or self.guarantee_preemption.has_retries:
             made += self.on_idle(limit - made)
         if made or len(self.descent.out) > before:
-            self.dirty = True
-            self.generation += 1
+            self.changed()
         # Inspect only when all asks have been tried: a call that ended at its limit leaves this to a later one.
         if made < limit and self.dirty and self.now >= self._inspection_ns:
             self._inspection_ns = self.now + outstanding.INTERVAL_NS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import astuple
 
 from licorne.si._check import encodable
-from licorne.si._schema import INT64_MAX, INT64_MIN
+from licorne.si._schema import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 from licorne.si.allocations import Termination
 from licorne.si.first import AllocationAsk, Priority
 from licorne.si.v19 import Allocation as AllocationV19
@@ -50,8 +50,9 @@ SlowPathRelease = Callable[[int, Any], "Release | None"]
 _TERMINATIONS = sorted(Termination)
 """The core's terminations; the index of each is its number in the 1.9 interface."""
 
-INT32_LEAST = cython.declare(cython.longlong, -(1 << 31))
-INT32_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
+# Typed, for compiled code.
+_INT32_MIN = cython.declare(cython.longlong, INT32_MIN)
+_INT32_MAX = cython.declare(cython.longlong, INT32_MAX)
 
 
 def read_v19(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
@@ -333,7 +334,7 @@ def _is_int32(value: object) -> cython.bint:
     if not _is_int64(value):
         return False
     number: cython.longlong = value  # type: ignore[assignment]
-    return INT32_LEAST <= number <= INT32_MOST
+    return _INT32_MIN <= number <= _INT32_MAX
 
 
 @cython.cfunc

@@ -192,7 +192,6 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
     partition.remove_application(app)
     if partition.events is not None:
         partition.events.removed(app)
-    partition.dirty = True
 
 
 def retire(partition: Partition, app: Application) -> None:

@@ -53,8 +53,7 @@ def restore_ages(partition: Partition, ages: Mapping[str, ApplicationAge]) -> No
         app = partition.applications.get(app_id)
         if app is not None:
             _restore(partition, app, age)
-    partition.generation += 1
-    partition.dirty = True
+    partition.changed()
 
 
 def _restore(partition: Partition, app: Application, age: ApplicationAge) -> None:

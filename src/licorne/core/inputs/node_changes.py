@@ -159,7 +159,6 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
     if schedulable:
         partition.wakeups.node_opened(node)
     partition.claims.review(Outcome.NODE)
-    partition.dirty = True
 
 
 def remove_node(partition: Partition, node: Node) -> None:
@@ -266,4 +265,3 @@ def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> 
     partition.index.mend(node)
     partition.wakeups.node_freed(node)
     partition.claims.review(Outcome.FOREIGN)
-    partition.dirty = True

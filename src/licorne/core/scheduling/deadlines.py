@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 def due(partition: Partition, kind: str, subject: object) -> None:
     """Handle a deadline of this kind for its subject."""
-    partition.generation += 1
-    if kind not in UNSEEN:
-        partition.dirty = True
+    if kind in UNSEEN:
+        partition.generation += 1
+    else:
+        partition.changed()
     ACTIONS[kind](partition, subject)
 
 
