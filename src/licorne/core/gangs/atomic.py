@@ -220,10 +220,8 @@ class AtomicGangs:
         else:
             total = sum_of_members(members)
             levels = short_of(app, total) or self._partition.claims.short_of(app, members, total)
-            for level in levels:
-                level.blocked[app] = None
             if levels:
-                parking.waiting_for_claims[app] = None
+                parking.block_for_claims(app, levels)
                 self._waits_no_longer(app, gang)
             else:
                 parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on

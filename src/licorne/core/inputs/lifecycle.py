@@ -177,13 +177,13 @@ class Lifecycle:
             if self.partition.events is not None:
                 self.partition.events.may_run(app, queue is None, tracker is None)
             if queue is not None:
-                queue.blocked[app] = None
+                self.wakeups.parking.block_at(app, (queue,))
                 return False
             if tracker is not None:
-                tracker.blocked[app] = None
+                self.wakeups.parking.block_at(app, (tracker,))
                 return False
         if app.queue.stateaware and not self.passes_state_filter(app):
-            app.queue.blocked[app] = None
+            self.wakeups.parking.block_at(app, (app.queue,))
             return False
         return True
 

@@ -244,10 +244,7 @@ class Claims:
 
     def wait_for_claims(self, app: Application) -> None:
         """Let the application wait until a claim ends, or something is given back where something is claimed."""
-        self._partition.parking.waiting_for_claims[app] = None
-        for level in _levels(app):
-            if level in self._sums:
-                level.blocked[app] = None
+        self._partition.parking.block_for_claims(app, [level for level in _levels(app) if level in self._sums])
 
     def _count(self, claim: Claim) -> None:
         for level in claim.levels:

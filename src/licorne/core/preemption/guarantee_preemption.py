@@ -292,8 +292,7 @@ class GuaranteePreemption:
                     continue
                 if not user_room(app, ask.shape.amounts):
                     self._skipped[app] = None
-                    for tracker in app.trackers:  # it may sleep for want of a node alone, and is to hear of room there
-                        tracker.blocked[app] = None
+                    partition.parking.block_at(app, app.trackers)  # it may sleep for want of a node alone
                     continue
                 if not partition.claims.fits_user(app, ask.shape.amounts):
                     self._blocked_by_claims[leaf] = None

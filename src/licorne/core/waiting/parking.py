@@ -212,6 +212,17 @@ class Parking:
             if tracker.limit is not None and tracker.limit.binds(tracker.used, app.high):
                 tracker.blocked[app] = None
 
+    @cython.ccall
+    def block_at(self, app: Application, levels: Iterable[Queue | Tracker]) -> cython.void:
+        """Note an application at queues and trackers; whatever is given back at one of them wakes it."""
+        for level in levels:
+            level.blocked[app] = None
+
+    def block_for_claims(self, app: Application, levels: Iterable[Queue | Tracker]) -> None:
+        """Note an application that waits until a claim ends, or something is given back at one of these levels."""
+        self.block_at(app, levels)
+        self.waiting_for_claims[app] = None
+
     @cython.cfunc
     def wake_fitting(self, blocked: dict[Any, Any], limit: Vec | None, used: Vec) -> cython.void:
         """Wake those applications blocked at a limit of which something may fit now.
