@@ -7,7 +7,7 @@ import pytest
 from core.bench import config, limit, parent
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.core.inspection.explain import Gang, MaxApplications, QueueQuota
-from licorne.si.messages import NodeAction
+from licorne.si.messages import NodeAction, NodeUpdate
 
 # nodes, members, where they come: in request order first, then the largest first, then each where it leaves least
 PACKINGS = [
@@ -179,6 +179,27 @@ def test_members_that_run_already_count() -> None:
     b.member("g", "g2", 2, node_id="n2")
     assert b.run() == "g1@n1"
     assert b.application("g").atomic is None
+
+
+@pytest.mark.parametrize(("end", "first"), [("release", "n2"), ("remove the node", "n3")])
+def test_a_gang_waits_for_asks_again_when_a_member_that_ran_already_ends(end: str, first: str) -> None:
+    b = GangBench(1, 3)
+    b.add("g", task_groups(w=3))
+    b.member("g", "g0", 2, node_id="n2")
+    b.member("g", "g1", 2)
+    b.member("g", "g2", 2)
+    assert b.run() == ""
+    assert b.gang_reason("g1").ready  # it waits for nodes
+    if end == "release":
+        b.release("g", "g0")
+    else:
+        b.send(NodeUpdate(node_id="n2", action=NodeAction.DECOMISSION))
+    b.api.validate()
+    assert not b.gang_reason("g1").ready
+    b.node("n3", vcore=6)
+    assert b.run() == ""
+    b.member("g", "g3", 2)
+    assert b.run() == f"g1@{first} g2@n3 g3@n3"
 
 
 def test_a_gang_that_runs_already_is_an_ordinary_application() -> None:

@@ -27,8 +27,8 @@ from reference.model import SECOND_NS
 
 VALIDATED = 8
 """Each eighth scenario is validated after every step, the others at their end."""
-ROUNDS = 400
-"""In so many rounds everything has been placed, and released, that can be."""
+ROUNDS = 4000
+"""In so many rounds everything has been placed, and released, that can be: at least one allocation ends in each."""
 
 
 class Comparison:
