@@ -23,8 +23,10 @@ BENCH ?=
 PARALLEL := --numprocesses auto --dist worksteal
 PYTEST ?= $(BIN)/python -m pytest $(PARALLEL)
 INTERPRETED ?= tests/core tests/growth tests/sim/test_gauges.py
-COVERED ?= tests/config tests/constraints tests/core tests/gangs tests/gangs_atomic tests/placement tests/plugins \
-    tests/preemption tests/quotachange tests/si tests/sim tests/states
+COVERED ?= tests/checkpoint tests/config tests/constraints tests/core tests/deployment tests/gangs tests/gangs_atomic \
+    tests/placement tests/plugins tests/preemption tests/quotachange tests/recording tests/scenarios tests/si tests/sim \
+    tests/states tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
+    tests/kube/test_importing.py tests/kube/test_quantities.py
 # The Pythons that `make test-versions` looks for, and after how many minutes `make test-long` ends (not given: when done).
 VERSIONS ?= 3.11 3.12 3.13 3.14
 MINUTES ?=
