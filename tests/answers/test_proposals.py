@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,7 @@ def test_an_ask_for_a_type_that_no_node_has_gets_a_node_made_for_it() -> None:
 
 def _gang_of_two() -> AddApplication:
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m"}}])
-    tags = {"yunikorn.apache.org/task-groups": groups, "gang.scheduling": "atomic"}
+    tags = {scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"}
     return AddApplication(application_id="app", queue="root.a", user="ann", tags=tags)
 
 
@@ -286,13 +287,13 @@ def test_what_a_budget_has_cut_is_not_called_the_smallest(monkeypatch: pytest.Mo
 
 def test_a_lower_amount_is_found_though_more_would_do_harm() -> None:
     """With 1 vcore more in its queue's max another ask is placed, which comes first; with 500m there is room for the gang alone."""
-    config = json.loads(json.dumps(ONE_QUEUE))
+    config: dict[str, Any] = deepcopy(ONE_QUEUE)
     config["partitions"][0]["queues"][0]["queues"][0]["resources"] = {"max": {"vcore": "2500m"}}
     groups = '[{"name": "g", "minMember": 2, "minResource": {"cpu": "1"}}]'
     node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 2500})
 
     def submitted(name: str, vcore: int, **more: Any) -> tuple[AddApplication, Allocation]:
-        tags = {"yunikorn.apache.org/task-groups": groups, "gang.scheduling": "atomic"} if "task_group" in more else {}
+        tags = {scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"} if "task_group" in more else {}
         app = AddApplication(application_id=name, queue="root.a", user="ann", tags=tags)
         return app, Allocation(key=f"{name}-0", application_id=name, resource={"vcore": vcore}, **more)
 

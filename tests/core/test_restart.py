@@ -121,7 +121,7 @@ def work(draw: random.Random, program: Program) -> None:
     back-off."""
     for number in range(6):
         program.node(f"n{number}", 1500)
-    program.node("small", 900)
+    program.node("small", 900)  # too little for any pod, so that the cluster has room where no node has
     for number in range(4):
         program.app(f"fifo-{number}", "fifo")
         program.app(f"careful-{number}", "careful")

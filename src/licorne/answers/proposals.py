@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from math import comb, gcd
 from typing import TYPE_CHECKING, Final
@@ -70,7 +71,6 @@ from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 
 if TYPE_CHECKING:
-    from licorne.core.partition import Partition
     from licorne.core.queues.ask import Ask, Shape
 
 ROUNDS_MAX: Final = 24
@@ -155,9 +155,28 @@ class _Search:
         self.partition = home.partition(wanted.partition)
         self.budget = Budget(self.partition, effort)
         self.wanted = wanted
-        self.least_wanted = _least_wanted(self.partition)
-        self.divisors = _divisors(self.partition)
         self.running = self.trials.running
+
+    @cached_property
+    def least_wanted(self) -> dict[str, int]:
+        """For each type of resource the least that any pending ask of the partition wants of it, in base units."""
+        least: dict[str, int] = {}
+        for shape in _distinct_shapes(app.asks for app in self.partition.applications.values()):
+            for name, amount in shape.resource.items():
+                if amount > 0:
+                    least[name] = min(amount, least.get(name, amount))
+        return least
+
+    @cached_property
+    def divisors(self) -> dict[str, int]:
+        """For each type of resource the greatest common divisor of what asks and allocations of the partition want of it."""
+        divisors: dict[str, int] = {}
+        applications = self.partition.applications.values()
+        for shape in _distinct_shapes(items for app in applications for items in (app.asks, app.allocations)):
+            for name, amount in shape.resource.items():
+                if amount > 0:
+                    divisors[name] = gcd(amount, divisors.get(name, 0))
+        return divisors
 
     def run(self) -> Proposals:
         found: list[Proposal] = []
@@ -444,7 +463,10 @@ class _Search:
                 return change, True
 
     def _lower(self, change: Counted, name: str, works: Callable[[Change], bool]) -> Counted:
-        """Lower one amount: first by whole steps, then exactly."""
+        """Return the change with the least amount of one type of resource, or of members of one group, that still works.
+
+        The amount is lowered by whole steps first (`_step`), then by single units.
+        """
 
         def with_amount(amount: int) -> Counted:
             return with_amounts(
@@ -468,11 +490,11 @@ class _Search:
         return with_amount(amount)
 
     def _step(self, name: str, amount: int) -> int:
-        """Return by how much an amount of a type of resource is lowered at a time.
+        """Return the step (base units) by which an amount of a type of resource is lowered.
 
-        An amount that does, where less does not, is a sum of what pods want, less what is free. A larger one can be too
-        much: it lets another ask run that comes first, and leaves too little. So each multiple of the greatest common
-        divisor is tried, if they are no more than `EACH_MAX`; else the least that any ask wants is a step.
+        The least amount that works is a sum of what some asks want, less what is free. A larger amount may work no longer,
+        where another ask that comes first then takes the room. So the step is the greatest common divisor of what asks
+        want, and each multiple is tried, where there are no more than `EACH_MAX`; else it is the least that any ask wants.
         """
         divisor = self.divisors.get(name, 1)
         return divisor if amount <= EACH_MAX * divisor else self.least_wanted.get(name, 1)
@@ -538,29 +560,8 @@ def _size(change: Change) -> int:
             return 1
 
 
-def _least_wanted(partition: Partition) -> dict[str, int]:
-    """Return for each type of resource the least that any pending ask of the partition wants of it."""
-    least: dict[str, int] = {}
-    for shape in _shapes(app.asks for app in partition.applications.values()):
-        for name, amount in shape.resource.items():
-            if amount > 0:
-                least[name] = min(amount, least.get(name, amount))
-    return least
-
-
-def _divisors(partition: Partition) -> dict[str, int]:
-    """Return for each type of resource the greatest common divisor of what asks and allocations of the partition want."""
-    divisors: dict[str, int] = {}
-    applications = partition.applications.values()
-    for shape in _shapes(items for app in applications for items in (app.asks, app.allocations)):
-        for name, amount in shape.resource.items():
-            if amount > 0:
-                divisors[name] = gcd(amount, divisors.get(name, 0))
-    return divisors
-
-
-def _shapes(of: Iterable[Mapping[str, Ask]]) -> Iterable[Shape]:
-    """Return the shapes of asks, each once."""
+def _distinct_shapes(of: Iterable[Mapping[str, Ask]]) -> Iterable[Shape]:
+    """Return the shapes (what is wanted, and of which nodes) of all asks and allocations in these maps, each shape once."""
     return {id(ask.shape): ask.shape for asks in of for ask in asks.values()}.values()
 
 

@@ -117,7 +117,10 @@ class PartitionContents:
 
     @cython.ccall
     def changed(self) -> cython.void:
-        """Tell that something has changed: called once for each input, deadline, decision and configuration."""
+        """Count a change of the partition (`generation`), and mark it as not inspected since (`dirty`).
+
+        Called for each input, deadline and configuration, and after each call of `schedule` that decided something.
+        """
         self.generation += 1
         self.dirty = True
 

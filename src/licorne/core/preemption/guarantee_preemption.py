@@ -292,7 +292,8 @@ class GuaranteePreemption:
                     continue
                 if not user_room(app, ask.shape.amounts):
                     self._skipped[app] = None
-                    partition.parking.block_at(app, app.trackers)  # it may sleep for want of a node alone
+                    # The application may sleep for want of a node alone, and is to hear of room there.
+                    partition.parking.block_at(app, app.trackers)
                     continue
                 if not partition.claims.fits_user(app, ask.shape.amounts):
                     self._blocked_by_claims[leaf] = None

@@ -334,8 +334,7 @@ class Accounting:
         else:
             app.allocated.minus(amounts)
         self._return_use(app, amounts)
-        if app.atomic is not None:
-            self.wakeups.gang_changed(app)  # the allocation may have been a member that ran already
+        self.wakeups.gang_changed(app)  # the allocation may have been a member that ran already
         if node.block is not None:  # else the node has been removed from the index
             self.index.mend(node)
             self.wakeups.node_freed(node)

@@ -214,12 +214,18 @@ class Parking:
 
     @cython.ccall
     def block_at(self, app: Application, levels: Iterable[Queue | Tracker]) -> cython.void:
-        """Note an application at queues and trackers; whatever is given back at one of them wakes it."""
+        """Record that an application waits for room in these queues, or under these limits of its user and group.
+
+        Amounts that are given back in any of them wake it (`WakeUps.room_returned`).
+        """
         for level in levels:
             level.blocked[app] = None
 
     def block_for_claims(self, app: Application, levels: Iterable[Queue | Tracker]) -> None:
-        """Note an application that waits until a claim ends, or something is given back at one of these levels."""
+        """Record that an application waits for room that other asks claim after an eviction, in these queues and limits.
+
+        The end of a claim wakes it, as do amounts that are given back in any of them.
+        """
         self.block_at(app, levels)
         self.waiting_for_claims[app] = None
 
