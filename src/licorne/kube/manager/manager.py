@@ -19,7 +19,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -45,7 +45,6 @@ from licorne.kube.pods import (
     with_classes,
 )
 from licorne.si import v19
-from licorne.si.callback import ResourceManagerCallback
 from licorne.si.constants import (
     DEFAULT_PARTITION,
     NOBODY_USER,
@@ -57,15 +56,13 @@ from licorne.si.constants import (
 
 from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
+from .decisions import Decisions
 from .demands import Demands
-from .diagnostics import cache
-from .gangs import FAILED, Gangs
+from .gangs import Gangs
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
 from .waiting import Waiting
 from .yunikorn_events import YuniKornEvents
 
-UNKNOWN = frozenset({"", "Completed", "Failed", "Expired", "Rejected"})
-"""States of an application that the scheduler does not know, or that takes no asks any more."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 """How long a pod that could not be bound waits before it is asked for again."""
 CLASS_WAIT_S = 1.0
@@ -476,13 +473,13 @@ class Manager:
 
     def ended(self, application: ApplicationRecord) -> None:
         """Take in a new state of an application: pods that wait begin anew if the scheduler has forgotten it."""
-        if application.state in UNKNOWN:
+        if not application.is_known:
             self._ended[application] = None
         self.forget_if_done(application)
 
     def forget_if_done(self, application: ApplicationRecord) -> None:
         """Forget an application without pods that the scheduler does not know."""
-        if application.state in UNKNOWN and not application.pods:
+        if not application.is_known and not application.pods:
             self.applications.pop(application.id, None)
 
     def _is_homeless(self, uid: str, node: str) -> None:
@@ -596,7 +593,7 @@ class Manager:
     def _announce(self, record: PodRecord) -> bool:
         """Make the pod's application known to the scheduler if it is not; return False if it is refused."""
         application = record.application
-        if application.state not in UNKNOWN:
+        if application.is_known:
             return True
         self.flush()
         first = _creator(record)
@@ -611,7 +608,7 @@ class Manager:
         for attempt in _attempts(request) if record.node else [request]:
             application.state = "New"
             self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
-            if application.state not in UNKNOWN:
+            if application.is_known:
                 if why:
                     self.complain(f"application {application.id} runs, and counts all the same: {why}", None)
                 self.gangs.begin(application, first)
@@ -870,81 +867,6 @@ class Manager:
         self.tell(record.pod, Note("Preempted", "Preempting", text), pod)
 
 
-class Decisions(ResourceManagerCallback):
-    """The callbacks of the scheduler; they turn into commands and into records."""
-
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        self.diagnostics: dict[str, Callable[[], Any]] = {"cache": lambda: cache(manager)}
-        """What a state dump has under `rmDiagnostics`, by name."""
-
-    def get_state_dump(self) -> str:
-        """Return the diagnostics as JSON."""
-        return msgspec.json.encode({name: read() for name, read in self.diagnostics.items()}).decode()
-
-    def update_allocation(self, response: v19.AllocationResponse) -> None:
-        """Take decisions, releases and refusals, each apart: the core would not repeat those after an exception."""
-        manager = self._manager
-        for new in response.new:
-            record = manager.pods.get(new.allocation_key)
-            # Else it is the echo of a pod that was reported with its node.
-            if record is not None and record.stage is Stage.ASKED:
-                manager.apart(record.pod, partial(self._decided, record), new)
-        for released in response.released:
-            if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:
-                record = manager.pods.get(released.allocation_key)
-                if record is not None and record.leaving is None:
-                    manager.apart(record.pod, partial(manager.evict, record), released)
-        for refused in response.rejected_allocations:
-            record = manager.pods.get(refused.allocation_key)
-            if record is None:
-                manager.foreign_refused(refused.allocation_key, refused.reason)
-            else:
-                manager.apart(record.pod, partial(self._refused, record), refused)
-
-    def _decided(self, record: PodRecord, new: v19.Allocation) -> None:
-        manager, meta = self._manager, record.pod.metadata
-        manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
-        record.stage = Stage.ASSUMED
-        record.node = new.node_id
-        manager.yunikorn_events.decided(record)
-        manager.gangs.placed(record)
-
-    def _refused(self, record: PodRecord, refused: v19.RejectedAllocation) -> None:
-        manager, application = self._manager, record.application
-        if application.state in UNKNOWN:
-            record.stage = Stage.HELD  # its application ended just before; both begin anew
-            manager.ended(application)
-        elif record.pod.spec.node_name:
-            if record.work.ask.placeholder:
-                manager.remove_placeholder(record, refused.reason)
-            manager.disown(record, refused.reason)
-        elif application.state == "Failing" and record.node:
-            record.stage = Stage.HELD  # its binding is under way; it is reported when the API server shows it
-        elif application.state == "Failing":
-            manager.fail(record, FAILED, refused.reason)
-        else:
-            record.stage = Stage.REFUSED
-            record.failure = refused.reason
-            if record.work.ask.placeholder:
-                manager.remove_placeholder(record, refused.reason)
-
-    def update_application(self, response: v19.ApplicationResponse) -> None:
-        """Take verdicts on applications, and their states."""
-        manager = self._manager
-        for refused in response.rejected:
-            application = manager.applications.get(refused.application_id)
-            if application is not None:
-                application.state = "Rejected"
-                application.refusal = refused.reason
-        for updated in response.updated:
-            application = manager.applications.get(updated.application_id)
-            if application is not None:
-                application.state = updated.state
-                manager.gangs.state_changed(application, updated.message)
-                manager.ended(application)
-
-
 def _work_in(application: ApplicationRecord, work: Work) -> Work:
     """Return what a pod asks for, in the application that it is in: this stays the same, whatever its labels say later."""
     if work.ask.application_id == application.id:
@@ -1003,4 +925,4 @@ def _age(pod: Pod) -> tuple[str, bool, str, str]:
     return (meta.creation_timestamp or "", not pod.spec.node_name, meta.namespace, meta.name)
 
 
-__all__ = ["Decisions", "Manager"]
+__all__ = ["Manager"]

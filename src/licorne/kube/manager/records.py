@@ -163,3 +163,8 @@ class ApplicationRecord:
         """As the scheduler said last; "" while it does not know the application."""
         self.refusal = ""
         """Why the scheduler refused it the last time."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the scheduler knows the application, and the application has not ended."""
+        return self.state not in ("", "Completed", "Failed", "Expired", "Rejected")
