@@ -124,6 +124,34 @@ def test_the_end_of_the_last_pod_that_demands_wakes_what_waits() -> None:
 
 
 @pytest.mark.usefixtures("told")
+def test_a_demand_that_ends_begins_and_ends_before_anything_is_told_wakes_what_waits() -> None:
+    places = Places()
+    places.node("n1", labels={ZONE: "z"})
+    places.pod("d0", affinity=apart({"app": "a"}, ZONE), node="n1")
+    places.pod("waits", labels={"app": "a"})
+    assert places.run() == {}
+    places.no_pod("d0")
+    places.pod("d1", affinity=apart({"app": "a"}, ZONE), node="n1")
+    places.no_pod("d1")
+    assert places.run() == {"waits": "n1"}
+
+
+@pytest.mark.usefixtures("told")
+def test_a_pod_that_is_asked_for_again_twice_before_that_is_told_is_free_of_demands_that_ended() -> None:
+    places = Places()
+    places.namespace("ns", team="x")
+    places.node("n1", labels={ZONE: "z"})
+    demand = apart({"app": "a"}, ZONE, namespaceSelector={"matchLabels": {"team": "x"}})
+    places.pod("demands", affinity=demand, node="n1")
+    places.pod("waits", labels={"app": "a"})
+    assert places.run() == {}
+    places.no_pod("demands")
+    for team in "yz":
+        places.namespace("ns", team=team)
+    assert places.run() == {"waits": "n1"}
+
+
+@pytest.mark.usefixtures("told")
 def test_labels_that_change_are_heeded() -> None:
     places = Places()
     places.namespace("ns", team="x")
@@ -267,7 +295,7 @@ def test_a_quiet_cluster_is_as_trying_everything_again_leaves_it(seed: int) -> N
     drawn = Drawn(seed)
     waited = placed = 0
     for _ in range(150):
-        for _ in range(drawn.rng.randint(1, 3)):
+        for _ in range(drawn.rng.randint(1, 8)):
             drawn.step()
         bound = drawn.places.run()
         assert not drawn.places.missed(), f"seed {seed}"

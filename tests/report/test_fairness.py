@@ -27,7 +27,7 @@ def test_what_a_queue_lacks_of_its_guarantee(used: int, pending: int, guaranteed
 @pytest.mark.parametrize(
     ("values", "index"),
     [([], None), ([1.0], None), ([1.0, 1.0], 1.0), ([0.5, 0.5, 0.5], 1.0), ([1.0, 0.0], 0.5), ([0.0, 0.0], 1.0),
-     ([1.0, 0.5], 0.9), ([3.0, 1.0, 0.0, 0.0], 0.4)],
+     ([1.0, 0.5], 0.9), ([1e-170, 1e-170], 1.0), ([3.0, 1.0, 0.0, 0.0], 0.4)],
 )  # fmt: skip
 def test_jains_index(values: list[float], index: float | None) -> None:
     assert jain(values) == pytest.approx(index) if index is not None else jain(values) is None

@@ -39,8 +39,11 @@ def jain(values: Sequence[float]) -> float | None:
     """Return Jain's index, (Σx)² / (n Σx²): 1 if all values are equal, 1/n if all but one are 0; None for fewer than two."""
     if len(values) < 2:
         return None
-    squares = sum(value * value for value in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+    most = max(values)
+    if not most:
+        return 1.0
+    parts = [value / most for value in values]  # so that no square is too small for a float
+    return sum(parts) ** 2 / (len(parts) * sum(part * part for part in parts))
 
 
 def evenness(queues: Iterable[tuple[Amounts, Amounts, Amounts]], capacity: Amounts) -> float | None:

@@ -665,11 +665,13 @@ class Manager:
         ask = self.demands.ask_of(record)
         tags = ask.allocation_tags
         asked = (tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""))
-        if record.stage is Stage.ASKED and record.asked != asked:
+        changed = record.asked != asked
+        if record.stage is Stage.ASKED and (changed or record.uid in self._asks):
+            known = self.waiting.ask_of(record) is not None
             # The scheduler changes what waits, but not which node it requires, nor what is to replace a placeholder.
-            if record.asked[1] != asked[1] or self.waiting.ask_of(record) is None:
+            if changed and not (known and record.asked[1] == asked[1]):
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-            elif not asked[0]:
+            elif known and not asked[0]:  # an ask without the tag would keep the constraints that the scheduler has
                 ask = msgspec.structs.replace(ask, allocation_tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
         record.asked = asked
         record.stage = Stage.ASKED

@@ -164,8 +164,6 @@ class Repulsion:
     def _end(self, held: _Held) -> None:
         mark = held.demand.mark
         del self._held[mark]
-        if not (held.heeded and held.by_value):  # else pods that wait have conditions which hold no more
-            self.fresh.pop(mark, None)
         self._by_selector.pop(mark, None)
         self._marked.pop(mark, None)
         for namespace in held.demand.namespaces:
