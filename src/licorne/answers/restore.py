@@ -297,7 +297,8 @@ class _Restoring:
             self.notes.append(
                 Note(
                     "assumed",
-                    "each ask may preempt others, and each allocation may be evicted: a dump does not say who opted out",
+                    "each ask may preempt others at once, and each allocation may be evicted: a dump does not say who tried, "
+                    "or opted out",
                 )
             )
             self.notes.append(
