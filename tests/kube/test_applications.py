@@ -541,6 +541,66 @@ def test_a_pod_that_others_keep_off_no_more_runs() -> None:
         cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n", "labels": labels}}, Namespace))
         if labels:
             cluster.see(pod("old", "a", cpu="3"))
-    tags = cluster.manager.pods["old"].asked
+    constraints = cluster.manager.pods["old"].asked.constraints
     cluster.see()
-    assert (tags, [each.key for each in cluster.application("a").allocations.values()]) == (("", ""), ["old"])
+    assert (constraints, [each.key for each in cluster.application("a").allocations.values()]) == ("", ["old"])
+
+
+# -- what the scheduler refuses --------------------------------------------------------------------------------------
+
+
+def sized(name: str, memory: str) -> Pod:
+    """Return a pod of one core and so much memory."""
+    made = pod(name, "a", cpu="1")
+    made.spec.containers[0].resources.requests["memory"] = memory
+    return made
+
+
+def test_an_ask_of_which_a_change_is_refused_is_not_decided_until_the_pod_is_changed_again() -> None:
+    cluster = Cluster()
+    cluster.see(sized("p", "1Gi"))
+    cluster.see(sized("p", "5E"))  # resized while it waits, to more than the scheduler counts
+    assert cluster.manager.pods["p"].stage is Stage.REFUSED
+    cluster.node("n0", allocatable={"cpu": "1", "memory": "2Gi"})
+    assert not [command for command in cluster.see() if isinstance(command, Bind)]
+    assert cluster.counted("n0") == {}
+    [bound] = [command for command in cluster.see(sized("p", "2Gi")) if isinstance(command, Bind)]
+    assert bound.name == "p" and cluster.counted("n0")["p"]["memory"] == 2 * 2**30
+
+
+def test_pods_of_which_a_change_was_refused_leave_nothing_behind() -> None:
+    cluster = Cluster()
+    for number in range(3):
+        cluster.see(sized(f"p{number}", "1Gi"))
+        cluster.see(sized(f"p{number}", "5E"))
+    cluster.node("n0", allocatable={"cpu": "4", "memory": "8Gi"})
+    cluster.see()
+    for number in range(3):
+        cluster.manager.pod_gone(sized(f"p{number}", "5E"))
+    cluster.see()
+    assert (cluster.counted("n0"), cluster.manager.pods) == ({}, {})
+
+
+def test_a_pod_whose_change_is_refused_while_it_is_bound_keeps_its_place_until_it_is_not() -> None:
+    cluster = Cluster(1)
+    cluster.see(sized("p", "1Gi"))
+    cluster.see(sized("p", "5E"))
+    assert cluster.manager.pods["p"].stage is Stage.ASSUMED and cluster.counted("n0")["p"]["memory"] == 2**30
+    cluster.manager.not_bound("p", "its node is full")
+    assert any(isinstance(command, AskAgain) for command in cluster.see())
+    assert cluster.counted("n0") == {}
+    cluster.manager.ask_again("p")
+    cluster.see()
+    assert cluster.manager.pods["p"].stage is Stage.REFUSED
+
+
+def test_a_new_originator_takes_the_place_of_one_that_ended_with_the_application_of_before() -> None:
+    cluster = Cluster(2)
+    gated = pod("gated", "a", cpu="1", second=5, schedulingGates=[{"name": "g"}])
+    cluster.see(pod("first", "a", cpu="1"), gated)
+    cluster.manager.pod_gone(cluster.manager.pods["first"].pod)
+    for _ in range(10):  # the application completes after 30 seconds
+        cluster.see()
+    assert "a" not in cluster.api.cluster.partition("rm").applications
+    cluster.see(pod("second", "a", cpu="1", second=2))
+    assert cluster.originators("a") == ["second"]

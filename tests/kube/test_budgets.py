@@ -186,3 +186,19 @@ def test_a_victim_of_very_many_is_evicted_though_its_record_is_dropped() -> None
     commands = cluster.evictions("owner")
     (evict,) = [c for c in commands if isinstance(c, Evict)]
     assert "to run ask: owner" in evict.message
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_victim_counts_until_the_next_state_of_its_budget(is_gone: bool) -> None:
+    cluster = Cluster({}, {}, GUARDED, GUARDED)
+    cluster.manager.budgets.seen(budget("b", 1, **SELECTOR))
+    assert [command.name for command in cluster.evictions("first") if isinstance(command, Evict)] == ["p3"]
+    ends = pod("p3", GUARDED, nodeName="n3", ends=True)
+    cluster.manager.pod_seen(ends)
+    if is_gone:  # before the API server's own number has followed
+        cluster.manager.pod_gone(ends)
+        [bound] = [command for command in cluster.evictions("") if isinstance(command, Bind)]
+        cluster.manager.pod_seen(pod("first", {}, "owner", nodeName=bound.node))
+    assert [command.name for command in cluster.evictions("second") if isinstance(command, Evict)] == ["p1"]
+    cluster.manager.budgets.seen(budget("b", 1, **SELECTOR))
+    assert [command.name for command in cluster.evictions("third") if isinstance(command, Evict)] == ["p2"]

@@ -558,3 +558,73 @@ def test_what_was_to_be_created_for_a_pod_that_is_gone_is_created_for_the_next_o
     manager.pod_gone(first)
     anew = created(step(manager))
     assert [one.owner for one in anew] == ["uid-second"] * 3
+
+
+def reserving(manager: Manager) -> list[Pod]:
+    """Show the first pod of a gang and its three placeholders, which have nodes; return these."""
+    manager.pod_seen(member("first"))
+    placeholders = [as_pod(f"{number}", one.body, 10 + number) for number, one in enumerate(created(step(manager)))]
+    for pod in placeholders:
+        manager.pod_seen(pod)
+    return placeholders
+
+
+@pytest.mark.parametrize(("cpu", "is_bound"), [("1", True), ("3", False)])
+def test_a_member_that_is_another_one_when_its_placeholder_ends_is_bound_where_it_fits(
+    cpu: str, is_bound: bool
+) -> None:
+    manager = started(QUEUES.replace("{name: q}", "{name: q, resources: {max: {vcore: 4}}}"))
+    placeholders = reserving(manager)
+    done = step(manager)
+    for bound in [one for one in done if isinstance(one, Bind)]:
+        manager.pod_seen(changed(manager.pods[bound.uid].pod, node_name=bound.node))
+    [ends] = [one.uid for one in [*done, *step(manager)] if isinstance(one, Evict)]
+    first = member("first")
+    first.spec.containers[0].resources.requests["cpu"] = cpu
+    manager.pod_seen(first)
+    step(manager)
+    manager.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == ends))
+    done = [*step(manager), *step(manager)]
+    assert any(isinstance(one, Bind) and one.uid == "uid-first" for one in done) is is_bound
+    partition = manager.api.cluster.partition("rm")
+    assert partition.nodes["n"].free.named(partition.types)["vcore"] == (1000 if is_bound else 2000)
+    manager.api.validate()
+
+
+def test_a_gang_that_reserves_goes_on_when_gangs_are_turned_off() -> None:
+    manager = started()
+    manager.pod_seen(member("first"))
+    bodies = [one.body for one in created(step(manager))]
+    settings = msgspec.structs.replace(manager.around.settings, gangs=False)
+    manager.around = msgspec.structs.replace(manager.around, settings=settings)
+    for number, body in enumerate(bodies):
+        manager.pod_seen(as_pod(f"{number}", body, 10 + number))
+    manager.gangs.look_again("app")
+    assert not created(step(manager))
+    evicted = [one for one in [*step(manager), *step(manager)] if isinstance(one, Evict)]
+    assert [one.reason for one in evicted] == ["PLACEHOLDER_REPLACED"]
+
+
+def test_a_placeholder_that_is_preempted_while_its_gang_reserves_is_made_anew() -> None:
+    manager = started()
+    [victim, *_] = reserving(manager)
+    manager.commands()  # they are asked for, and not decided
+    manager.pods[victim.metadata.uid].leaving = v19.TerminationType.PREEMPTED_BY_SCHEDULER
+    manager.pod_gone(victim)
+    [anew] = created(manager.commands())
+    assert anew.body["metadata"]["name"] != victim.metadata.name
+
+
+def test_a_placeholder_that_waits_for_its_next_binding_ends_with_the_time_of_its_gang() -> None:
+    now_ns = 10**18
+    manager = started(clock=lambda: now_ns)
+    manager.pod_seen(member("first"))
+    for number, one in enumerate(created(step(manager))[:2]):  # the third one is not there yet
+        manager.pod_seen(as_pod(f"{number}", one.body, 10 + number))
+    bound = [one.uid for one in step(manager) if isinstance(one, Bind)]
+    manager.not_bound(bound[1], "a webhook does not answer")
+    step(manager)
+    now_ns += 1000 * 10**9
+    assert {one.uid for one in [*step(manager), *step(manager)] if isinstance(one, Evict)} == set(bound)
+    manager.ask_again(bound[1])
+    assert not [one for one in step(manager) if isinstance(one, Bind) and one.uid == bound[1]]

@@ -20,7 +20,7 @@ from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.manager import Manager, SharedFaultError
 from licorne.kube.manager.records import PodRecord, Stage
 from licorne.kube.manager.yunikorn_events import YuniKornEvents
-from licorne.kube.objects import Node, Pod
+from licorne.kube.objects import Node, Pod, PriorityClass
 from licorne.kube.pods import asks_the_same, read_pod
 
 
@@ -211,3 +211,44 @@ def test_an_exception_in_another_callback_ends_the_process(monkeypatch: pytest.M
         assert isinstance(error, BaseExceptionGroup) and error.subgroup(PlantedError) is not None
 
     run(main())
+
+
+def _not_bound(cluster: Cluster) -> None:
+    cluster.manager.not_bound("p", "its node is full")
+    cluster.manager.ask_again("p")
+
+
+def _class_seen(cluster: Cluster) -> None:
+    cluster.manager.class_seen(msgspec.convert({"metadata": {"name": "late"}, "value": 1}, PriorityClass))
+
+
+ENTRIES: list[tuple[str, Callable[[Cluster], None]]] = [
+    ("", _not_bound),
+    ("", lambda cluster: cluster.manager.outdated("p")),
+    ("late", _class_seen),
+]
+
+
+@pytest.mark.parametrize(("of_class", "entry"), ENTRIES)
+def test_an_exception_while_a_pod_is_asked_for_again_is_for_that_pod_alone(
+    monkeypatch: pytest.MonkeyPatch, of_class: str, entry: Callable[[Cluster], None]
+) -> None:
+    cluster = Cluster()
+    cluster.manager.class_seen(msgspec.convert({"metadata": {"name": "other"}, "value": 1}, PriorityClass))
+    cluster.pod("p", priorityClassName=of_class)
+    if not of_class:
+        cluster.manager.commands()
+        cluster.api.schedule()
+    monkeypatch.setattr(Manager, "ask", raising(Manager.ask, "p"))
+    entry(cluster)
+    assert (cluster.manager.pods["p"].stage, cluster.manager.asides) == (Stage.REFUSED, 1)
+
+
+def test_a_pod_that_was_set_aside_is_asked_for_when_it_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    with monkeypatch.context() as planted:
+        planted.setattr(Manager, "ask", raising(Manager.ask, "p"))
+        cluster.small("p")
+        assert cluster.run() == {}
+    cluster.small("p", cpu="2")
+    assert cluster.run() == {"p": "n"}

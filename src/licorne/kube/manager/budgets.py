@@ -2,7 +2,7 @@
 
 The scheduler breaks a budget only if no other victims would do, and counts the pods that it has evicted itself
 (`licorne.si.messages.DisruptionBudgetUpdate`). The API server's own number follows such an eviction a little later. So an
-evicted pod counts until the API server shows that the pod is being deleted, and then a newer state of the budget.
+evicted pod counts until the API server shows that the pod is being deleted or gone, and then a newer state of the budget.
 """
 
 from __future__ import annotations
@@ -109,10 +109,13 @@ class Budgets:
             for budget in self._of_pod.get(meta.uid, ()):
                 budget.ending[meta.uid] = None
 
-    def pod_gone(self, uid: str) -> None:
-        """Forget a pod."""
+    def pod_gone(self, uid: str, *, evicted: bool) -> None:
+        """Forget a pod; one that the scheduler has evicted counts until the next state of its budget."""
         for budget in self._of_pod.get(uid, ()):
-            self._leave(budget, uid)
+            if evicted:
+                budget.ending[uid] = None
+            else:
+                self._leave(budget, uid)
 
     # -- what the scheduler is told -----------------------------------------------------------------------------
 

@@ -69,15 +69,15 @@ class Decisions(ResourceManagerCallback):
             if record.work.ask.placeholder:
                 manager.remove_placeholder(record, refused.reason)
             manager.disown(record, refused.reason)
-        elif application.state == "Failing" and record.node:
-            record.stage = Stage.HELD  # its binding is under way; it is reported when the API server shows it
+        elif record.node:
+            if not manager.is_counted(record):  # else only a change was refused
+                record.stage = Stage.HELD  # its binding is under way; it is reported when the API server shows it
         elif application.state == "Failing":
             manager.fail(record, FAILED, refused.reason)
+        elif record.work.ask.placeholder:
+            manager.remove_placeholder(record, refused.reason)
         else:
-            record.stage = Stage.REFUSED
-            record.failure = refused.reason
-            if record.work.ask.placeholder:
-                manager.remove_placeholder(record, refused.reason)
+            manager.refuse(record, refused.reason)
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
         """Take verdicts on applications, and their states."""

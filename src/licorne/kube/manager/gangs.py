@@ -21,6 +21,7 @@ from licorne.core.gangs.atomic import BY_QUEUE
 from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Note, TaskGroup, Work, keys, placeholder_ask, read_task_groups, unix_seconds
 from licorne.kube.settings import Settings
+from licorne.si import v19
 
 from .commands import CreatePod, Evict
 from .records import ApplicationRecord, Creation, GangStage, PodRecord, Stage
@@ -73,8 +74,8 @@ class Gangs:
 
     def begin(self, application: ApplicationRecord, record: PodRecord) -> None:
         """Reserve room for an application that the scheduler has just accepted, if it is a gang with placeholders."""
-        if not record.work.ask.placeholder:
-            application.originator = application.originator or record.uid
+        if not record.work.ask.placeholder and application.originator not in application.pods:
+            application.originator = record.uid
         application.gang = record.work.gang
         application.gang_stage = GangStage.NONE
         application.given_up = False
@@ -194,7 +195,7 @@ class Gangs:
         self._manager.release_held(application)
 
     def pod_gone(self, record: PodRecord) -> None:
-        """Make a placeholder anew that ended before its gang had all its room, unless the scheduler ended it.
+        """Make a placeholder anew that ended before its gang had all its room, unless the scheduler let it go for that gang.
 
         It may have failed, as one that its kubelet refuses, and be there still: licorne follows no pods that have ended.
         So it is deleted, which is of no effect if it is gone, and the next one has another name.
@@ -205,10 +206,11 @@ class Gangs:
         if application.gang_stage is not GangStage.RESERVING:
             return
         application.creations.pop(record.pod.metadata.name, None)
-        ended = record.work.ask.placeholder and record.leaving is None
+        preempted = record.leaving is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+        ended = record.work.ask.placeholder and (record.leaving is None or preempted)
         if ended:
             application.spent.add(record.pod.metadata.name)
-            if not record.pod.metadata.deletion_timestamp:
+            if not (preempted or record.pod.metadata.deletion_timestamp):
                 meta, text = record.pod.metadata, f"Application {application.id} has another placeholder made"
                 end = Evict(meta.namespace, meta.name, meta.uid, "Unneeded", text, disruption=False)
                 self._manager.decided.append(end)
@@ -309,6 +311,11 @@ class Gangs:
         text = f"Application {application.id} resuming as non-gang application (SOFT)"
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
         self._manager.yunikorn_events.timed_out(application)
+        for record in application.pods.values():
+            if record.work.ask.placeholder and record.stage in (Stage.HELD, Stage.UNBOUND):
+                self._manager.remove_placeholder(
+                    record, text
+                )  # the scheduler does not know it, so it does not let it go
         application.given_up = True
         self._run(application)
 

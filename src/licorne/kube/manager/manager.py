@@ -59,12 +59,13 @@ from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .decisions import Decisions
 from .demands import Demands
 from .gangs import Gangs
-from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
+from .records import ApplicationRecord, Asked, ForeignRecord, GangStage, PodRecord, Stage
 from .waiting import Waiting
 from .yunikorn_events import YuniKornEvents
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
-"""How long a pod that could not be bound waits before it is asked for again."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 20.0
+"""How long a pod that could not be bound waits before it is asked for again: not as long as the scheduler keeps an application
+of which nothing runs or waits (30 s), so that it need not begin anew."""
 CLASS_WAIT_S = 1.0
 """How long a pod waits for its priority class at most. The class was there before the pod, but may be gone by now."""
 CLASS_AGE_S = 60.0
@@ -253,7 +254,7 @@ class Manager:
         self.classes[name] = known
         for record in list(self.pods.values()):
             if record.pod.spec.priority_class_name == name:
-                self._class_changed(record)
+                self.apart(record.pod, self._class_changed, record)
 
     def _is_before_class(self, pod: Pod) -> bool:
         """Return whether a new pod may have come before its priority class, by another watch.
@@ -396,7 +397,7 @@ class Manager:
             return None
 
     def _set_aside(self, pod: Pod, error: Exception) -> None:
-        """Stop scheduling a pod because of an exception: with a node it counts as another scheduler's, else it waits until it is gone.
+        """Stop scheduling a pod because of an exception: with a node it counts as another scheduler's, else it waits until it is changed.
 
         A binding that was sent cannot be taken back, so such a pod keeps its place, and its node will be seen.
         """
@@ -430,7 +431,9 @@ class Manager:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
         self.demands.repulsion.gone(uid)
-        self.budgets.pod_gone(uid)
+        record = self.pods.pop(uid, None)
+        evicted = record is not None and record.leaving is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+        self.budgets.pod_gone(uid, evicted=evicted)
         self.waiting.forget(uid)
         foreign = self.foreign.pop(uid, None)
         if foreign is not None:
@@ -438,7 +441,6 @@ class Manager:
             if foreign.known:
                 self._release("", uid, v19.TerminationType.STOPPED_BY_RM)
             return
-        record = self.pods.pop(uid, None)
         if record is None:
             return
         if record.stage is Stage.HOMELESS:
@@ -587,7 +589,7 @@ class Manager:
     def _place(self, record: PodRecord) -> None:
         if record.pod.spec.node_name:
             self._report(record)
-        else:
+        elif not record.node:  # else its binding is under way
             self._hold_or_ask(record)
 
     def _announce(self, record: PodRecord) -> bool:
@@ -661,18 +663,19 @@ class Manager:
         return bool(self.namespaces) and record.pod.metadata.namespace not in self.namespaces
 
     def ask(self, record: PodRecord) -> None:
-        """Ask for a pod. One that is asked for already and may run on other nodes now keeps its age, where that can be."""
+        """Ask for a pod. One that is asked for already, and is another one now, keeps its age, where that can be."""
         ask = self.demands.ask_of(record)
         tags = ask.allocation_tags
-        asked = (tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""))
-        changed = record.asked != asked
-        if record.stage is Stage.ASKED and (changed or record.uid in self._asks):
-            known = self.waiting.ask_of(record) is not None
+        asked = Asked(tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""), ask.resource_per_alloc)
+        was, untold = record.asked, record.uid in self._asks
+        if record.stage is Stage.ASKED and (asked != was or untold):
             # The scheduler changes what waits, but not which node it requires, nor what is to replace a placeholder.
-            if changed and not (known and record.asked[1] == asked[1]):
+            if self.waiting.ask_of(record) is not None and asked.node == was.node:
+                if not asked.constraints and (was.constraints or untold):
+                    # An ask without the tag would keep the constraints that the scheduler has.
+                    ask = msgspec.structs.replace(ask, allocation_tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
+            elif asked != was:
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-            elif known and not asked[0]:  # an ask without the tag would keep the constraints that the scheduler has
-                ask = msgspec.structs.replace(ask, allocation_tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
         record.asked = asked
         record.stage = Stage.ASKED
         self._asks[record.uid] = ask
@@ -753,7 +756,7 @@ class Manager:
                 self._report(record)
         elif grown and record.stage in (Stage.ASSUMED, Stage.BOUND):
             self._report(record)
-        elif not node and record.stage in (Stage.HELD, Stage.ASKED):
+        elif not node and record.stage in (Stage.HELD, Stage.ASKED, Stage.REFUSED):
             self._waiting_changed(record, was != work)
 
     def _waiting_changed(self, record: PodRecord, changed: bool) -> None:
@@ -762,6 +765,8 @@ class Manager:
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
             record.stage = Stage.HELD
         elif changed:
+            if record.stage is Stage.REFUSED and record.failure:  # perhaps not any more, as it is now
+                record.stage = Stage.HELD
             self._hold_or_ask(record)
 
     def _moved(self, record: PodRecord) -> None:
@@ -801,7 +806,7 @@ class Manager:
         """Give the place back, and ask at once, because the binding was decided on a past state and is not sent any more."""
         record = self._take_back(uid)
         if record is not None:
-            self._hold_or_ask(record)
+            self.apart(record.pod, self._hold_or_ask, record)
 
     def _take_back(self, uid: str) -> PodRecord | None:
         """Give back the place of a pod that was not bound. Returns it if it must be asked for again."""
@@ -826,16 +831,30 @@ class Manager:
             return
         awaited, record.awaits_class = record.awaits_class, False
         if record.stage is Stage.UNBOUND or (awaited and record.stage is Stage.HELD):
-            self._hold_or_ask(record)
+            self.apart(record.pod, self._hold_or_ask, record)
 
     # -- what the scheduler says --------------------------------------------------------------------------------
 
     def fail(self, record: PodRecord, reason: str, message: str) -> None:
         """Have a pod without a node failed, because its application was refused, or fails."""
-        record.stage = Stage.REFUSED
+        record.stage, record.failure = Stage.REFUSED, ""
         meta = record.pod.metadata
         self.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, message))
         self.yunikorn_events.pod_failed(record)
+
+    def refuse(self, record: PodRecord, why: str) -> None:
+        """Note that the scheduler refuses a pod without a node, which waits until it is changed.
+
+        Where only a change of its ask was refused, the ask is taken back, because the scheduler would go on to decide it.
+        """
+        if record.stage is Stage.ASKED:
+            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+        record.stage, record.failure = Stage.REFUSED, why
+
+    def is_counted(self, record: PodRecord) -> bool:
+        """Return whether the scheduler counts a pod on a node."""
+        application = self.api.cluster.partition(self.rm_id).applications.get(record.application.id)
+        return application is not None and record.uid in application.allocations
 
     def remove_placeholder(self, record: PodRecord, why: str) -> None:
         """Have a placeholder deleted that is of no use any more; one that waits is not asked for any longer."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import Enum
+from typing import NamedTuple
 
 from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Work
@@ -30,7 +32,18 @@ class Stage(Enum):
     HOMELESS = "homeless"
     """Has a node that the scheduler does not know (any more), so the scheduler does not know the pod either."""
     REFUSED = "refused"
-    """The scheduler took neither ask nor allocation."""
+    """The scheduler has refused it, or it is set aside for a fault of licorne, until it is changed; or it fails with its application."""
+
+
+class Asked(NamedTuple):
+    """What the ask of a pod says of where it may run, and what it takes.
+
+    `constraints`: its node constraints, as JSON; `node`: the node that it requires; "": none.
+    """
+
+    constraints: str = ""
+    node: str = ""
+    resource: Mapping[str, int] | None = None
 
 
 class PodRecord:
@@ -57,8 +70,8 @@ class PodRecord:
         self.work = work
         self.application = application
         self.stage = Stage.HELD
-        self.asked = ("", "")
-        """On which nodes it may run, as it was asked for last: its node constraints, and the node that it requires."""
+        self.asked = Asked()
+        """What was asked for last, be it told to the scheduler already or not."""
         self.awaits_class = False
         """Whether the pod has come before its priority class, by another watch, and waits a moment for that."""
         self.node = ""
@@ -68,7 +81,7 @@ class PodRecord:
         self.failures = 0
         """How often it could not be bound."""
         self.failure = ""
-        """Why the pod could not be bound the last time, or why the scheduler refused it."""
+        """Why the pod could not be bound the last time, or why it is refused or set aside; "" if it fails with its application."""
         self.told = ""
         """Which rules keep it, as its condition was last told (`Verdict.key`)."""
         self.told_s = -math.inf

@@ -168,6 +168,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
     uncounted: tuple[str, ...] = ()
     if pod.spec.node_name and (fault or max(resources.values()) > SUM_MAX):
         resources, uncounted = read_countable(pod)
+    placeholder = is_placeholder(pod)
     ask = v19.Allocation(
         allocation_key=meta.uid,
         allocation_tags=_ask_tags(pod),
@@ -175,8 +176,9 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         priority=min(max(pod.spec.priority or 0, PRIORITY_MIN), PRIORITY_MAX),
         application_id=application_id,
         partition_name=DEFAULT_PARTITION,
-        task_group_name=_label(pod, keys.TASK_GROUP_NAME) if around.settings.gangs else "",
-        placeholder=is_placeholder(pod),
+        # A placeholder was made before gangs were turned off, and its gang goes on.
+        task_group_name=_label(pod, keys.TASK_GROUP_NAME) if around.settings.gangs or placeholder else "",
+        placeholder=placeholder,
         preemption_policy=_preemption_policy(pod, around.classes, notes),
     )
     application = _application(pod, application_id, gang, around.settings, notes)
