@@ -1,22 +1,25 @@
 """A pytest plugin that ends a run in time: with LICORNE_MINUTES=30 no test starts, and none goes on, after 30 minutes.
 
-A test that runs at that moment is skipped where it is. Tests that had no turn have no result. So the run fails only if a
-test failed, and the last line says how many tests had their turn. The tests' order is random (`seeds`), and in the end
-every test has had its turn in one run or another.
+A test that runs at that moment is skipped where it is, unless Hypothesis has found a failing example by then. Tests that
+had no turn have no result. So the run fails only if a test failed, and the last line says how many tests had their turn.
+The tests' order is random (`seeds`), and in the end every test has had its turn in one run or another.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from hypothesis.errors import UnsatisfiedAssumption
 
 MINUTES = float(os.environ.get("LICORNE_MINUTES") or "inf")
 CUT = "LICORNE_MINUTES are over"
@@ -44,7 +47,7 @@ class Budget:
         return True if self._left_s() <= 0 else None
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Skip the test that runs when the time is over, unless its own timeout comes first.
 
         Both use the same timer: what pytest-timeout has set is put back.
@@ -68,11 +71,15 @@ class Budget:
         before = signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), AGAIN_S)
         try:
-            return (yield)
-        except Exception as error:
-            if self._left_s() <= 0:  # what the interrupted test made of it
-                raise pytest.skip.Exception(CUT) from error
-            raise
+            with _watched(item) as failures:
+                return (yield)
+        except (Exception, pytest.skip.Exception) as error:
+            if self._left_s() > 0:
+                raise
+            if failures:
+                text = f"{CUT}, and Hypothesis was making a failing example smaller, which raised {failures[0]!r}"
+                raise pytest.fail.Exception(text, pytrace=False) from error
+            raise pytest.skip.Exception(CUT) from error  # what the interrupted test made of it
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
@@ -106,6 +113,34 @@ class Budget:
             cut = f", {len(self._cut)} of them not to their end" if self._cut else ""
             turns = f"{len(self._done)} of {self._chosen} tests had their turn{cut}"
             reporter.write_line(f"within {self._minutes:g} minutes {turns}")
+
+
+@contextlib.contextmanager
+def _watched(item: pytest.Item) -> Iterator[list[Exception]]:
+    """Note the first failure of an example, which Hypothesis would report when it has made the example smaller."""
+    failures: list[Exception] = []
+    handle = getattr(getattr(item, "obj", None), "hypothesis", None)
+    if handle is None:
+        yield failures
+        return
+    inner = handle.inner_test
+
+    @functools.wraps(inner)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return inner(*args, **kwargs)
+        except UnsatisfiedAssumption:
+            raise
+        except Exception as error:
+            if not failures:
+                failures.append(error)
+            raise
+
+    handle.inner_test = watched
+    try:
+        yield failures
+    finally:
+        handle.inner_test = inner
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -119,7 +119,7 @@ A test that looks at more than one example records how many it has looked at, wi
 
 
 class Row(NamedTuple):
-    """A fault, the file of the test that looks for it, and how it was caught: "caught after ..." if it was."""
+    """A fault, the file of the test that looks for it, and how it was caught: "caught ..." if it was."""
 
     test: str
     fault: str
@@ -161,7 +161,7 @@ def how_caught(case: ET.Element) -> str:
         if case.find(outcome) is not None:
             return f"not caught: {outcome}"
     looked_at = case.find(f"properties/property[@name='{LOOKED_AT}']")
-    return f"caught after {'1 example' if looked_at is None else looked_at.get('value')}"
+    return "caught by its own test" if looked_at is None else f"caught after {looked_at.get('value')}"
 
 
 def table() -> int:

@@ -69,6 +69,20 @@ def test_third():
     raise AssertionError
 """
 
+FAILS_LATE = """
+import time
+from hypothesis import given, settings, strategies as st
+
+@settings(deadline=None)
+@given(st.lists(st.integers()))
+def test_found(numbers):
+    time.sleep(0.3)
+    assert sum(numbers) < 10
+
+def test_never():
+    pass
+"""
+
 
 def run(folder: Path, text: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a file of tests in a folder of its own, in the order in which they stand there."""
@@ -141,6 +155,12 @@ def test_a_failure_within_the_budget_counts(tmp_path: Path) -> None:
     done = run(tmp_path, SLEEPS, "--deselect", "test_it.py::test_second", LICORNE_MINUTES="0.2")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "within 0.2 minutes 2 of 2 tests had their turn"
+
+
+def test_a_failing_example_that_is_found_before_the_time_is_over_counts(tmp_path: Path) -> None:
+    done = run(tmp_path, FAILS_LATE, LICORNE_MINUTES="0.15")
+    assert done.returncode == 1, done.stdout
+    assert "Hypothesis was making a failing example smaller, which raised AssertionError" in done.stdout
 
 
 def test_a_tests_own_timeout_goes_on_beside_the_budget(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def as_pod(name: str, body: dict[str, Any], version: int) -> Pod:
     return msgspec.convert(body, Pod)
 
 
-def member(name: str, labels: dict[str, str] = LABELS) -> Pod:
+def member(name: str, labels: dict[str, str] = LABELS, cpu: str = "1") -> Pod:
     metadata = {"name": name, "namespace": "default", "labels": labels, "annotations": ANNOTATIONS}
-    containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
     return as_pod(name, {"metadata": metadata, "spec": {"schedulerName": "yunikorn", "containers": containers}}, 1)
 
 
@@ -579,9 +579,7 @@ def test_a_member_that_is_another_one_when_its_placeholder_ends_is_bound_where_i
     for bound in [one for one in done if isinstance(one, Bind)]:
         manager.pod_seen(changed(manager.pods[bound.uid].pod, node_name=bound.node))
     [ends] = [one.uid for one in [*done, *step(manager)] if isinstance(one, Evict)]
-    first = member("first")
-    first.spec.containers[0].resources.requests["cpu"] = cpu
-    manager.pod_seen(first)
+    manager.pod_seen(member("first", cpu=cpu))
     step(manager)
     manager.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == ends))
     done = [*step(manager), *step(manager)]

@@ -98,7 +98,9 @@ CAUGHT_ELSEWHERE = {
     "victim_appeared": "gangs/test_placeholders.py::test_an_allocation_that_took_a_placeholders_place_may_be_evicted_for_a_guarantee",
     "victims_changed": "preemption/test_claims.py::test_a_smaller_guarantee_by_a_tag_lets_an_ask_search_for_victims_again",
 }
-"""The other events, each with a test that fails without it: without parking, too, victims are not searched for again."""
+"""The other events, each with a test that fails without it. The comparison cannot tell them, as what they end does not depend on
+parking: a gang is not tried again as long as nothing has changed for it, an ask is withheld for a claim, and victims are not
+searched for again."""
 
 FAULTS: dict[str, Fault] = {
     **{f"event {name}": Fault(WakeUps, name, _nothing, first) for name, first in EVENTS.items()},
