@@ -38,7 +38,7 @@ from licorne.answers.changes import (
 from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
-from licorne.core.nodes.constraints import HOST_PORT, LABEL_PREFIX, NodeConstraints, NodeLabels
+from licorne.core.nodes.constraints import CORDON, HOST_PORT, LABEL_PREFIX, NodeConstraints, NodeLabels
 from licorne.core.placement.placer import PlacementRequest
 from licorne.core.preemption.ranking import is_reluctant, victim_order
 from licorne.core.queues.bounds import missing
@@ -434,6 +434,8 @@ def _opened(partition: Partition, ask: Ask, node: Node) -> NoTaint | Schedulable
     if partition.atomic.backfill.holds(node):
         return None
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    if mismatch == f"taint {CORDON}":
+        return Schedulable(node.id)
     if mismatch.startswith("taint "):
         return NoTaint(node.id, mismatch.removeprefix("taint "))
     return Schedulable(node.id) if not node.schedulable and not mismatch else None

@@ -100,6 +100,10 @@ class Taint(NamedTuple):
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
+CORDON: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""The taint that stands for a cordoned node, so that asks which tolerate it may still run there."""
+
+
 class Toleration(NamedTuple):
     """A toleration of an ask. `exists`: the taint may have any value; an empty key or effect means any."""
 
