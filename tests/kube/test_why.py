@@ -42,3 +42,32 @@ def test_a_cordoned_node_is_made_schedulable_again(taints: list[dict[str, Any]])
     }
     places.node("n0")
     assert places.run() == {"waits": "n0"}
+
+
+def only_on(operator: str, *names: str) -> dict[str, Any]:
+    """Return the `affinity` of a pod that may run on nodes by their names."""
+    field = {"key": "metadata.name", "operator": operator, "values": [*names]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+@pytest.mark.parametrize(
+    ("may", "texts"),
+    [
+        ({"affinity": only_on("In", "n0")}, {"the end of pod ns/ours of root.all on n0"}),
+        ({"nodeSelector": {"kubernetes.io/hostname": "n0"}}, {"the end of pod ns/ours of root.all on n0"}),
+        ({"affinity": only_on("NotIn", "n0")}, {"one node more like n0", "the end of pod ns/others of root.all on n1"}),
+    ],
+    ids=["In", "by its host name", "NotIn"],
+)
+def test_no_node_is_proposed_that_would_need_the_name_of_another(may: dict[str, Any], texts: set[str]) -> None:
+    places = Places()
+    for name, pod in (("n0", "ours"), ("n1", "others")):
+        places.node(name, allocatable={"cpu": "1"})
+        places.pod(pod, containers=ONE_CORE, nodeSelector={"kubernetes.io/hostname": name})
+    places.run()
+    places.pod("waits", containers=ONE_CORE, **may)
+    answer = asked(places, "waits")
+    assert answer.proposals is not None
+    assert {each.text for each in answer.proposals.found} == texts
+    assert not any("64 nodes" in each for each in answer.proposals.untried)

@@ -32,14 +32,14 @@ from licorne.answers.restored import Restored
 from licorne.config.quantity import parse_quantity, spoken
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.inputs.admission import apply_namespace_tags
-from licorne.core.nodes.constraints import CORDON, LABEL_PREFIX, TAINTS_ATTRIBUTE
+from licorne.core.nodes.constraints import CORDON, FIELD_NAME, LABEL_PREFIX, TAINTS_ATTRIBUTE
 from licorne.si import messages, v19
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import Taint
     from licorne.core.partition import Partition
 
-HOSTNAMES: Final = ("si/hostname", f"{LABEL_PREFIX}kubernetes.io/hostname")
+HOSTNAMES: Final = ("si/hostname", f"{LABEL_PREFIX}kubernetes.io/hostname", LABEL_PREFIX + FIELD_NAME)
 """Attributes that hold the name of the node."""
 
 

@@ -38,7 +38,7 @@ from licorne.answers.changes import (
 from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
-from licorne.core.nodes.constraints import CORDON, HOST_PORT, LABEL_PREFIX, NodeConstraints, NodeLabels
+from licorne.core.nodes.constraints import CORDON, HOST_PORT, LABEL_PREFIX, Expression, NodeConstraints, NodeLabels
 from licorne.core.placement.placer import PlacementRequest
 from licorne.core.preemption.ranking import is_reluctant, victim_order
 from licorne.core.queues.bounds import missing
@@ -196,7 +196,7 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle, suggest:
 def _on_the_required_node(partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode) -> Repairs:
     node = partition.nodes.get(reason.node)
     if node is None or node.id not in present.nodes:
-        attributes = _attributes_for(ask.shape.need.constraints) or {}
+        attributes = _attributes_for(ask.shape.need.constraints, reason.node) or {}
         capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
         return Repairs(MoreNodes(1, "", capacity, attributes, reason.node))
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
@@ -397,10 +397,19 @@ def _takes_when_new(ask: Ask, node: Node) -> bool:
     return not constraints.mismatch(NodeLabels(pairs, node.labels.taints, (), node.labels.devices.unused()))
 
 
-def _attributes_for(constraints: NodeConstraints) -> dict[str, str] | None:
-    """Return labels that meet the constraints, None if none are found: those that are selected, and one term of affinity."""
+def _attributes_for(constraints: NodeConstraints, name: str = "") -> dict[str, str] | None:
+    """Return labels with which a new node meets the constraints, None if there are none: the selected ones, and a term of affinity.
+
+    `name`: what the node is called; if that is not said, it has a name that no constraint asks for.
+    """
+    terms = ((),) if constraints.affinity is None else constraints.affinity
+    return next((found for term in terms if (found := _attributes_by(constraints, term, name)) is not None), None)
+
+
+def _attributes_by(constraints: NodeConstraints, term: tuple[Expression, ...], name: str) -> dict[str, str] | None:
+    """Return labels with which a new node meets the constraints by this term of their affinity; None if there are none."""
     found = dict(constraints.selector)
-    for expression in (constraints.affinity or ((),))[0]:
+    for expression in term:
         match expression.operator:
             case "In":
                 found.setdefault(expression.key, expression.values[0])
@@ -411,6 +420,8 @@ def _attributes_for(constraints: NodeConstraints) -> dict[str, str] | None:
             case "Lt":
                 found.setdefault(expression.key, str(int(expression.values[0]) - 1))
     if constraints.mismatch(NodeLabels(tuple(sorted(found.items())))):
+        return None
+    if any(found.get(key.removeprefix(LABEL_PREFIX), "") not in ("", name) for key in HOSTNAMES):  # "": any will do
         return None
     return {LABEL_PREFIX + key: value for key, value in sorted(found.items())}
 

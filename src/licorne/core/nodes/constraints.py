@@ -61,6 +61,8 @@ LABEL_ATTRIBUTES: Final = frozenset(
     }
 )
 """Attributes that count as labels under their own names; a `label/` attribute for the same key takes precedence."""
+FIELD_NAME: Final = "field:metadata.name"
+"""The label under which licorne kube says the name of a node, for `matchFields`; no label of Kubernetes has a colon."""
 MAX_TEXT_LENGTH: Final = 64 * 1024
 """The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
 

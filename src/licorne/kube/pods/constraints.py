@@ -17,13 +17,11 @@ from typing import Any, Final
 
 import msgspec
 
-from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, PORT_MAX, integer
+from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, FIELD_NAME, PORT_MAX, integer
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelectorTerm, Pod, Toleration
 
 NODE_NAME: Final = "metadata.name"
-FIELD: Final = "field:"
-FIELD_NAME: Final = FIELD + NODE_NAME
 DAEMON_SET: Final = "DaemonSet"
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 TOLERATION_OPERATORS: Final = ("", "Equal", "Exists")
@@ -156,7 +154,7 @@ def _conditions(term: NodeSelectorTerm) -> Iterator[dict[str, Any] | None]:
         yield _condition(one, one.key) if _is_valid(one) else None
     for one in term.match_fields or ():
         known = one.key == NODE_NAME and one.operator in ("In", "NotIn") and len(one.values or ()) == 1
-        yield _condition(one, FIELD + one.key) if known else None
+        yield _condition(one, FIELD_NAME) if known else None
 
 
 def _is_valid(one: LabelSelectorRequirement) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
 from licorne.core.constants import SUM_MAX
-from licorne.core.nodes.constraints import CORDON
+from licorne.core.nodes.constraints import CORDON, FIELD_NAME
 from licorne.kube.objects import Node
 from licorne.si import v19
 from licorne.si.constants import (
@@ -19,8 +19,6 @@ from licorne.si.constants import (
     NODE_PARTITION,
     RACK_NAME,
 )
-
-from .constraints import FIELD_NAME
 
 KEEPING_OFF: Final = ("NoSchedule", "NoExecute")
 DEFAULT_RACK: Final = "/rack-default"
