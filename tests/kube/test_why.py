@@ -8,11 +8,18 @@ import pytest
 
 from licorne.answers import AskAnswer
 from licorne.answers.explained import explain
+from licorne.kube.predicates import repulsion
 
-from .places import Places
+from .places import Places, apart
 
 ONE_CORE = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+FAST = {"key": "disk", "operator": "In", "values": ["ssd"]}
 CORDON_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def required(term: dict[str, Any]) -> dict[str, Any]:
+    """Return the `affinity` of a pod that may run on the nodes that a term means."""
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 def asked(places: Places, name: str) -> AskAnswer:
@@ -46,9 +53,7 @@ def test_a_cordoned_node_is_made_schedulable_again(taints: list[dict[str, Any]])
 
 def only_on(operator: str, *names: str) -> dict[str, Any]:
     """Return the `affinity` of a pod that may run on nodes by their names."""
-    field = {"key": "metadata.name", "operator": operator, "values": [*names]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return required({"matchFields": [{"key": "metadata.name", "operator": operator, "values": [*names]}]})
 
 
 @pytest.mark.parametrize(
@@ -71,3 +76,39 @@ def test_no_node_is_proposed_that_would_need_the_name_of_another(may: dict[str, 
     assert answer.proposals is not None
     assert {each.text for each in answer.proposals.found} == texts
     assert not any("64 nodes" in each for each in answer.proposals.untried)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["by marks of nodes", "by zones"])
+@pytest.mark.parametrize(
+    ("affinity", "with_labels"),
+    [(None, ""), (required({"matchExpressions": [FAST]}), " with the labels disk=ssd")],
+    ids=["without affinity", "with node affinity"],
+)
+def test_a_pod_that_running_pods_keep_off_waits_for_their_end(
+    wide: bool, affinity: Any, with_labels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repulsion, "WIDE_NODES", 1 if wide else 100)
+    places = Places()
+    places.node("n0", labels={"zone": "a", "disk": "ssd"})
+    places.pod("guard", node="n0", affinity=apart({"app": "x"}, "zone"))
+    places.pod("waits", labels={"app": "x"}, containers=ONE_CORE, affinity=affinity)
+    answer = asked(places, "waits")
+    assert answer.sentence == "No node takes the ask now: anti-affinity of running pods (1 node)."
+    assert answer.proposals is not None
+    assert [each.text for each in answer.proposals.found] == [f"one node more of 1 pods, 1 vcore{with_labels}"]
+    places.no_pod("guard")
+    assert places.run() == {"waits": "n0"}
+
+
+def test_a_pod_that_is_kept_off_the_node_that_it_requires_may_run_there_later() -> None:
+    places = Places()
+    places.node("n0")
+    places.pod("guard", node="n0", affinity=apart({"app": "x"}))
+    places.pod("waits", labels={"app": "x"}, containers=ONE_CORE, affinity=only_on("In", "n0"))
+    places.pods["waits"]["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "d", "uid": "d"}]
+    places.show("waits")
+    answer = asked(places, "waits")
+    assert answer.sentence == "Node n0, which the ask requires, does not take it: anti-affinity of running pods."
+    assert answer.proposals is not None and not answer.proposals.found
+    places.no_pod("guard")
+    assert places.run() == {"waits": "n0"}
