@@ -112,3 +112,28 @@ def test_a_pod_that_is_kept_off_the_node_that_it_requires_may_run_there_later() 
     assert answer.proposals is not None and not answer.proposals.found
     places.no_pod("guard")
     assert places.run() == {"waits": "n0"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "untried"),
+    [(0, ()), (1, ()), (2, ("one further node on which allocations could end",))],
+    ids=["nothing of ours", "one pod of ours, which is proposed", "two of ours, on two nodes"],
+)
+def test_a_node_where_others_have_all_is_none_on_which_allocations_could_end(
+    ours: int, untried: tuple[str, ...]
+) -> None:
+    places = Places()
+    for number in range(3):
+        places.node(f"n{number}", allocatable={"cpu": "1"})
+        if number < ours:
+            places.pod(f"ours-{number}", containers=ONE_CORE)
+            places.run()
+        else:
+            places.pod(f"other-{number}", node=f"n{number}", containers=ONE_CORE)
+    places.pod("waits", containers=ONE_CORE)
+    proposals = asked(places, "waits").proposals
+    assert proposals is not None
+    assert [each.text for each in proposals.found if "the end of" in each.text] == (
+        ["the end of pod ns/ours-0 of root.all on n0"] if ours else []
+    )
+    assert proposals.untried == untried

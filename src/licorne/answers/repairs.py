@@ -38,7 +38,15 @@ from licorne.answers.changes import (
 from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
-from licorne.core.nodes.constraints import CORDON, HOST_PORT, LABEL_PREFIX, Expression, NodeConstraints, NodeLabels
+from licorne.core.nodes.constraints import (
+    ANTI_AFFINITY,
+    CORDON,
+    HOST_PORT,
+    LABEL_PREFIX,
+    Expression,
+    NodeConstraints,
+    NodeLabels,
+)
 from licorne.core.placement.placer import PlacementRequest
 from licorne.core.preemption.ranking import is_reluctant, victim_order
 from licorne.core.queues.bounds import missing
@@ -491,11 +499,23 @@ def _for_all(ask: Ask, missing: dict[str, int], rooms: int) -> dict[str, int]:
     return {name: amount + (rooms - 1) * ask.shape.resource.get(name, 0) for name, amount in missing.items()}
 
 
-def nodes_to_free(partition: Partition, ask: Ask) -> Iterator[str]:
-    """Yield the nodes that would take the ask if they were empty, and do not now."""
+def nodes_to_free(partition: Partition, present: Present, ask: Ask) -> Iterator[str]:
+    """Yield the nodes that do not take the ask now, and may do so when allocations end that were there before the trial."""
     for node, reason, unfit in explain.survey(partition, ask):
-        if reason and not unfit and node.schedulable and not partition.atomic.backfill.holds(node):
+        if not reason or unfit or reason == ANTI_AFFINITY or node.id not in present.nodes:
+            continue
+        if node.schedulable and not partition.atomic.backfill.holds(node) and _can_be_freed(present, ask, node, reason):
             yield node.id
+
+
+def _can_be_freed(present: Present, ask: Ask, node: Node, reason: str) -> bool:
+    """Return whether what keeps the ask off a node is allocations that may be ended, and not what other schedulers have there."""
+    own = [alloc.shape for alloc in node.allocations if alloc.key in present.allocations]
+    excludes = ask.shape.need.constraints.excludes
+    if not own or (reason.startswith(HOST_PORT) and not any(excludes(shape.need.constraints) for shape in own)):
+        return False
+    wanted = enumerate(ask.shape.amounts.values())
+    return all(amount <= node.free.at(d) + sum(shape.amounts.at(d) for shape in own) for d, amount in wanted if amount)
 
 
 def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End | None:
