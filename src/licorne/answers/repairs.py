@@ -317,8 +317,14 @@ def own_node(change: MoreNodes, ask: Ask) -> OwnNode:
 
 
 def above_all(partition: Partition, app: Application, ask: Ask) -> Priority | None:
-    """Return the change that makes the priority of an ask the highest of all; None for a member of a gang, or if it is."""
+    """Return the change that makes the priority of an ask the highest of all; None for a member of a gang, or if it is.
+
+    None too where a maximum of running applications is reached, which no priority raises. An ask that is submitted again runs
+    past it, because its application has become Completing without the ask; so it would with the priority that it has.
+    """
     if not is_alone(app, ask) or app.independent:
+        return None
+    if any(isinstance(reason, explain.MaxApplications) for reason in explain.quick_reasons(partition, app, ask)):
         return None
     others = (
         each.priority
