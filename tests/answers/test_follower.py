@@ -337,6 +337,19 @@ def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
     asyncio.run(check())
 
 
+def test_what_the_resource_manager_alone_knows_is_found_in_a_state_dump(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with followed() as (world, follower), world.client() as client:
+            waiting(world)
+            world.backend.follower = follower
+            monkeypatch.setattr(type(world.backend), "diagnostics", lambda _: {"held": {"ns/p": "It has gates."}})
+            said = await client.get("/api/v1/why/ns/p")
+            assert said.status_code == 404
+            assert "the scheduler is not asked for pod ns/p now: It has gates." in said.text
+
+    asyncio.run(check())
+
+
 STOPPED = """
 import asyncio
 from licorne.answers import follower as following

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from licorne.answers import AskAnswer
+from licorne.answers import AskAnswer, Home, UnknownNameError, read_dump, restore, why
 from licorne.answers.explained import explain
 from licorne.kube.predicates import repulsion
+from licorne.web.rest.state import full_state
 
 from .places import Places, apart
 
@@ -137,3 +139,43 @@ def test_a_node_where_others_have_all_is_none_on_which_allocations_could_end(
         ["the end of pod ns/ours-0 of root.all on n0"] if ours else []
     )
     assert proposals.untried == untried
+
+
+GROUPS = json.dumps([{"name": "g", "minMember": 3, "minResource": {"cpu": "1"}}])
+GANG = {"yunikorn.apache.org/task-groups": GROUPS, "yunikorn.apache.org/task-group-name": "g"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "reason"),
+    [
+        (GANG, {}, "The pod waits until all placeholders of application app run."),
+        ({}, {"schedulingGates": [{"name": "example.com/quota"}]}, "The pod has scheduling gates: example.com/quota."),
+        (
+            {},
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+            "the pod has a persistent volume claim",
+        ),
+    ],
+    ids=["a gang without its room", "scheduling gates", "what is not decided yet"],
+)
+@pytest.mark.parametrize("name", ["waits", "ns/waits"])
+def test_a_pod_that_the_scheduler_was_not_asked_for_is_known(
+    annotations: dict[str, str], spec: dict[str, Any], reason: str, name: str
+) -> None:
+    places = Places()
+    places.node("n0", allocatable={"cpu": "2"})
+    places.namespace("ns")
+    meta = {"name": "waits", "namespace": "ns", "uid": "waits", "labels": {"applicationId": "app"}}
+    places.pods["waits"] = {
+        "metadata": {**meta, "annotations": annotations},
+        "spec": {"schedulerName": "yunikorn", "containers": ONE_CORE, **spec},
+    }
+    places.show("waits")
+    places.run()
+    home = Home(restore(read_dump(full_state(places.api, places.now_ns))))
+    with pytest.raises(UnknownNameError) as said:
+        why(home, name)
+    assert str(said.value).startswith("the scheduler is not asked for pod ns/waits now: ")
+    assert reason in str(said.value)
+    with pytest.raises(UnknownNameError, match="no application, ask, allocation or pod is named 'other'"):
+        why(home, "other")
