@@ -102,6 +102,17 @@ def test_a_pod_that_running_pods_keep_off_waits_for_their_end(
     assert places.run() == {"waits": "n0"}
 
 
+@pytest.mark.parametrize("wide", [False, True], ids=["by marks of nodes", "by zones"])
+def test_no_new_node_is_proposed_in_a_zone_that_a_pod_is_kept_off(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repulsion, "WIDE_NODES", 1 if wide else 100)
+    places = Places()
+    for name, zone in (("n0", "a"), ("n1", "b")):
+        places.node(name, labels={"zone": zone})
+    places.pod("guard", node="n0", affinity=apart({"app": "x"}, "zone"))
+    places.pod("waits", labels={"app": "x"}, containers=ONE_CORE, nodeSelector={"zone": "a"})
+    assert proposed(places, "waits") == {"no node selector zone=a in the ask"}
+
+
 def test_a_pod_that_is_kept_off_the_node_that_it_requires_may_run_there_later() -> None:
     places = Places()
     places.node("n0")

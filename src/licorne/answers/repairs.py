@@ -43,6 +43,7 @@ from licorne.core.nodes.constraints import (
     CORDON,
     HOST_PORT,
     LABEL_PREFIX,
+    MARK,
     Expression,
     NodeConstraints,
     NodeLabels,
@@ -204,7 +205,7 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle, suggest:
 def _on_the_required_node(partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode) -> Repairs:
     node = partition.nodes.get(reason.node)
     if node is None or node.id not in present.nodes:
-        attributes = _attributes_for(ask.shape.need.constraints, reason.node) or {}
+        attributes = _attributes_for(partition, ask.shape.need.constraints, reason.node) or {}
         capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
         return Repairs(MoreNodes(1, "", capacity, attributes, reason.node))
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
@@ -395,7 +396,7 @@ def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes |
             best = size, node
     if best is not None:
         return MoreNodes(1, best[1].id)
-    attributes = _attributes_for(ask.shape.need.constraints)
+    attributes = _attributes_for(partition, ask.shape.need.constraints)
     if attributes is None or ask.required:
         return None
     return MoreNodes(1, "", dict(sorted(ask.shape.resource.items())), attributes)
@@ -411,13 +412,17 @@ def _takes_when_new(ask: Ask, node: Node) -> bool:
     return not constraints.mismatch(NodeLabels(pairs, node.labels.taints, (), node.labels.devices.unused()))
 
 
-def _attributes_for(constraints: NodeConstraints, name: str = "") -> dict[str, str] | None:
+def _attributes_for(partition: Partition, constraints: NodeConstraints, name: str = "") -> dict[str, str] | None:
     """Return labels with which a new node meets the constraints, None if there are none: the selected ones, and a term of affinity.
 
     `name`: what the node is called; if that is not said, it has a name that no constraint asks for.
     """
     terms = ((),) if constraints.affinity is None else constraints.affinity
-    return next((found for term in terms if (found := _attributes_by(constraints, term, name)) is not None), None)
+    for term in terms:
+        found = _attributes_by(constraints, term, name)
+        if found is not None and not _is_kept_off(partition, constraints, found):
+            return found
+    return None
 
 
 def _attributes_by(constraints: NodeConstraints, term: tuple[Expression, ...], name: str) -> dict[str, str] | None:
@@ -438,6 +443,16 @@ def _attributes_by(constraints: NodeConstraints, term: tuple[Expression, ...], n
     if any(found.get(key.removeprefix(LABEL_PREFIX), "") not in ("", name) for key in HOSTNAMES):  # "": any will do
         return None
     return {LABEL_PREFIX + key: value for key, value in sorted(found.items())}
+
+
+def _is_kept_off(partition: Partition, constraints: NodeConstraints, attributes: dict[str, str]) -> bool:
+    """Return whether a new node would get a mark that the ask has to keep off: that of a node with which it shares a label."""
+    for mark in (one.key for one in constraints.apart if one.key.startswith(MARK)):
+        shared = LABEL_PREFIX + mark.removeprefix(MARK).rpartition(":")[0]
+        marked = (node.attributes for node in partition.nodes.values() if LABEL_PREFIX + mark in node.attributes)
+        if shared in attributes and any(each.get(shared) == attributes[shared] for each in marked):
+            return True
+    return False
 
 
 def _open_node(partition: Partition, present: Present, ask: Ask) -> Change | None:

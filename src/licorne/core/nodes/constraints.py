@@ -72,6 +72,11 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 
 ANTI_AFFINITY: Final = "anti-affinity of running pods"
 """Why a node does not take an ask that pods which run there, or near it, demand to be apart from."""
+MARK: Final = "anti-affinity:"
+"""How labels begin by which licorne kube marks nodes that pods have to keep off: `anti-affinity:KEY:ID`.
+
+The nodes with a mark share a label KEY with a node where a pod runs that demands it. No label of Kubernetes has a colon.
+"""
 HOST_PORT: Final = "hostPort"
 """How the reason of `NodeConstraints.mismatch` begins where a host port is taken on the node."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
