@@ -44,10 +44,12 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def followed(
-    recording: Path | None = None, queue_bytes: int = QUEUE_BYTES
+    recording: Path | None = None,
+    queue_bytes: int = QUEUE_BYTES,
+    trouble: Callable[[str], object] = lambda _: None,
 ) -> AsyncIterator[tuple[World, Follower]]:
     """Yield a scheduler, and what follows it."""
-    follower = Follower(recording, queue_bytes=queue_bytes)
+    follower = Follower(recording, trouble, queue_bytes)
     world = World()
     follower.start()
     try:
@@ -179,6 +181,24 @@ def test_a_process_that_is_killed_is_replaced_at_the_next_run() -> None:
             assert (await answered(follower, "k5", world, prove=False)).state == "waits"
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("questions", [1, 3])
+def test_the_end_of_the_process_is_noticed_however_many_questions_it_has_answered(questions: int) -> None:
+    troubles: list[str] = []
+
+    async def check() -> None:
+        async with followed(trouble=troubles.append) as (world, follower):
+            waiting(world)
+            for _ in range(questions):
+                await answered(follower, "k4", world, prove=False)
+            assert follower.pid is not None
+            os.kill(follower.pid, signal.SIGKILL)
+            await until(lambda: troubles)
+            assert await follower.ask(Question("why", "k4"), world.now) is None
+
+    asyncio.run(check())
+    assert troubles == [f"its process ended with {-signal.SIGKILL}"]
 
 
 def test_with_a_recording_another_process_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,6 +333,19 @@ def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
             await until(lambda: follower.pid is None)
             found = (await client.get("/api/v1/why/k4")).json()
             assert (found["state"], found["age_s"]) == ("waits", None)
+
+    asyncio.run(check())
+
+
+def test_what_the_resource_manager_alone_knows_is_found_in_a_state_dump(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with followed() as (world, follower), world.client() as client:
+            waiting(world)
+            world.backend.follower = follower
+            monkeypatch.setattr(type(world.backend), "diagnostics", lambda _: {"held": {"ns/p": "It has gates."}})
+            said = await client.get("/api/v1/why/ns/p")
+            assert said.status_code == 404
+            assert "the scheduler is not asked for pod ns/p now: It has gates." in said.text
 
     asyncio.run(check())
 

@@ -136,6 +136,42 @@ def test_an_ask_for_a_type_that_no_node_has_gets_a_node_made_for_it() -> None:
     assert [each.text for each in found] == ["one node more of 1 nvidia.com/gpu, 500m vcore"]
 
 
+def test_a_node_that_drains_and_has_the_taint_of_a_cordoned_one_is_opened_by_one_change() -> None:
+    cordon = json.dumps([{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
+    node = NodeUpdate(
+        node_id="n0", action=NodeAction.CREATE_DRAIN, capacity={"vcore": 1000}, attributes={"taints": cordon}
+    )
+    app = AddApplication(application_id="app", queue="root.a", user="ann")
+    ask = Allocation(key="k0", application_id="app", resource={"vcore": 1000})
+    scene = scenes.Scene(ONE_QUEUE, ((node,), (app,), (ask,), 0))
+    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
+    assert [each.text for each in found if "node n0" in each.text] == ["node n0 schedulable again"]
+
+
+@pytest.mark.parametrize(
+    ("of", "where"),
+    [
+        ({"maxapplications": 1}, "root.a"),
+        ({"limits": [{"limit": "l", "users": ["ann"], "maxapplications": 1}]}, "the limit of user ann at root.a"),
+    ],
+    ids=["of the queue", "of the user"],
+)
+def test_no_priority_is_proposed_against_a_maximum_of_applications(of: dict[str, Any], where: str) -> None:
+    config = deepcopy(ONE_QUEUE)
+    config["partitions"][0]["queues"][0]["queues"][0].update(of)  # type: ignore[index]
+    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 2000})
+    steps = tuple(
+        (
+            AddApplication(application_id=f"app-{number}", queue="root.a", user="ann"),
+            Allocation(key=f"k{number}", application_id=f"app-{number}", resource={"vcore": 1000}),
+        )
+        for number in range(2)
+    )
+    scene = scenes.Scene(config, ((node,), steps[0], 0, steps[1], 0))
+    found = propose(Home(scene.restored()), Wanted("default", "app-1", "k1"), effort=EFFORT).found
+    assert [each.text for each in found] == [f"1 running application more in {where}"]
+
+
 def _gang_of_two() -> AddApplication:
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m"}}])
     tags = {scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"}

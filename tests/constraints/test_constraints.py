@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from licorne.core.nodes.constraints import (
+    ANTI_AFFINITY,
     MAX_TEXT_LENGTH,
     NO_CONSTRAINTS,
     ConstraintError,
     NodeConstraints,
     NodeLabels,
     parse_constraints,
+    passes,
 )
 
 
@@ -79,6 +81,8 @@ def test_operators(operator: str, values: list[str], value: str | None, holds: b
 
 A = {"key": "a", "operator": "Exists"}
 B = {"key": "b", "operator": "Exists"}
+NOT_A = {"key": "a", "operator": "DoesNotExist"}
+NOT_B = {"key": "b", "operator": "DoesNotExist"}
 
 
 @pytest.mark.parametrize(
@@ -96,10 +100,16 @@ B = {"key": "b", "operator": "Exists"}
         ({"nodeAffinity": [[], [A]]}, labels(a="1"), ""),
         ({"nodeSelector": {"b": "1"}, "nodeAffinity": [[A]]}, labels(a="1"), "nodeSelector"),
         ({"nodeSelector": {"a": "1"}, "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),
+        ({"existingAntiAffinity": [NOT_A, NOT_B]}, labels(b="1"), ANTI_AFFINITY),  # all must hold
+        ({"existingAntiAffinity": [NOT_A, NOT_B]}, labels(c="1"), ""),
+        ({"existingAntiAffinity": []}, labels(a="1"), ""),
+        ({"existingAntiAffinity": [NOT_A], "nodeAffinity": [[A]]}, labels(a="1"), ANTI_AFFINITY),
+        ({"existingAntiAffinity": [NOT_A], "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),  # which lasts longer
     ],
 )
 def test_selectors_and_affinity(fields: dict[str, Any], node: NodeLabels, mismatch: str) -> None:
     assert constraints(**fields).mismatch(node) == mismatch
+    assert passes(mismatch) is (mismatch == ANTI_AFFINITY)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +217,7 @@ TOLERATION = "licorne/node-constraints.tolerations[0]"
         ('{"nodeSelector": {"": "1"}}', 'licorne/node-constraints.nodeSelector[""]'),
         ('{"nodeSelector": {"a": "\\ud800"}}', 'licorne/node-constraints.nodeSelector["a"]'),
         ('{"nodeAffinity": {}}', "licorne/node-constraints.nodeAffinity"),
+        ('{"existingAntiAffinity": [[]]}', "licorne/node-constraints.existingAntiAffinity[0]"),
         ('{"nodeAffinity": [{}]}', "licorne/node-constraints.nodeAffinity[0]"),
         (expression(key="k", operator="Within", values=["a"]), f"{EXPRESSION}.operator"),
         (expression(key="k", operator="in", values=["a"]), f"{EXPRESSION}.operator"),

@@ -75,12 +75,13 @@ class Places:
                 **spec,
             },
         }
-        self._show(name)
+        self.show(name)
 
     def no_pod(self, name: str) -> None:
         self.manager.pod_gone(msgspec.convert(self.pods.pop(name), Pod))
 
-    def _show(self, name: str) -> None:
+    def show(self, name: str) -> None:
+        """Show a pod to the manager as it is among `pods`."""
         self.manager.pod_seen(msgspec.convert(self.pods[name], Pod))
 
     def run(self, limit: int | None = None) -> dict[str, str]:
@@ -92,7 +93,7 @@ class Places:
                 if isinstance(command, Bind):
                     bound[command.name] = command.node
                     self.pods[command.name]["spec"]["nodeName"] = command.node
-                    self._show(command.name)
+                    self.show(command.name)
                 else:
                     self.events.append(command)
             made = self.api.schedule(limit=limit)

@@ -22,7 +22,7 @@ SPEC = (Path(__file__).resolve().parents[2] / "docs/spec/k8shim.md").read_text(e
 def shown(places: Places) -> dict[str, Any]:
     """Return `cache`, on the way that a state dump takes."""
     [found] = places.api.diagnostics().values()
-    assert list(found) == ["cache"]
+    assert list(found) == ["cache", "held"]
     return found["cache"]  # type: ignore[no-any-return]
 
 

@@ -285,7 +285,7 @@ class Drawn:
         name = self.rng.choice(sorted(self.places.pods))
         pod = self.places.pods[name]
         pod["metadata"]["labels"] = self.some_labels("app")
-        self.places._show(name)
+        self.places.show(name)
 
 
 @pytest.mark.parametrize("seed", some_seeds("LICORNE_PLACES_SEED", 12))

@@ -32,14 +32,14 @@ from licorne.answers.restored import Restored
 from licorne.config.quantity import parse_quantity, spoken
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.inputs.admission import apply_namespace_tags
-from licorne.core.nodes.constraints import LABEL_PREFIX, TAINTS_ATTRIBUTE
+from licorne.core.nodes.constraints import CORDON, FIELD_NAME, LABEL_PREFIX, TAINTS_ATTRIBUTE
 from licorne.si import messages, v19
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import Taint
     from licorne.core.partition import Partition
 
-HOSTNAMES: Final = ("si/hostname", f"{LABEL_PREFIX}kubernetes.io/hostname")
+HOSTNAMES: Final = ("si/hostname", f"{LABEL_PREFIX}kubernetes.io/hostname", LABEL_PREFIX + FIELD_NAME)
 """Attributes that hold the name of the node."""
 
 
@@ -111,18 +111,15 @@ def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
                 },
             )
         case NoTaint():
-            node = partition.nodes[change.node]
-            left = [taint for taint in node.labels.taints if str(taint) != change.taint]
-            yield messages.NodeUpdate(
-                node_id=change.node,
-                action=messages.NodeAction.UPDATE,
-                partition=partition.name,
-                attributes={**node.attributes, TAINTS_ATTRIBUTE: _taints(left)},
-            )
+            yield _without_taint(partition, change.node, change.taint)
         case Schedulable():
-            yield messages.NodeUpdate(
-                node_id=change.node, action=messages.NodeAction.DRAIN_TO_SCHEDULABLE, partition=partition.name
-            )
+            node = partition.nodes[change.node]
+            if CORDON in node.labels.taints:
+                yield _without_taint(partition, node.id, str(CORDON))
+            if not node.schedulable:
+                yield messages.NodeUpdate(
+                    node_id=node.id, action=messages.NodeAction.DRAIN_TO_SCHEDULABLE, partition=partition.name
+                )
         case End():
             ending = set(change.keys)
             for app in partition.applications.values():
@@ -130,6 +127,17 @@ def _inputs(partition: Partition, change: Change) -> Iterator[messages.Input]:
                     yield messages.Release(partition=partition.name, application_id=app.id, key=key)
         case _:
             raise AssertionError(f"{change}: is applied as a configuration")
+
+
+def _without_taint(partition: Partition, name: str, gone: str) -> messages.NodeUpdate:
+    node = partition.nodes[name]
+    left = [taint for taint in node.labels.taints if str(taint) != gone]
+    return messages.NodeUpdate(
+        node_id=name,
+        action=messages.NodeAction.UPDATE,
+        partition=partition.name,
+        attributes={**node.attributes, TAINTS_ATTRIBUTE: _taints(left)},
+    )
 
 
 def _free_names(partition: Partition, change: MoreNodes) -> Iterator[str]:

@@ -88,7 +88,7 @@ class NoTaint(msgspec.Struct, tag="no-taint", frozen=True):
 
 
 class Schedulable(msgspec.Struct, tag="schedulable", frozen=True):
-    """A node that takes no asks (it is cordoned, or drains) takes them again."""
+    """A node that is cordoned, or drains, takes asks again. Where a taint stands for the cordon, it goes too."""
 
     node: str
 

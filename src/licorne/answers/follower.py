@@ -364,17 +364,17 @@ class _Feed:
 
     # -- in the thread that listens --------------------------------------------------------------------
 
-    def _listen(self, process: subprocess.Popen[bytes], number: int) -> None:
+    def _listen(self, process: subprocess.Popen[bytes], process_number: int) -> None:
         assert process.stdout is not None and process.stderr is not None
         while head := _read(process.stdout, FRAME.size):
-            number, kind, length = FRAME.unpack(head)
-            self._took(number, kind, _read(process.stdout, length))
+            question, kind, length = FRAME.unpack(head)
+            self._took(question, kind, _read(process.stdout, length))
         said = process.stderr.read().decode(errors="replace").strip()[-1000:]
         status = process.wait()
         process.stdout.close()
         process.stderr.close()
         if process is self._process:
-            self._ended(number, said or f"its process ended with {status}")
+            self._ended(process_number, said or f"its process ended with {status}")
 
 
 def _read(stream: IO[bytes], count: int) -> bytes:

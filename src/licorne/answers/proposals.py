@@ -257,7 +257,7 @@ class _Search:
         if not any(isinstance(reason, explain.Nodes | explain.ClusterFull) for reason in first.reasons):
             return
         opened = {change.node for change in openings(self.partition, self.trials.present, ask)}
-        freed = set(nodes_to_free(self.partition, ask)) & self.trials.present.nodes
+        freed = set(nodes_to_free(self.partition, self.trials.present, ask))
         for nodes, what in (
             (opened - self.opened, "that could take the ask after one change"),
             (freed - self.freed, "on which allocations could end"),

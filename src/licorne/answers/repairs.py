@@ -38,7 +38,16 @@ from licorne.answers.changes import (
 from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
-from licorne.core.nodes.constraints import HOST_PORT, LABEL_PREFIX, NodeConstraints, NodeLabels
+from licorne.core.nodes.constraints import (
+    ANTI_AFFINITY,
+    CORDON,
+    HOST_PORT,
+    LABEL_PREFIX,
+    MARK,
+    Expression,
+    NodeConstraints,
+    NodeLabels,
+)
 from licorne.core.placement.placer import PlacementRequest
 from licorne.core.preemption.ranking import is_reluctant, victim_order
 from licorne.core.queues.bounds import missing
@@ -196,7 +205,7 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle, suggest:
 def _on_the_required_node(partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode) -> Repairs:
     node = partition.nodes.get(reason.node)
     if node is None or node.id not in present.nodes:
-        attributes = _attributes_for(ask.shape.need.constraints) or {}
+        attributes = _attributes_for(partition, ask.shape.need.constraints, reason.node) or {}
         capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
         return Repairs(MoreNodes(1, "", capacity, attributes, reason.node))
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
@@ -309,8 +318,14 @@ def own_node(change: MoreNodes, ask: Ask) -> OwnNode:
 
 
 def above_all(partition: Partition, app: Application, ask: Ask) -> Priority | None:
-    """Return the change that makes the priority of an ask the highest of all; None for a member of a gang, or if it is."""
+    """Return the change that makes the priority of an ask the highest of all; None for a member of a gang, or if it is.
+
+    None too where a maximum of running applications is reached, which no priority raises. An ask that is submitted again runs
+    past it, because its application has become Completing without the ask; so it would with the priority that it has.
+    """
     if not is_alone(app, ask) or app.independent:
+        return None
+    if any(isinstance(reason, explain.MaxApplications) for reason in explain.quick_reasons(partition, app, ask)):
         return None
     others = (
         each.priority
@@ -381,7 +396,7 @@ def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes |
             best = size, node
     if best is not None:
         return MoreNodes(1, best[1].id)
-    attributes = _attributes_for(ask.shape.need.constraints)
+    attributes = _attributes_for(partition, ask.shape.need.constraints)
     if attributes is None or ask.required:
         return None
     return MoreNodes(1, "", dict(sorted(ask.shape.resource.items())), attributes)
@@ -397,10 +412,23 @@ def _takes_when_new(ask: Ask, node: Node) -> bool:
     return not constraints.mismatch(NodeLabels(pairs, node.labels.taints, (), node.labels.devices.unused()))
 
 
-def _attributes_for(constraints: NodeConstraints) -> dict[str, str] | None:
-    """Return labels that meet the constraints, None if none are found: those that are selected, and one term of affinity."""
+def _attributes_for(partition: Partition, constraints: NodeConstraints, name: str = "") -> dict[str, str] | None:
+    """Return labels with which a new node meets the constraints, None if there are none: the selected ones, and a term of affinity.
+
+    `name`: what the node is called; if that is not said, it has a name that no constraint asks for.
+    """
+    terms = ((),) if constraints.affinity is None else constraints.affinity
+    for term in terms:
+        found = _attributes_by(constraints, term, name)
+        if found is not None and not _is_kept_off(partition, constraints, found):
+            return found
+    return None
+
+
+def _attributes_by(constraints: NodeConstraints, term: tuple[Expression, ...], name: str) -> dict[str, str] | None:
+    """Return labels with which a new node meets the constraints by this term of their affinity; None if there are none."""
     found = dict(constraints.selector)
-    for expression in (constraints.affinity or ((),))[0]:
+    for expression in term:
         match expression.operator:
             case "In":
                 found.setdefault(expression.key, expression.values[0])
@@ -412,7 +440,19 @@ def _attributes_for(constraints: NodeConstraints) -> dict[str, str] | None:
                 found.setdefault(expression.key, str(int(expression.values[0]) - 1))
     if constraints.mismatch(NodeLabels(tuple(sorted(found.items())))):
         return None
+    if any(found.get(key.removeprefix(LABEL_PREFIX), "") not in ("", name) for key in HOSTNAMES):  # "": any will do
+        return None
     return {LABEL_PREFIX + key: value for key, value in sorted(found.items())}
+
+
+def _is_kept_off(partition: Partition, constraints: NodeConstraints, attributes: dict[str, str]) -> bool:
+    """Return whether a new node would get a mark that the ask has to keep off: that of a node with which it shares a label."""
+    for mark in (one.key for one in constraints.apart if one.key.startswith(MARK)):
+        shared = LABEL_PREFIX + mark.removeprefix(MARK).rpartition(":")[0]
+        marked = (node.attributes for node in partition.nodes.values() if LABEL_PREFIX + mark in node.attributes)
+        if shared in attributes and any(each.get(shared) == attributes[shared] for each in marked):
+            return True
+    return False
 
 
 def _open_node(partition: Partition, present: Present, ask: Ask) -> Change | None:
@@ -434,6 +474,8 @@ def _opened(partition: Partition, ask: Ask, node: Node) -> NoTaint | Schedulable
     if partition.atomic.backfill.holds(node):
         return None
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    if mismatch == f"taint {CORDON}":
+        return Schedulable(node.id)
     if mismatch.startswith("taint "):
         return NoTaint(node.id, mismatch.removeprefix("taint "))
     return Schedulable(node.id) if not node.schedulable and not mismatch else None
@@ -478,11 +520,23 @@ def _for_all(ask: Ask, missing: dict[str, int], rooms: int) -> dict[str, int]:
     return {name: amount + (rooms - 1) * ask.shape.resource.get(name, 0) for name, amount in missing.items()}
 
 
-def nodes_to_free(partition: Partition, ask: Ask) -> Iterator[str]:
-    """Yield the nodes that would take the ask if they were empty, and do not now."""
+def nodes_to_free(partition: Partition, present: Present, ask: Ask) -> Iterator[str]:
+    """Yield the nodes that do not take the ask now, and may do so when allocations end that were there before the trial."""
     for node, reason, unfit in explain.survey(partition, ask):
-        if reason and not unfit and node.schedulable and not partition.atomic.backfill.holds(node):
+        if not reason or unfit or reason == ANTI_AFFINITY or node.id not in present.nodes:
+            continue
+        if node.schedulable and not partition.atomic.backfill.holds(node) and _can_be_freed(present, ask, node, reason):
             yield node.id
+
+
+def _can_be_freed(present: Present, ask: Ask, node: Node, reason: str) -> bool:
+    """Return whether what keeps the ask off a node is allocations that may be ended, and not what other schedulers have there."""
+    own = [alloc.shape for alloc in node.allocations if alloc.key in present.allocations]
+    excludes = ask.shape.need.constraints.excludes
+    if not own or (reason.startswith(HOST_PORT) and not any(excludes(shape.need.constraints) for shape in own)):
+        return False
+    wanted = enumerate(ask.shape.amounts.values())
+    return all(amount <= node.free.at(d) + sum(shape.amounts.at(d) for shape in own) for d, amount in wanted if amount)
 
 
 def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End | None:

@@ -63,6 +63,10 @@ def restore(dump: Dump, config: str | None = None) -> Restored:
         DumpError: the dump has no resource manager or no configuration, or contradicts itself.
         ConfigError: the configuration cannot be used.
     """
+    return msgspec.structs.replace(_restore(dump, config), held=_held(dump.state))
+
+
+def _restore(dump: Dump, config: str | None) -> Restored:
     notes: list[Note] = []
     if dump.state.licorne is not None:
         try:
@@ -70,6 +74,12 @@ def restore(dump: Dump, config: str | None = None) -> Restored:
         except CheckpointError as error:
             notes.append(Note("left out", f"the exact state of the dump: {error}"))
     return _restore_shown(dump, config, notes)
+
+
+def _held(state: objects.FullState) -> dict[str, str]:
+    """Return the pods that licorne kube knows and does not ask for, with its reasons; none of another resource manager."""
+    found = state.rm_diagnostics.get("held")
+    return {pod: str(why) for pod, why in found.items()} if isinstance(found, dict) else {}
 
 
 def _restore_shown(dump: Dump, config: str | None, notes: list[Note]) -> Restored:

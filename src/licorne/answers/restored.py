@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -39,7 +39,8 @@ class Restored(msgspec.Struct, frozen=True):
     """A scheduler in the state of a dump, at the time of the dump; no decision has been made since.
 
     `rm_id` is the resource manager of the dump, and `config` its queue configuration as a text. What the scheduler
-    announces goes to the handler of `outputs`.
+    announces goes to the handler of `outputs`. `held`: why the resource manager does not ask for pods that it knows, by
+    namespace and name; "" where that is not said.
     """
 
     api: SchedulerAPI
@@ -48,6 +49,7 @@ class Restored(msgspec.Struct, frozen=True):
     config: str
     notes: tuple[Note, ...]
     outputs: Outputs
+    held: Mapping[str, str] = {}
 
     @property
     def partitions(self) -> list[Partition]:

@@ -7,7 +7,7 @@ root to node, and the smallest changes with which it would run, each proved by a
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -138,13 +138,13 @@ def why(
         effort: how much the trials may cost, as a multiple of `licorne.answers.budget.WORK_MAX`.
 
     Raises:
-        UnknownNameError: nothing, or more than one thing, has this name.
+        UnknownNameError: nothing, or more than one thing, has this name, or a pod that the scheduler is not asked for.
         CopyError: a trial could not be made.
     """
     partitions = home.restored.chosen(partition)
     if not name:
         return _overview(home, partitions, more)
-    found = _find(partitions, name)
+    found = _find(partitions, name, home.restored.held)
     search = partial(propose, more=more, effort=effort) if prove else None
     if found.key:
         return _of_ask(home, found.partition, found.app, found.key, search)
@@ -160,7 +160,7 @@ class _Found(NamedTuple):
 # -- what a name means -------------------------------------------------------------------------------------------
 
 
-def _find(partitions: list[Partition], name: str) -> _Found:
+def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _Found:
     """Return what has this name: an application before an ask or allocation, and both before a pod."""
     applications = [_Found(each, each.applications[name], "") for each in partitions if name in each.applications]
     if applications:
@@ -177,7 +177,12 @@ def _find(partitions: list[Partition], name: str) -> _Found:
     pods = [_Found(part, app, key) for part, app, key, item in _items(partitions) if name in pod_names(item)]
     if pods:
         return _only(pods, name)
-    raise UnknownNameError(_unknown(partitions, name))
+    unasked = [
+        f"the scheduler is not asked for pod {pod} now" + (f": {why}" if why else "")
+        for pod, why in held.items()
+        if name in (pod, pod.partition("/")[2])
+    ]
+    raise UnknownNameError("; ".join(unasked[:NAMED]) or _unknown(partitions, name))
 
 
 def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application, str, Ask]]:

@@ -107,8 +107,8 @@ class Nodes(msgspec.Struct, tag="nodes", frozen=True, omit_defaults=True):
     """No node takes the ask; `failed` counts the nodes by the reason why they do not.
 
     Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`,
-    `taint …`, `nodeSelector`, `nodeAffinity`, `hostPort …`, `predicate` (the node has room and meets the constraints, but
-    the resource manager refused it). A node that would not take the ask empty counts as such, reserved or not
+    `taint …`, `nodeSelector`, `nodeAffinity`, `anti-affinity of running pods`, `hostPort …`, `predicate` (the node has room
+    and meets the constraints, but the resource manager refused it). A node that would not take the ask empty counts as such, reserved or not
     schedulable as it may be besides. `never`: each node is too small or does not meet the constraints, so none would
     take the ask if it were empty; this is told also while a quota, or a full cluster, keeps the ask waiting. `absent`: the
     types that the ask wants and no node has.

@@ -18,6 +18,10 @@ Where Kubernetes is easily misread:
 * A host port on the address 0.0.0.0, which is meant where none is given, excludes that port on every address of the node.
   `::` is an address like any other. Each protocol has its own ports.
 
+`existingAntiAffinity` says in conditions on labels what the required anti-affinity of running pods says of selectors: the
+resource manager, which knows these pods, finds the labels. It excludes nodes as a term of `nodeAffinity` would, but the
+reason is another, and passes when they end.
+
 Devices (`licorne.core.nodes.devices`) are licorne's own: a node says how many it has, an ask how much of them it wants.
 
 Source: docs/spec/scheduler-interface.md, sections 8 (names) and 9.
@@ -61,9 +65,18 @@ LABEL_ATTRIBUTES: Final = frozenset(
     }
 )
 """Attributes that count as labels under their own names; a `label/` attribute for the same key takes precedence."""
+FIELD_NAME: Final = "field:metadata.name"
+"""The label under which licorne kube says the name of a node, for `matchFields`; no label of Kubernetes has a colon."""
 MAX_TEXT_LENGTH: Final = 64 * 1024
 """The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
 
+ANTI_AFFINITY: Final = "anti-affinity of running pods"
+"""Why a node does not take an ask that pods which run there, or near it, demand to be apart from."""
+MARK: Final = "anti-affinity:"
+"""How labels begin by which licorne kube marks nodes that pods have to keep off: `anti-affinity:KEY:ID`.
+
+The nodes with a mark share a label KEY with a node where a pod runs that demands it. No label of Kubernetes has a colon.
+"""
 HOST_PORT: Final = "hostPort"
 """How the reason of `NodeConstraints.mismatch` begins where a host port is taken on the node."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
@@ -98,6 +111,10 @@ class Taint(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+CORDON: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""The taint that stands for a cordoned node, so that asks which tolerate it may still run there."""
 
 
 class Toleration(NamedTuple):
@@ -196,7 +213,7 @@ class NodeConstraints:
 
     `affinity` is None where no affinity is demanded, and empty where no node can satisfy it. `ports` are taken on the
     node as long as the allocation is there, and so is what `demand` says of its devices. `devices`: it must have so many,
-    in use or not.
+    in use or not. `apart`: conditions that hold for the nodes that the anti-affinity of running pods leaves to the ask.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -205,6 +222,7 @@ class NodeConstraints:
     ports: tuple[HostPort, ...] = ()
     demand: Demand | None = None
     devices: int = 0
+    apart: tuple[Expression, ...] = ()
 
     def matches(self, labels: NodeLabels) -> bool:
         """Return whether the ask may run on a node with these labels and taints."""
@@ -213,10 +231,11 @@ class NodeConstraints:
     def mismatch(self, labels: NodeLabels) -> str:
         """Return why the ask may not run there; empty if it may.
 
-        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>`, `too few devices`, `hostPort <port>` and
-        `devices in use`; the last two pass when allocations end (`passes`).
+        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>`, `too few devices`, `anti-affinity of running
+        pods`, `hostPort <port>` and `devices in use`; the last three pass when what runs ends (`passes`).
         """
-        if self.selector or self.affinity is not None:
+        known: dict[str, str] = {}
+        if self.selector or self.affinity is not None or self.apart:
             known = dict(labels.pairs)
             for key, value in self.selector:
                 if known.get(key) != value:
@@ -228,6 +247,8 @@ class NodeConstraints:
                 return f"taint {taint}"
         if self.devices > labels.devices.number:
             return TOO_FEW
+        if not all(expression.is_true(known) for expression in self.apart):
+            return ANTI_AFFINITY
         for port in self.ports:
             if any(port.conflicts(taken) for taken in labels.ports):
                 return f"{HOST_PORT} {port}"
@@ -239,8 +260,8 @@ class NodeConstraints:
 
 
 def passes(mismatch: str) -> bool:
-    """Return whether a reason of `NodeConstraints.mismatch` passes when what runs on the node ends."""
-    return mismatch == IN_USE or mismatch.startswith(HOST_PORT)
+    """Return whether a reason of `NodeConstraints.mismatch` passes when what runs there ends."""
+    return mismatch in (IN_USE, ANTI_AFFINITY) or mismatch.startswith(HOST_PORT)
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()
@@ -262,7 +283,7 @@ def parse_constraints(text: str) -> NodeConstraints:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
     """
     path = CONSTRAINTS_TAG
-    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices")
+    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "existingAntiAffinity")
     fields = _fields(_read_json(text, path), path, known)
     selector = fields.get("nodeSelector", {})
     if not isinstance(selector, dict):
@@ -278,7 +299,8 @@ def parse_constraints(text: str) -> NodeConstraints:
     ports = parse_ports(fields.get("hostPorts", []), f"{path}.hostPorts")
     demand = _read_demand(fields.get("devices", 0), f"{path}.devices")
     number = demand.number if demand is not None else 0
-    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), ports, demand, number)
+    apart = _read_term(fields.get("existingAntiAffinity", []), f"{path}.existingAntiAffinity")
+    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), ports, demand, number, apart)
 
 
 def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:

@@ -392,7 +392,7 @@ class Needs:
 
 def _keys(constraints: NodeConstraints) -> set[str]:
     """Return the labels that constraints are about."""
-    terms = constraints.affinity or ()
+    terms = (*(constraints.affinity or ()), constraints.apart)
     return {key for key, _ in constraints.selector} | {one.key for term in terms for one in term}
 
 

@@ -12,7 +12,7 @@ from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
 
 from .commands import Bind
-from .diagnostics import cache
+from .diagnostics import cache, held
 from .gangs import FAILED
 from .records import PodRecord, Stage
 
@@ -25,7 +25,10 @@ class Decisions(ResourceManagerCallback):
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self.diagnostics: dict[str, Callable[[], Any]] = {"cache": lambda: cache(manager)}
+        self.diagnostics: dict[str, Callable[[], Any]] = {
+            "cache": lambda: cache(manager),
+            "held": lambda: held(manager),
+        }
         """What a state dump has under `rmDiagnostics`, by name."""
 
     def get_state_dump(self) -> str:

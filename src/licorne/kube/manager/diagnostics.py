@@ -47,6 +47,17 @@ def cache(manager: Manager) -> dict[str, Any]:
     return found
 
 
+def held(manager: Manager) -> dict[str, str]:
+    """Return why the scheduler is not asked for pods that have no node, by their namespaces and names; "" where it is about to be."""
+    unasked = (Stage.HELD, Stage.UNBOUND, Stage.REFUSED)
+    records = (
+        record
+        for record in manager.pods.values()
+        if record.stage in unasked and not record.node and not record.pod.spec.node_name
+    )
+    return {_key(record.pod): manager.waiting.why_held(record) for record in islice(records, SHOWN_MAX)}
+
+
 def _statistics(manager: Manager) -> dict[str, Any]:
     """Return counts over all pods, those that are not shown too."""
     return {
@@ -134,4 +145,4 @@ def _class(known: PriorityClass) -> dict[str, Any]:
     }
 
 
-__all__ = ["cache"]
+__all__ = ["cache", "held"]

@@ -171,6 +171,15 @@ class Waiting:
         ask = None if application is None else application.asks.get(record.uid)
         return None if application is None or ask is None else (application, ask)
 
+    def why_held(self, record: PodRecord) -> str:
+        """Return why the scheduler is not asked for a pod that has no node; "" if it is about to be."""
+        if record.pod.metadata.deletion_timestamp:
+            return "The pod is being deleted."
+        if record.work.gates:
+            return f"The pod has scheduling gates: {', '.join(record.work.gates)}."
+        verdict = self._safe_verdict(record, _Budget(0))
+        return "" if verdict is None else verdict.message
+
     def _affordable(self, record: PodRecord, budget: _Budget) -> bool:
         """Return whether there is time in this review for what it takes to find out why the pod waits."""
         found = self.ask_of(record) if record.stage is Stage.ASKED else None

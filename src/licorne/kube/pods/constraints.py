@@ -17,13 +17,11 @@ from typing import Any, Final
 
 import msgspec
 
-from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, PORT_MAX, integer
+from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, FIELD_NAME, PORT_MAX, integer
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelectorTerm, Pod, Toleration
 
 NODE_NAME: Final = "metadata.name"
-FIELD: Final = "field:"
-FIELD_NAME: Final = FIELD + NODE_NAME
 DAEMON_SET: Final = "DaemonSet"
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 TOLERATION_OPERATORS: Final = ("", "Equal", "Exists")
@@ -35,7 +33,7 @@ _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)
 def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = (), required: str = "") -> dict[str, Any]:
     """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none.
 
-    `conditions`: further ones on the labels of a node, which all must hold (`licorne.kube.predicates.repulsion`).
+    `conditions`: those that the anti-affinity of running pods sets on the labels of a node (`licorne.kube.predicates.repulsion`).
     `required`: the name of the pod's `required_node`, if that is said elsewhere; it is then no condition.
     """
     spec = pod.spec
@@ -48,10 +46,10 @@ def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = (), requir
         name = {"key": FIELD_NAME, "operator": "In", "values": [required]}
         others = [condition for condition in affinity[0] if condition != name]
         affinity = [others] if others else None
-    if conditions:
-        affinity = [[*conditions]] if affinity is None else [[*term, *conditions] for term in affinity]
     if affinity is not None:
         constraints["nodeAffinity"] = affinity
+    if conditions:
+        constraints["existingAntiAffinity"] = [*conditions]
     tolerations = [made for one in spec.tolerations or () if (made := _toleration(one)) is not None]
     if tolerations:
         constraints["tolerations"] = tolerations
@@ -156,7 +154,7 @@ def _conditions(term: NodeSelectorTerm) -> Iterator[dict[str, Any] | None]:
         yield _condition(one, one.key) if _is_valid(one) else None
     for one in term.match_fields or ():
         known = one.key == NODE_NAME and one.operator in ("In", "NotIn") and len(one.values or ()) == 1
-        yield _condition(one, FIELD + one.key) if known else None
+        yield _condition(one, FIELD_NAME) if known else None
 
 
 def _is_valid(one: LabelSelectorRequirement) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
 from licorne.core.constants import SUM_MAX
+from licorne.core.nodes.constraints import CORDON, FIELD_NAME
 from licorne.kube.objects import Node
 from licorne.si import v19
 from licorne.si.constants import (
@@ -19,12 +20,8 @@ from licorne.si.constants import (
     RACK_NAME,
 )
 
-from .constraints import FIELD_NAME
-
 KEEPING_OFF: Final = ("NoSchedule", "NoExecute")
 DEFAULT_RACK: Final = "/rack-default"
-UNSCHEDULABLE: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-"""The taint that stands for a cordoned node, so that pods which tolerate it may still run there."""
 
 
 def node_info(node: Node, action: v19.ActionFromRM, marks: Iterable[str] = ()) -> v19.NodeInfo:
@@ -41,8 +38,9 @@ def node_info(node: Node, action: v19.ActionFromRM, marks: Iterable[str] = ()) -
         for one in node.spec.taints or ()
         if one.key and one.effect in KEEPING_OFF
     ]
-    if node.spec.unschedulable and UNSCHEDULABLE not in taints:
-        taints.append(UNSCHEDULABLE)
+    cordon = {"key": CORDON.key, "effect": CORDON.effect}
+    if node.spec.unschedulable and cordon not in taints:
+        taints.append(cordon)
     attributes = {ATTRIBUTE_LABEL_PREFIX + name: value for name, value in (meta.labels or {}).items()}
     attributes |= {
         HOST_NAME: meta.name,

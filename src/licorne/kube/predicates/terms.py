@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
+from licorne.core.nodes.constraints import MARK
 from licorne.kube.objects import Pod
 from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.pods import PodAffinityTerm
 
 from .selectors import selects
-
-MARK: Final = "anti-affinity:"
-"""What the name of a mark begins with; no label of Kubernetes has a colon."""
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -57,5 +54,5 @@ def _demand(term: PodAffinityTerm, home: str) -> Demand:
         namespaces = (home,)
     content = (term.topology_key, term.label_selector, namespaces, term.namespace_selector)
     text = msgspec.json.encode(content, order="deterministic")
-    mark = MARK + hashlib.sha256(text).hexdigest()[:20]
+    mark = f"{MARK}{term.topology_key}:{hashlib.sha256(text).hexdigest()[:20]}"
     return Demand(term.topology_key, term.label_selector, namespaces, term.namespace_selector, mark)

@@ -16,16 +16,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from licorne.config.kubernetes import CPU
-from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, Taint, parse_constraints
+from licorne.core.nodes.constraints import CORDON, NodeConstraints, NodeLabels, Taint, parse_constraints
 from licorne.kube.objects import Pod
 from licorne.kube.pods import allowed_names, node_constraints, read_resources
-from licorne.kube.pods.nodes import UNSCHEDULABLE
 from licorne.si.constants import VCORE
 
 from .snapshot import NodeState, Snapshot
 
 PODS: Final = "pods"
-CORDON: Final = Taint(UNSCHEDULABLE["key"], "", UNSCHEDULABLE["effect"])
 
 
 class Code(StrEnum):

@@ -21,6 +21,7 @@ from licorne.answers.proposals import Proposal, Proposals
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.config.quantity import spoken
 from licorne.recording.moments import parse_moment
+from licorne.web.backend import Backend
 
 from .answers import JSON
 from .errors import RestError, refuse
@@ -95,14 +96,25 @@ async def _answered(handlers: Handlers, question: Question) -> bytes:
     async with lock:
         if not handlers.backend.managers():
             refuse(404, "No resource manager is registered yet")
-        follower, clock = handlers.backend.follower, handlers.backend.clock
         try:
-            found = None if follower is None else await follower.ask(question, clock())
-            return found if found is not None else await ask(await handlers.dump(), question)
+            return await _followed(handlers.backend, question) or await ask(await handlers.dump(), question)
         except UnansweredError as error:
             return refuse(404, str(error))
         except TimeoutError:
             return refuse(503, "There was no answer in time")
+
+
+async def _followed(backend: Backend, question: Question) -> bytes | None:
+    """Return the answer of the process that follows the scheduler; None if there is none, or if nothing there has the name.
+
+    A state dump may know it still: it has the pods that the resource manager does not ask for.
+    """
+    if backend.follower is None:
+        return None
+    try:
+        return await backend.follower.ask(question, backend.clock())
+    except UnansweredError:
+        return None
 
 
 def _json(answer: bytes) -> Response:
