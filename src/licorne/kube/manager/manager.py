@@ -587,9 +587,9 @@ class Manager:
         self.yunikorn_events.grouped(record)
 
     def _place(self, record: PodRecord) -> None:
-        if record.pod.spec.node_name:
+        if record.node or record.pod.spec.node_name:  # be it that its binding is under way
             self._report(record)
-        elif not record.node:  # else its binding is under way
+        else:
             self._hold_or_ask(record)
 
     def _announce(self, record: PodRecord) -> bool:
