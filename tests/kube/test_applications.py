@@ -549,7 +549,7 @@ def test_a_pod_that_others_keep_off_no_more_runs() -> None:
 # -- what the scheduler refuses --------------------------------------------------------------------------------------
 
 
-def sized(name: str, memory: str) -> Pod:
+def of_memory(name: str, memory: str) -> Pod:
     """Return a pod of one core and so much memory."""
     requests = {"cpu": "1", "memory": memory}
     return pod(name, "a", containers=[{"name": "c", "resources": {"requests": requests}}])
@@ -557,33 +557,33 @@ def sized(name: str, memory: str) -> Pod:
 
 def test_an_ask_of_which_a_change_is_refused_is_not_decided_until_the_pod_is_changed_again() -> None:
     cluster = Cluster()
-    cluster.see(sized("p", "1Gi"))
-    cluster.see(sized("p", "5E"))  # resized while it waits, to more than the scheduler counts
+    cluster.see(of_memory("p", "1Gi"))
+    cluster.see(of_memory("p", "5E"))  # resized while it waits, to more than the scheduler counts
     assert cluster.manager.pods["p"].stage is Stage.REFUSED
     cluster.node("n0", allocatable={"cpu": "1", "memory": "2Gi"})
     assert not [command for command in cluster.see() if isinstance(command, Bind)]
     assert cluster.counted("n0") == {}
-    [bound] = [command for command in cluster.see(sized("p", "2Gi")) if isinstance(command, Bind)]
+    [bound] = [command for command in cluster.see(of_memory("p", "2Gi")) if isinstance(command, Bind)]
     assert bound.name == "p" and cluster.counted("n0")["p"]["memory"] == 2 * 2**30
 
 
 def test_pods_of_which_a_change_was_refused_leave_nothing_behind() -> None:
     cluster = Cluster()
     for number in range(3):
-        cluster.see(sized(f"p{number}", "1Gi"))
-        cluster.see(sized(f"p{number}", "5E"))
+        cluster.see(of_memory(f"p{number}", "1Gi"))
+        cluster.see(of_memory(f"p{number}", "5E"))
     cluster.node("n0", allocatable={"cpu": "4", "memory": "8Gi"})
     cluster.see()
     for number in range(3):
-        cluster.manager.pod_gone(sized(f"p{number}", "5E"))
+        cluster.manager.pod_gone(of_memory(f"p{number}", "5E"))
     cluster.see()
     assert (cluster.counted("n0"), cluster.manager.pods) == ({}, {})
 
 
 def test_a_pod_whose_change_is_refused_while_it_is_bound_keeps_its_place_until_it_is_not() -> None:
     cluster = Cluster(1)
-    cluster.see(sized("p", "1Gi"))
-    cluster.see(sized("p", "5E"))
+    cluster.see(of_memory("p", "1Gi"))
+    cluster.see(of_memory("p", "5E"))
     assert cluster.counted("n0")["p"]["memory"] == 2**30
     cluster.manager.not_bound("p", "its node is full")
     assert any(isinstance(command, AskAgain) for command in cluster.see())
