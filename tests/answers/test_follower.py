@@ -337,7 +337,7 @@ def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
     asyncio.run(check())
 
 
-def test_what_the_resource_manager_alone_knows_is_found_in_a_state_dump(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check() -> None:
         async with followed() as (world, follower), world.client() as client:
             waiting(world)
