@@ -603,3 +603,20 @@ def test_a_new_originator_takes_the_place_of_one_that_ended_with_the_application
     assert "a" not in cluster.api.cluster.partition("rm").applications
     cluster.see(pod("second", "a", cpu="1", second=2))
     assert cluster.originators("a") == ["second"]
+
+
+def test_a_node_that_the_scheduler_refuses_is_told_once_and_taken_when_it_is_another_one() -> None:
+    cluster = Cluster()
+    complaints: list[str] = []
+    cluster.manager.complain = lambda text, _: complaints.append(text)
+    many = {f"example.com/r{number}": "1" for number in range(1100)}
+    for _ in range(2):
+        cluster.node("big", allocatable={"cpu": "4", **many})
+    runs = pod("runs", "a", cpu="1", nodeName="big")
+    events = [command for command in cluster.see(runs) if isinstance(command, PostEvent)]
+    assert [(event.kind, event.reason) for event in events] == [("Node", "NodeRejected")]
+    assert len(complaints) == 1 and "big" in complaints[0]
+    assert cluster.manager.pods["runs"].stage is Stage.HOMELESS
+    cluster.node("big", allocatable={"cpu": "4"})
+    cluster.see()
+    assert (list(cluster.counted("big")), cluster.manager.refused_nodes) == (["runs"], {})

@@ -82,6 +82,11 @@ class Decisions(ResourceManagerCallback):
         else:
             manager.refuse(record, refused.reason)
 
+    def update_node(self, response: v19.NodeResponse) -> None:
+        """Take verdicts on nodes."""
+        for refused in response.rejected:
+            self._manager.node_refused(refused.node_id, refused.reason)
+
     def update_application(self, response: v19.ApplicationResponse) -> None:
         """Take verdicts on applications, and their states."""
         manager = self._manager

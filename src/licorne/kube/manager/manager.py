@@ -131,6 +131,8 @@ class Manager:
         self.classes: dict[str, PriorityClass] = {}
         self.around = Surroundings(self.classes, settings or WorkSettings())
         self.nodes: dict[str, Node] = {}
+        self.refused_nodes: dict[str, v19.NodeInfo] = {}
+        """Nodes that the scheduler has refused, as they were."""
         self.pods: dict[str, PodRecord] = {}
         self.foreign: dict[str, ForeignRecord] = {}
         self.applications: dict[str, ApplicationRecord] = {}
@@ -290,13 +292,18 @@ class Manager:
         name = node.metadata.name
         before = self.nodes.get(name)
         action = v19.ActionFromRM.CREATE if before is None else v19.ActionFromRM.UPDATE
-        if before is None or node_info(node, action) != node_info(before, action):
+        info = node_info(node, action)
+        if self.refused_nodes.get(name) == info:
+            return  # it would be refused again
+        self.refused_nodes.pop(name, None)
+        is_changed = before is None or info != node_info(before, action)
+        if is_changed:
             self.flush()  # before the node is another one, because the marks of nodes are told there too
-            self.nodes[name] = node
+        self.nodes[name] = node
+        if is_changed:
             self.demands.repulsion.node_seen(name, node.metadata.labels or {})
             self._tell_of_node(self.demands.node_info(node, action))
-        self.nodes[name] = node
-        if before is not None:
+        if before is not None or name not in self.nodes:
             return
         self.yunikorn_events.node_accepted(node)
         for uid in self.homeless.pop(name, ()):
@@ -306,12 +313,31 @@ class Manager:
                 record = self.pods[uid]
                 self.apart(record.pod, self._report, record)
 
+    def node_refused(self, name: str, why: str) -> None:
+        """Forget a new node that the scheduler refuses, until it is another one: nothing counts on it, and nothing is bound there.
+
+        Where only a change of a node is refused, the scheduler goes on with the node as it was.
+        """
+        node = self.nodes.get(name)
+        if node is None:
+            return
+        text = f"node {name} is rejected by the scheduler: {why}"
+        self.complain(text, None)
+        self.decided.append(
+            PostEvent("Node", "", name, node.metadata.uid, "NodeRejected", "NodeRejected", text, warning=True)
+        )
+        if name not in self.api.cluster.partition(self.rm_id).nodes:
+            del self.nodes[name]
+            self.demands.node_gone(name)
+            self.refused_nodes[name] = node_info(node, v19.ActionFromRM.CREATE)
+
     def node_gone(self, node: Node) -> None:
         """Forget a node. Its pods take nothing any more; whether they end is for others to decide.
 
         A binding to it that was decided and not given out is taken back: the API server would take it, and the pod be lost.
         """
         name = node.metadata.name
+        self.refused_nodes.pop(name, None)
         if self.nodes.pop(name, None) is None:
             return
         self.flush()
