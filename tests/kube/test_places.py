@@ -136,14 +136,20 @@ def test_a_demand_that_ends_begins_and_ends_before_anything_is_told_wakes_what_w
     assert places.run() == {"waits": "n1"}
 
 
-@pytest.mark.usefixtures("told")
-def test_a_pod_that_is_asked_for_again_twice_before_that_is_told_is_free_of_demands_that_ended() -> None:
+def kept_off() -> Places:
+    """Return a cluster of one node, which a running pod's anti-affinity to pods `app=a` of team x keeps the pod `waits` off."""
     places = Places()
     places.namespace("ns", team="x")
     places.node("n1", labels={ZONE: "z"})
     demand = apart({"app": "a"}, ZONE, namespaceSelector={"matchLabels": {"team": "x"}})
     places.pod("demands", affinity=demand, node="n1")
     places.pod("waits", labels={"app": "a"})
+    return places
+
+
+@pytest.mark.usefixtures("told")
+def test_a_pod_that_is_asked_for_again_twice_before_that_is_told_is_free_of_demands_that_ended() -> None:
+    places = kept_off()
     assert places.run() == {}
     places.no_pod("demands")
     for team in "yz":
@@ -153,12 +159,7 @@ def test_a_pod_that_is_asked_for_again_twice_before_that_is_told_is_free_of_dema
 
 @pytest.mark.usefixtures("told")
 def test_labels_that_change_are_heeded() -> None:
-    places = Places()
-    places.namespace("ns", team="x")
-    places.node("n1", labels={ZONE: "z"})
-    demand = apart({"app": "a"}, ZONE, namespaceSelector={"matchLabels": {"team": "x"}})
-    places.pod("demands", affinity=demand, node="n1")
-    places.pod("waits", labels={"app": "a"})
+    places = kept_off()
     places.pod("also", labels={"app": "a"})
     assert places.run() == {}
     places.pod("waits", labels={"app": "b"})  # of the pod

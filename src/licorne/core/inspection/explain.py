@@ -108,10 +108,10 @@ class Nodes(msgspec.Struct, tag="nodes", frozen=True, omit_defaults=True):
 
     Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`,
     `taint …`, `nodeSelector`, `nodeAffinity`, `anti-affinity of running pods`, `hostPort …`, `predicate` (the node has room
-    and meets the constraints, but the resource manager refused it). A node that would not take the ask empty counts as such, reserved or not
-    schedulable as it may be besides. `never`: each node is too small or does not meet the constraints, so none would
-    take the ask if it were empty; this is told also while a quota, or a full cluster, keeps the ask waiting. `absent`: the
-    types that the ask wants and no node has.
+    and meets the constraints, but the resource manager refused it). A node that would not take the ask empty counts as
+    such, reserved or not schedulable as it may be besides. `never`: each node is too small or does not meet the
+    constraints, so none would take the ask if it were empty; this is told also while a quota, or a full cluster, keeps the
+    ask waiting. `absent`: the types that the ask wants and no node has.
     """
 
     failed: dict[str, int]

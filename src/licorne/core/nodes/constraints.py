@@ -71,11 +71,12 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 """The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
 
 ANTI_AFFINITY: Final = "anti-affinity of running pods"
-"""Why a node does not take an ask that pods which run there, or near it, demand to be apart from."""
+"""The reason of `NodeConstraints.mismatch` where the required anti-affinity of running pods keeps the ask off the node."""
 MARK: Final = "anti-affinity:"
-"""How labels begin by which licorne kube marks nodes that pods have to keep off: `anti-affinity:KEY:ID`.
+"""The prefix of labels that licorne kube adds to nodes for the required anti-affinity of running pods: `anti-affinity:KEY:ID`.
 
-The nodes with a mark share a label KEY with a node where a pod runs that demands it. No label of Kubernetes has a colon.
+KEY is the topology key, ID stands for the term of the anti-affinity, and the nodes with the label are those in the topology
+domains where a pod with that term runs. No label of Kubernetes has a colon.
 """
 HOST_PORT: Final = "hostPort"
 """How the reason of `NodeConstraints.mismatch` begins where a host port is taken on the node."""

@@ -312,10 +312,9 @@ class Gangs:
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
         self._manager.yunikorn_events.timed_out(application)
         for record in application.pods.values():
+            # The scheduler does not know these placeholders, so it does not release them.
             if record.work.ask.placeholder and record.stage in (Stage.HELD, Stage.UNBOUND):
-                self._manager.remove_placeholder(
-                    record, text
-                )  # the scheduler does not know it, so it does not let it go
+                self._manager.remove_placeholder(record, text)
         application.given_up = True
         self._run(application)
 

@@ -689,7 +689,7 @@ class Manager:
         return bool(self.namespaces) and record.pod.metadata.namespace not in self.namespaces
 
     def ask(self, record: PodRecord) -> None:
-        """Ask for a pod. One that is asked for already, and is another one now, keeps its age, where that can be."""
+        """Ask the scheduler for a node for a pod. An ask that waits, and has changed, keeps its age where it can be changed in place."""
         ask = self.demands.ask_of(record)
         tags = ask.allocation_tags
         asked = Asked(tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""), ask.resource_per_alloc)
