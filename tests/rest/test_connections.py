@@ -34,12 +34,12 @@ HALF = GET[:-2]
 
 @asynccontextmanager
 async def listening(
-    most: int = 1000, quiet_most: int = 200, head_s: float = 0.5, send_s: float = 0.5, **given: Any
+    most: int = 1000, quiet_most: int = 200, head_s: float = 0.5, idle_s: int = 60, send_s: float = 0.5, **given: Any
 ) -> AsyncIterator[tuple[Service, tuple[str, int]]]:
     """A service with REST, with other limits of its connections."""
     made = Service(("127.0.0.1:0",), web=Web(addresses=("127.0.0.1:0",)), **given)
     assert made.web is not None
-    made.web.connections = Connections(most, quiet_most, head_s=head_s, send_s=send_s)
+    made.web.connections = Connections(most, quiet_most, head_s=head_s, idle_s=idle_s, send_s=send_s)
     async with made:
         host, _, port = made.web.addresses[0].rpartition(":")
         yield made, (host, int(port))
@@ -54,13 +54,21 @@ async def ended(reader: asyncio.StreamReader) -> float:
 
 
 @pytest.mark.parametrize(
-    "what", ["nothing", "half a head", "a byte now and then", "half of a second head", "one and a half heads"]
+    ("what", "idle_s"),
+    [
+        ("nothing", 60),
+        ("half a head", 60),
+        ("a byte now and then", 60),
+        ("half of a second head", 60),
+        ("one and a half heads", 1),
+        ("nothing after an answer", 1),
+    ],
 )
-def test_a_connection_without_a_request_is_closed(what: str) -> None:
+def test_a_connection_without_a_request_is_closed(what: str, idle_s: int) -> None:
     async def story() -> None:
-        async with listening() as (_, address):
+        async with listening(idle_s=idle_s) as (_, address):
             reader, writer = await asyncio.open_connection(*address)
-            if what == "half of a second head":
+            if what in ("half of a second head", "nothing after an answer"):
                 writer.write(GET)
                 assert (await reader.read(1000)).startswith(b"HTTP/1.1 200 ")
             if what.startswith("half"):
@@ -76,6 +84,22 @@ def test_a_connection_without_a_request_is_closed(what: str) -> None:
                     break
             assert 0.3 < await end < 5
             writer.close()
+
+    asyncio.run(story())
+
+
+def test_a_connection_stays_open_between_requests_for_longer_than_clients_keep_it() -> None:
+    async def story() -> None:
+        async with listening(head_s=0.1) as (made, address):
+            reader, writer = await asyncio.open_connection(*address)
+            for _ in range(3):
+                writer.write(GET)
+                await asyncio.sleep(0.3)
+                assert (await reader.read(100_000)).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+            assert made.web is not None
+            assert made.web._server is not None
+            assert made.web._server.config.timeout_keep_alive == made.web.connections.idle_s
 
     asyncio.run(story())
 

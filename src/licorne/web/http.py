@@ -23,6 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 CONNECTION = "licorne.connection"
 """Key in the state of a request's ASGI scope; the value is the `Protocol` of its connection."""
 HEADER_BYTES = 65_536
+IDLE_S = 75
+"""Seconds for which a connection may be idle between two requests: longer than clients and proxies keep theirs by default
+(httpx 5 s, aiohttp 15 s, nginx 60 s). A connection that the server closes first may be lost with a request that is on its way."""
 INVALID = "Invalid HTTP request received."
 """The text of uvicorn, in its log and its answer, for what is not HTTP."""
 
@@ -34,15 +37,18 @@ class Connections:
     requests. When there are too many connections, or too many quiet ones from one address, the one that has been quiet
     longest is closed. So idle connections can lock nobody out.
 
-    `most`: limit for all connections; `quiet_most`: limit for quiet ones of one address; `head_s`: seconds from the first
-    byte of a request, from the start of the connection, or from the last answer where nothing follows it, until the head of
-    the next request must be complete; `send_s`: seconds for which a client may take no byte of what is written.
+    `most`: limit for all connections; `quiet_most`: limit for quiet ones of one address; `head_s`: seconds from the start of
+    the connection, or from the first byte of a later request, until the head of the request must be complete; `idle_s`:
+    seconds from an answer until the next byte; `send_s`: seconds for which a client may take no byte of what is written.
     """
 
-    def __init__(self, most: int, quiet_most: int = 200, *, head_s: float = 10.0, send_s: float = 30.0) -> None:
+    def __init__(
+        self, most: int, quiet_most: int = 200, *, head_s: float = 10.0, idle_s: int = IDLE_S, send_s: float = 30.0
+    ) -> None:
         self.most = most
         self.quiet_most = quiet_most
         self.head_s = head_s
+        self.idle_s = idle_s
         self.send_s = send_s
         self.open: dict[Protocol, None] = {}
         self._quiet: dict[Protocol, None] = {}
@@ -104,7 +110,7 @@ class Protocol(asyncio.Protocol):
         self.address = peer[0] if isinstance(peer, tuple) else ""
         self._http.connection_made(transport)
         self._all.opened(self)
-        self._limit_head()
+        self._limit_head(self._all.head_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection and cancel its timers."""
@@ -122,7 +128,7 @@ class Protocol(asyncio.Protocol):
         """Pass received bytes on."""
         if not self._answers and not self._begun:
             self._begun = True
-            self._limit_head()
+            self._limit_head(self._all.head_s)
         try:
             self._http.data_received(data)
         except h11.LocalProtocolError:  # uvicorn cannot refuse bytes that are not HTTP once an answer has begun
@@ -147,9 +153,9 @@ class Protocol(asyncio.Protocol):
         self._http.resume_writing()
         self._limit_sending()
 
-    def _limit_head(self) -> None:
+    def _limit_head(self, seconds: float) -> None:
         _cancel(self._head_timer)
-        self._head_timer = self._loop.call_later(self._all.head_s, self.cut)
+        self._head_timer = self._loop.call_later(seconds, self.cut)
 
     def _limit_sending(self) -> None:
         """Limit the time for which the client reads nothing: while writing is paused, and after the end of an answer."""
@@ -194,7 +200,7 @@ class Protocol(asyncio.Protocol):
         self._all.is_quiet(self)
         self._limit_sending()
         self._begun = False
-        self._limit_head()
+        self._limit_head(self._all.idle_s)
 
 
 def guarded(app: ASGIApp) -> ASGIApp:

@@ -171,6 +171,7 @@ class WebServer:
             proxy_headers=False,
             ws="none",
             limit_concurrency=CONNECTIONS,
+            timeout_keep_alive=self.connections.idle_s,
             timeout_graceful_shutdown=GRACE_S + 1,
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
