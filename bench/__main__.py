@@ -14,6 +14,7 @@ from cyclopts import App, Parameter, validators
 from bench import answers
 from bench.cases import CASES, GROUPS, PEER_DEFAULT, Case, chosen
 from bench.checkpoint import measure_checkpoint
+from bench.codec import measure_codec
 from bench.instructions import instructions
 from bench.kube.clients import measure_clients
 from bench.kube.plane import PROGRAMS
@@ -55,7 +56,7 @@ def list_cases() -> int:
         )
     print(f"groups: {', '.join(GROUPS)}")
     print(
-        "other measurements: answers, checkpoint, clients, instructions, kube, moment, peer, questions, service, soak, turns, walks (each has --help)"
+        "other measurements: answers, checkpoint, clients, codec, instructions, kube, moment, peer, questions, service, soak, turns, walks (each has --help)"
     )
     return 0
 
@@ -400,6 +401,36 @@ def http_clients(*, count: Number = 20_000, in_flight: Number = 32, turns: Numbe
         print(
             f"{one.client:8} {one.loop:8} {one.cpu_ms_a_request:7.3f} ms a request  {one.requests_per_s:8,.0f} requests/s"
         )
+    return 0
+
+
+@app.command(name="codec")
+def measure_reading(*, count: Number = 1_000, turns: Number = 15, json: Flag = False) -> int:
+    """Measure how long licorne and the package protobuf take to read asks and nodes: why the codec is written by hand.
+
+    Parameters
+    ----------
+    count
+        Asks, and nodes, of a request: at most 1,000.
+    turns
+        Turns, of which the median counts.
+    json
+        Print the result as JSON.
+    """
+    try:
+        found = measure_codec(count, turns, say)
+    except BenchError as error:
+        raise UsageError(str(error)) from error
+    if json:
+        print_json(found)
+        return 0
+    for one in found.asks:
+        print(
+            f"an ask of {one.bytes:g} bytes, {one.tags} tags: protobuf {one.protobuf_us:g} µs, {one.parsed_us:g} of them its parser; "
+            f"licorne {one.licorne_us:g} µs"
+        )
+    print(f"a node: protobuf {found.node_protobuf_us:g} µs; licorne {found.node_licorne_us:g} µs")
+    print(f"an object checked: a node {found.node_checked_us:g} µs; an application {found.application_checked_us:g} µs")
     return 0
 
 

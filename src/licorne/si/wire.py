@@ -6,10 +6,10 @@ come by the million, asks in and allocations out, have fast paths (`licorne.si.w
 `licorne.si.wire_decisions`), which handle the regular cases and leave all others to this slow path.
 
 Why by hand, although the package `protobuf` is a dependency of the service: its parser, in C, decodes a request of 1,000
-asks of 167 bytes in 0.34 µs an ask, but what it returns must be read attribute by attribute and entry by entry, and so an
-ask becomes the core's `Allocation` only after 4.1 µs. Here, compiled, that takes 0.26 µs from the bytes; a pod takes
-3 µs in all from the bytes of its ask to the bytes of its decision (`python -m bench run b-bytes`). Nodes, which take the
-slow path, become objects of the dialect after 2.0 µs, with `protobuf` after 3.9 µs.
+asks of 172 bytes in 0.6 µs an ask, but what it returns must be read attribute by attribute and entry by entry, and so an
+ask becomes the core's `Allocation` only after 7.1 µs. Here, compiled, that takes 1.05 µs from the bytes. Nodes, which take
+the slow path, become objects of the dialect after 3.2 µs, with `protobuf` after 6.7 µs (`python -m bench codec`). A pod
+without tags takes 3 µs in all from the bytes of its ask to the bytes of its decision (`python -m bench run b-bytes`).
 
 One class reads numbers, lengths and tags, `licorne.si.wire_read.WireReader`; the fast path for asks itself reads the
 lengths of one byte. There are two writers, since decisions are written into memory that is reserved in advance.
