@@ -21,7 +21,11 @@ CHANGES = re.compile("add|append(left)?|clear|discard|extend|insert|pop(item|lef
 
 WRITERS = {
     # what waits, and what is tried again
-    "blocked": {"waiting/parking.py", "queues/limits.py", "inputs/admission.py"},  # the last two forget who has left
+    "blocked": {
+        "waiting/parking.py",
+        "queues/limits.py",
+    },  # the second wakes all when its limit changes, or one leaves it
+    "awaiting_node": {"waiting/parking.py"},
     "waiting_for_claims": {"waiting/parking.py"},
     "maybe_inactive": {"waiting/parking.py"},
     "newly_freed": {"waiting/wakeups.py"},

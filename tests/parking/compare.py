@@ -27,6 +27,10 @@ from reference.model import SECOND_NS
 
 VALIDATED = 8
 """Each eighth scenario is validated after every step, the others at their end."""
+SEVERAL = 3
+"""In each third scenario several steps come between decisions; in the others none, so that no other event makes up for a lost
+wake-up."""
+WHOLE: Step = ("schedule", None)
 ROUNDS = 4000
 """In so many rounds everything has been placed, and released, that can be: at least one allocation ends in each."""
 
@@ -54,8 +58,12 @@ class Comparison:
             each.register(manager, manager.texts[0], self._predicate if manager.predicate else None)
         for step in self.scenario.beginning():
             self.do(step)
+        at_once = self.seed % SEVERAL != 0
         for _ in range(self.scenario.steps_left):
-            self.do(self.scenario.step())
+            step = self.scenario.step()
+            self.do(step)
+            if at_once and step != WHOLE:
+                self.do(WHOLE)
         self._empty()
         self._validate()
 

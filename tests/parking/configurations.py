@@ -46,7 +46,10 @@ def _partition(rng: random.Random, queues: list[Tree]) -> Tree:
 
 def _queue(rng: random.Random, name: str, *, contested: bool = False) -> Tree:
     """One queue; a `contested` one mostly has a guarantee, for which it soon preempts."""
-    queue: Tree = {"name": name, "properties": {"application.sort.policy": rng.choice(["fifo", "fair"])}}
+    queue: Tree = {
+        "name": name,
+        "properties": {"application.sort.policy": rng.choice(["fifo", "fair", "fifo", "fair", "stateaware"])},
+    }
     resources: Tree = {}
     if rng.random() < 0.35:
         resources["max"] = {"vcore": f"{rng.randint(6, 20)}m"}
@@ -61,7 +64,7 @@ def _queue(rng: random.Random, name: str, *, contested: bool = False) -> Tree:
         queue["limits"] = [{"limit": "one", "users": users, "maxresources": {"vcore": f"{rng.randint(4, 6)}m"}}]
         if rng.random() < 0.4:
             queue["limits"][0]["maxapplications"] = 1
-    if rng.random() < 0.1:
+    if rng.random() < 0.3:
         queue["maxapplications"] = rng.randint(1, 3)
     if rng.random() < 0.1:
         queue["properties"] |= {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "3s"}

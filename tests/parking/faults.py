@@ -1,7 +1,7 @@
 """Lost wake-ups to plant in the product: the comparison must notice each of them within two thousand scenarios.
 
 The functions are replaced in the interpreted core, where also what is a C function otherwise can be. Run as a program,
-`faults.py NAME [SEED]`, this plants one fault, compares from that seed on until something differs, and prints what it was.
+`faults.py NAME SEED`, this plants one fault, compares from that seed on until something differs, and prints what it was.
 `validate` is not called, which would be first to notice many of them: the decisions must show them.
 """
 
@@ -21,15 +21,11 @@ ENOUGH = 2000
 
 
 class Fault(NamedTuple):
-    """A fault to plant in a function: `broken` gets the sound function and returns the broken one.
-
-    `first` is a seed from which on the fault is caught soon, so that a test is short.
-    """
+    """A fault to plant in a function: `broken` gets the sound function and returns the broken one."""
 
     where: Any
     name: str
     broken: Callable[[Any], Any]
-    first: int = 1
 
 
 def _nothing(_sound: Any) -> Any:
@@ -72,25 +68,25 @@ def _a_block_forgets_who_waits(sound: Any) -> Any:
     return recount
 
 
-EVENTS = {
-    "node_freed": 1,
-    "node_opened": 1,
-    "room_returned": 1,
-    "slot_freed": 360,
-    "may_run": 40,
-    "quota_changed": 95,
-    "configuration_changed": 160,
-    "ask_pending": 1,
-    "reservation_made": 1,
-    "reservation_gone": 1,
-    "reservation_lost": 45,
-    "gang_may_fit": 25,
-    "members_freed": 15,
-    "backoff_over": 120,
-    "aged": 50,
-    "predicates_may_differ": 305,
-}
-"""The events of `WakeUps` that are dropped one by one, each with a seed from which on that is caught soon."""
+EVENTS = (
+    "node_freed",
+    "node_opened",
+    "room_returned",
+    "slot_freed",
+    "may_run",
+    "quota_changed",
+    "configuration_changed",
+    "ask_pending",
+    "reservation_made",
+    "reservation_gone",
+    "reservation_lost",
+    "gang_may_fit",
+    "members_freed",
+    "backoff_over",
+    "aged",
+    "predicates_may_differ",
+)
+"""The events of `WakeUps` that are dropped one by one."""
 
 CAUGHT_ELSEWHERE = {
     "gang_changed": "gangs_atomic/test_whole.py::test_a_released_ask_makes_the_gang_wait_again",
@@ -103,17 +99,15 @@ parking: a gang is not tried again as long as nothing has changed for it, an ask
 searched for again."""
 
 FAULTS: dict[str, Fault] = {
-    **{f"event {name}": Fault(WakeUps, name, _nothing, first) for name, first in EVENTS.items()},
-    "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application, first=225),
+    **{f"event {name}": Fault(WakeUps, name, _nothing) for name in EVENTS},
+    "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application),
     "quotas and limits wake no application": Fault(Parking, "wake_blocked", _blocked_are_forgotten),
     "a shape that fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
     "a failed shape is never revived": Fault(Parking, "_revive_on_changed_nodes", _nothing),
     "freed nodes wake no application": Fault(Parking, "_wake_for_freed_nodes", _nothing),
     "freed nodes go unseen": Fault(Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear()),
-    "an application that cannot be tried keeps its freed nodes": Fault(
-        Parking, "revive_on_freed_nodes", _nothing, first=130
-    ),
-    "gangs hear of no node": Fault(WakeUps, "apply_node_events", _a_gang_hears_of_no_node, first=1),
+    "an application that cannot be tried keeps its freed nodes": Fault(Parking, "revive_on_freed_nodes", _nothing),
+    "gangs hear of no node": Fault(WakeUps, "apply_node_events", _a_gang_hears_of_no_node),
     "a block forgets which asks wait": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
 }
 
@@ -124,7 +118,7 @@ if __name__ == "__main__":
     from reference.compare import DisagreementError
 
     chosen = FAULTS[sys.argv[1]]
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else chosen.first
+    first = int(sys.argv[2])
     setattr(chosen.where, chosen.name, chosen.broken(getattr(chosen.where, chosen.name)))
     for seed in range(first, first + ENOUGH):
         try:

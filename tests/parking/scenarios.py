@@ -52,7 +52,7 @@ class Kind:
         self.required = rng.choice([0.0, 0.02, 0.15])
         self.gangs = rng.choice(["", "", "placeholders", "whole", "both"])
         self.reloads = rng.choice([0, 0, 1])
-        self.predicates = rng.random() < 0.1
+        self.predicates = rng.random() < 0.25
         self.first_interface = rng.random() < 0.12
         self.nodes_change = rng.choice([0.0, 0.5, 2.0])
         self.preempting = rng.choice([0.3, 0.9])
@@ -126,6 +126,7 @@ class Scenario:
             (3, "advance"),
             (0.8 * kind.reloads, "reload"),
             (0.7 * kind.predicates, "mood"),
+            (1.0 * kind.reservations, self._reserved_node),
         ]
         chosen = rng.choices([draw for _, draw in draws], [weight for weight, _ in draws])[0]
         match chosen:
@@ -353,6 +354,24 @@ class Scenario:
         elif action is NodeAction.UPDATE:
             update.attributes = rng.choice(ATTRIBUTES)
         return [update]
+
+    def _reserved_node(self, partition: Any) -> list[Input]:
+        """A node that is reserved goes, or an ask requires it: asks that have reserved it must look elsewhere."""
+        reserved = [node for node in partition.nodes.values() if node.reservations]
+        found: list[Input] = []
+        for node in self._some(reserved, 1):
+            if self.rng.random() < 0.5:
+                strict = self.kind.first_interface
+                found.append(
+                    NodeUpdate(node_id=node.id, action=NodeAction.DECOMISSION, partition=partition.name, strict=strict)
+                )
+            else:
+                tags = {TAG_REQUIRED_NODE: node.id}
+                found += [
+                    self._ask(partition, app, self._amounts(), tags=tags)
+                    for app in self._some(partition.applications, 1)
+                ]
+        return found
 
     def _foreign(self, partition: Any) -> list[Input]:
         rng = self.rng

@@ -212,7 +212,6 @@ def leave_queue(partition: Partition, app: Application) -> None:
     app.queue.apps.pop(app.id, None)
     for queue in app.queue.lineage():
         queue.accepted.pop(app, None)
-        queue.blocked.pop(app, None)
     partition.parking.forget(app)
     partition.guarantee_preemption.forget(app)
     partition.atomic.forget(app)

@@ -197,14 +197,7 @@ class Accounting:
         if ask.parked == AWAITS_GANG:
             self.wakeups.gang_changed(ask.app)
             self.wakeups.may_run(ask.app)  # the members that are left may fit together
-        ask.parked = 0
-        self.parking.refused.pop(ask, None)
-        if ask.required:
-            waiting = self.parking.awaiting_node.get(ask.required)
-            if waiting is not None:
-                waiting.pop(ask, None)
-                if not waiting:
-                    del self.parking.awaiting_node[ask.required]
+        self.parking.forget_parked(ask)
 
     @cython.cfunc
     def _count(self, app: Application, ask: Ask, change: cython.int) -> cython.void:

@@ -166,7 +166,9 @@ class Parking:
             queue = queue.parent
 
     def forget(self, app: Application) -> None:
-        """Forget an application that has left its queue."""
+        """Forget an application that leaves its queue."""
+        for queue in app.queue.lineage():
+            queue.blocked.pop(app, None)
         self.waiting.pop(app, None)
         self.maybe_inactive.pop(app, None)
         self.waiting_for_claims.pop(app, None)
@@ -394,6 +396,18 @@ class Parking:
         """Park an ask that waits for its required node."""
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
+
+    @cython.cfunc
+    def forget_parked(self, ask: Ask) -> cython.void:
+        """Forget a parked ask that is no longer pending."""
+        ask.parked = 0
+        self.refused.pop(ask, None)
+        if ask.required:
+            waiting = self.awaiting_node.get(ask.required)
+            if waiting is not None:
+                waiting.pop(ask, None)
+                if not waiting:
+                    del self.awaiting_node[ask.required]
 
     # -- nodes that changed ----------------------------------------------------------------------------
 
