@@ -34,7 +34,18 @@ from bench.soak.report import show_soaked
 from bench.soak.run import Soaked
 from bench.soak.run import soak as measure_soak
 from bench.soak.world import World
-from bench.turns import SLOWER, WIDTH, Interval, Turn, TurnsReport, compare, new_turns_report, state_of
+from bench.turns import (
+    SLOWER,
+    WIDTH,
+    Interval,
+    Turn,
+    TurnsReport,
+    compare,
+    name_and_figure,
+    new_turns_report,
+    service_cases,
+    state_of,
+)
 from bench.turnsreport import show_turns
 from bench.walks import walks
 from licorne.cli.common import UsageError, print_json
@@ -236,13 +247,14 @@ def turns(
     new
         Likewise, what is compared with it.
     names
-        Cases and groups; if none are given, the group quick.
+        Cases and groups, and of the service: service, service-grpc, service-client, service-rest, service-rest-changing.
+        If none are given, the group quick.
     least
         Turns of each case, at least; a turn is one process of each commit.
     most
         Turns of each case, at most: more than the least are made while the interval is not narrower than 0.04.
     repeat
-        Runs in a process, of which the median counts.
+        Runs in a process, of which the median counts; rounds of service-grpc and service-client.
     bound
         A case is slower if its whole interval lies below this.
     out
@@ -250,7 +262,9 @@ def turns(
     json
         Print the result as JSON in place of a table.
     """
-    cases = cases_of(names, ("quick",))
+    served = service_cases(names)
+    others = tuple(name for name in names if name != "service" and not service_cases([name]))
+    cases = [*(cases_of(others, ("quick",)) if others or not served else ()), *served]
     first, second = state_of(old, say), state_of(new, say)
     report = new_turns_report(first, second)
 
@@ -258,14 +272,15 @@ def turns(
         progress(f"  {len(made)} of {most if found.width >= WIDTH else max(least, len(made))} turns: {spoken(found)}")
 
     for number, case in enumerate(cases, 1):
-        say(f"{case.name} ({number} of {len(cases)}) ...")
+        name, _ = name_and_figure(case)
+        say(f"{name} ({number} of {len(cases)}) ...")
         try:
             compared = compare(first, second, case, least=least, most=max(least, most), repeat=repeat, told=told)
             report.cases.append(compared)
             progress("")
             say(f"  {spoken(compared.interval)}, {len(compared.turns)} turns")
         except BenchError as error:
-            report.failures.append(f"{case.name} failed: {error}")
+            report.failures.append(f"{name} failed: {error}")
             say(report.failures[-1])
         store(report, out)
     status = finish(report, out, lambda made: show_turns(made, bound), json=json)

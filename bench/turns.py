@@ -9,7 +9,8 @@ that contains 1 shows no difference.
 
 A commit is unpacked and compiled once, in a folder of its own below `build/turns`; a given folder is used as it is. Each
 state is measured by its own `bench.worker`. Only the `Task` that goes in and the names of the figures that come out must
-be the same in both; a renamed boundary is passed by the name that the state knows.
+be the same in both; a renamed boundary is passed by the name that the state knows. The service is measured by each state's
+own `bench.service`.
 """
 
 from __future__ import annotations
@@ -30,11 +31,32 @@ import msgspec
 from bench.cases import Case
 from bench.results import Report, new_report
 from bench.run import ROOT, BenchError, run_apart, task_of
+from bench.service.cases import SERVICE_CASES, ServiceCase
 from bench.worker import Task, What
 
 FOLDER = ROOT / "build" / "turns"
 FIGURES: Mapping[What, str] = {"speed": "allocations_per_s", "churn": "release_us_mean", "contest": "per_s"}
 """The figure compared, by kind of measurement. A time (`…_us_mean`) is inverted, so that more is faster."""
+SERVICE: Mapping[str, str] = {
+    "grpc": "pods_per_s",
+    "client": "pods_per_s",
+    "rest": "with_per_s",
+    "rest-changing": "with_per_s",
+}
+"""The cases of the service that can be compared, each with its figure: the rate, with clients of REST where there are any."""
+SERVICE_S = 12.0
+"""Seconds for which a run of a case with clients of REST decides beside them, and again as long without them."""
+SERVICE_PROGRAM = """
+import sys
+import msgspec
+from bench.service.cases import SERVICE_CASES
+from bench.service.run import measure
+
+name, rounds, seconds = sys.argv[1:]
+case = msgspec.structs.replace(SERVICE_CASES[name], rounds=int(rounds), seconds=float(seconds), targets=())
+sys.stdout.buffer.write(msgspec.json.encode(measure(case, lambda text: None)))
+"""
+"""What measures a case of the service once, in the folder of a state."""
 DRAWS = 2_000
 RENAMED: Mapping[str, str] = {"first-bytes": "seed-bytes"}
 """Names of boundaries in older states of licorne, by their names now."""
@@ -111,14 +133,26 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     folder: Path
 
-    def run(self, case: Case, repeat: int) -> Run:
+    def run(self, case: Case | ServiceCase, repeat: int) -> Run:
         """Measure a case once, in a fresh process. Raises BenchError if that fails."""
+        if isinstance(case, ServiceCase):
+            return self._run_service(case, repeat)
         what = kind_of(case)
         task = in_words_of(self.folder, task_of(case, what, repeat=repeat))
         found = msgspec.json.decode(run_apart(task, folder=self.folder, environment=environment(self.folder)))
         value = found[FIGURES[what]]
         rate = 1e6 / value if FIGURES[what].endswith("_us_mean") else value
         return Run(rate=rate, digest=found.get("digest", ""), other_cores=found.get("other_cores"))
+
+    def _run_service(self, case: ServiceCase, rounds: int) -> Run:
+        command = [sys.executable, "-c", SERVICE_PROGRAM, case.name, str(rounds), str(SERVICE_S)]
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment(self.folder), capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise BenchError(f"{self.name}: {done.stderr.strip()[-2000:]}")
+        found = msgspec.json.decode(done.stdout)
+        return Run(rate=found["figures"][SERVICE[case.name]], other_cores=found["busy_cores"])
 
 
 def in_words_of(folder: Path, task: Task) -> Task:
@@ -129,6 +163,18 @@ def in_words_of(folder: Path, task: Task) -> Task:
     return msgspec.structs.replace(task, boundary=RENAMED.get(task.boundary, task.boundary))
 
 
+def service_cases(names: Sequence[str]) -> list[ServiceCase]:
+    """Return the cases of the service among these names: `service` are all that can be compared, `service-grpc` is one."""
+    return [SERVICE_CASES[name] for name in SERVICE if {"service", f"service-{name}"} & set(names)]
+
+
+def name_and_figure(case: Case | ServiceCase) -> tuple[str, str]:
+    """Return what a case is called here, and the figure that is compared."""
+    if isinstance(case, ServiceCase):
+        return f"service-{case.name}", SERVICE[case.name]
+    return case.name, FIGURES[kind_of(case)]
+
+
 def kind_of(case: Case) -> What:
     """Return how a case is measured here; the cost of blocked asks shows in allocations per second as well."""
     return "speed" if case.kind == "blocked" else case.kind
@@ -137,7 +183,7 @@ def kind_of(case: Case) -> What:
 def compare(
     old: State,
     new: State,
-    case: Case,
+    case: Case | ServiceCase,
     *,
     least: int,
     most: int,
@@ -158,7 +204,8 @@ def compare(
         if told is not None:
             told(turns, found)
         if len(turns) >= most or (len(turns) >= least and found.width < WIDTH):
-            return Compared(case=case.name, figure=FIGURES[kind_of(case)], turns=turns, interval=found)
+            name, figure = name_and_figure(case)
+            return Compared(case=name, figure=figure, turns=turns, interval=found)
 
 
 def interval(old: Sequence[float], new: Sequence[float]) -> Interval:

@@ -11,7 +11,13 @@ from bench.report import columns, head
 from bench.results import BUSY_CORES
 from bench.turns import WIDTH, Compared, TurnsReport
 
-FIGURES = {"allocations_per_s": "allocations/s", "release_us_mean": "releases/s", "per_s": "evictions or members/s"}
+FIGURES = {
+    "allocations_per_s": "allocations/s",
+    "release_us_mean": "releases/s",
+    "per_s": "evictions or members/s",
+    "pods_per_s": "pods/s",
+    "with_per_s": "pods/s with clients",
+}
 
 
 def show_turns(report: TurnsReport, bound: float, console: Console | None = None) -> None:

@@ -16,6 +16,7 @@ from bench.cases import CASES
 from bench.results import new_report
 from bench.run import BenchError, task_of
 from bench.turns import (
+    SERVICE_S,
     Compared,
     Interval,
     Run,
@@ -25,6 +26,8 @@ from bench.turns import (
     compare,
     in_words_of,
     interval,
+    name_and_figure,
+    service_cases,
     state_of,
 )
 from bench.turnsreport import show_turns, verdict
@@ -108,6 +111,41 @@ def test_there_are_more_turns_while_the_interval_is_wide(rates: list[float], exp
     assert order[:8] == ["old", "new", "new", "old"] * 2
     assert found.interval.ratio == median(turn.new.rate for turn in found.turns) / 100
     assert found.same_decisions
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["service"], ["service-grpc", "service-client", "service-rest", "service-rest-changing"]),
+        (["b", "service-rest"], ["service-rest"]),
+        (["service-grpc", "service"], ["service-grpc", "service-client", "service-rest", "service-rest-changing"]),
+        (["b", "service-memory", "grpc"], []),
+    ],
+)
+def test_cases_of_the_service_are_named(names: list[str], expected: list[str]) -> None:
+    assert [name_and_figure(case)[0] for case in service_cases(names)] == expected
+
+
+def test_a_case_of_the_service_is_measured_in_the_folder_of_its_state(tmp_path: Path) -> None:
+    """A state of which `bench.service` says what it was asked, in place of a service that decides."""
+    folder = tmp_path / "bench" / "service"
+    folder.mkdir(parents=True)
+    (folder / "cases.py").write_text(
+        "from msgspec import Struct\n"
+        "class Case(Struct):\n    rounds: int = 0\n    seconds: float = 0\n    targets: tuple = (1,)\n"
+        "SERVICE_CASES = {'grpc': Case(), 'rest': Case()}\n"
+    )
+    (folder / "run.py").write_text(
+        "def measure(case, say):\n    assert not case.targets\n"
+        "    return {'figures': {'pods_per_s': case.rounds, 'with_per_s': case.seconds}, 'busy_cores': 0.25}\n"
+    )
+    state = State(name="s", folder=tmp_path)
+    grpc, rest = service_cases(["service-grpc", "service-rest"])
+    assert state.run(grpc, 7) == Run(rate=7, other_cores=0.25)
+    assert state.run(rest, 7) == Run(rate=SERVICE_S, other_cores=0.25)
+    (folder / "run.py").write_text("def measure(case, say):\n    raise OSError('it has ended')\n")
+    with pytest.raises(BenchError, match=r"(?s)^s: .*it has ended$"):
+        state.run(grpc, 1)
 
 
 @pytest.mark.skipif(not compiled, reason="two states are compared compiled")
