@@ -433,7 +433,8 @@ def measure_reading(*, count: Number = 1_000, turns: Number = 15, json: Flag = F
         Print the result as JSON.
     """
     try:
-        found = measure_codec(count, turns, say)
+        found = measure_codec(count, turns, progress)
+        progress("")
     except BenchError as error:
         raise UsageError(str(error)) from error
     if json:
