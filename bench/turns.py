@@ -151,8 +151,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         )
         if done.returncode != 0:
             raise BenchError(f"{self.name}: {done.stderr.strip()[-2000:]}")
-        found = msgspec.json.decode(done.stdout)
-        return Run(rate=found["figures"][SERVICE[case.name]], other_cores=found["busy_cores"])
+        return Run(rate=msgspec.json.decode(done.stdout)["figures"][SERVICE[case.name]])
 
 
 def in_words_of(folder: Path, task: Task) -> Task:

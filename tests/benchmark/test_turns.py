@@ -137,12 +137,12 @@ def test_a_case_of_the_service_is_measured_in_the_folder_of_its_state(tmp_path: 
     )
     (folder / "run.py").write_text(
         "def measure(case, say):\n    assert not case.targets\n"
-        "    return {'figures': {'pods_per_s': case.rounds, 'with_per_s': case.seconds}, 'busy_cores': 0.25}\n"
+        "    return {'figures': {'pods_per_s': case.rounds, 'with_per_s': case.seconds}}\n"
     )
     state = State(name="s", folder=tmp_path)
     grpc, rest = service_cases(["service-grpc", "service-rest"])
-    assert state.run(grpc, 7) == Run(rate=7, other_cores=0.25)
-    assert state.run(rest, 7) == Run(rate=SERVICE_S, other_cores=0.25)
+    assert state.run(grpc, 7) == Run(rate=7)
+    assert state.run(rest, 7) == Run(rate=SERVICE_S)
     (folder / "run.py").write_text("def measure(case, say):\n    raise OSError('it has ended')\n")
     with pytest.raises(BenchError, match=r"(?s)^s: .*it has ended$"):
         state.run(grpc, 1)
