@@ -263,7 +263,7 @@ def turns(
         Print the result as JSON in place of a table.
     """
     served = service_cases(names)
-    others = tuple(name for name in names if name != "service" and not service_cases([name]))
+    others = tuple(name for name in names if not service_cases([name]))
     cases = [*(cases_of(others, ("quick",)) if others or not served else ()), *served]
     first, second = state_of(old, say), state_of(new, say)
     report = new_turns_report(first, second)

@@ -42,7 +42,7 @@ class AskFigures(msgspec.Struct, frozen=True, kw_only=True):
 class CodecFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds of processor time a message; asks without tags, and with two of their own, as pods on Kubernetes have."""
 
-    asks: tuple[AskFigures, AskFigures]
+    asks: list[AskFigures]
     node_protobuf_us: float
     node_licorne_us: float
     node_checked_us: float
@@ -77,7 +77,7 @@ def measure_codec(count: int, turns: int, tell: Callable[[str], None]) -> CodecF
             times[key].append(_us(read))
     us = {key: round(median(found), 3) for key, found in times.items()}
     return CodecFigures(
-        asks=tuple(  # type: ignore[arg-type]
+        asks=[
             AskFigures(
                 tags=tags,
                 bytes=round(len(one.asks[0]) / count, 1),
@@ -86,7 +86,7 @@ def measure_codec(count: int, turns: int, tell: Callable[[str], None]) -> CodecF
                 licorne_us=us[f"ask {tags}", "licorne"],
             )
             for tags, one in works.items()
-        ),
+        ],
         node_protobuf_us=us["node", "protobuf"],
         node_licorne_us=us["node", "licorne"],
         node_checked_us=us["node", "checked"],

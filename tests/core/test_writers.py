@@ -21,10 +21,7 @@ CHANGES = re.compile("add|append(left)?|clear|discard|extend|insert|pop(item|lef
 
 WRITERS = {
     # what waits, and what is tried again
-    "blocked": {
-        "waiting/parking.py",
-        "queues/limits.py",
-    },  # the second wakes all when its limit changes, or one leaves it
+    "blocked": {"waiting/parking.py", "queues/limits.py"},  # the second wakes all at a limit that changes or is left
     "awaiting_node": {"waiting/parking.py"},
     "waiting_for_claims": {"waiting/parking.py"},
     "maybe_inactive": {"waiting/parking.py"},

@@ -30,7 +30,8 @@ VALIDATED = 8
 SEVERAL = 3
 """In each third scenario several steps come between decisions; in the others none, so that no other event makes up for a lost
 wake-up."""
-WHOLE: Step = ("schedule", None)
+DECIDE: Step = ("schedule", None)
+"""The step in which everything is decided that can be."""
 ROUNDS = 4000
 """In so many rounds everything has been placed, and released, that can be: at least one allocation ends in each."""
 
@@ -62,8 +63,8 @@ class Comparison:
         for _ in range(self.scenario.steps_left):
             step = self.scenario.step()
             self.do(step)
-            if at_once and step != WHOLE:
-                self.do(WHOLE)
+            if at_once and step != DECIDE:
+                self.do(DECIDE)
         self._empty()
         self._validate()
 
@@ -112,7 +113,7 @@ class Comparison:
         """Everything that runs ends, a few at a time, and what waits may run; at first some more comes."""
         scenario, rng = self.scenario, self.scenario.rng
         self.do(("mood", 0))
-        self.do(("schedule", None))
+        self.do(DECIDE)
         idle = 0
         for number in range(ROUNDS):
             ended = scenario.confirm_all()
@@ -128,7 +129,7 @@ class Comparison:
                     self.do(("advance", SECOND_NS))
             else:
                 self.do(("advance", [31, 301, 7300][idle % 3] * SECOND_NS))
-            said = self.do(("schedule", None))
+            said = self.do(DECIDE)
             idle = 0 if said or ended else idle + 1
             if idle > 3:
                 break

@@ -24,8 +24,11 @@ CONNECTION = "licorne.connection"
 """Key in the state of a request's ASGI scope; the value is the `Protocol` of its connection."""
 HEADER_BYTES = 65_536
 IDLE_S = 75
-"""Seconds for which a connection may be idle between two requests: longer than clients and proxies keep theirs by default
-(httpx 5 s, aiohttp 15 s, nginx 60 s). A connection that the server closes first may be lost with a request that is on its way."""
+"""Seconds after which the server closes a connection that is idle between two requests.
+
+Clients and proxies close their idle connections earlier by default (httpx after 5 s, aiohttp 15, nginx 60). If the server closed
+them first, a client could send a request on a connection that is being closed, and get no answer.
+"""
 INVALID = "Invalid HTTP request received."
 """The text of uvicorn, in its log and its answer, for what is not HTTP."""
 

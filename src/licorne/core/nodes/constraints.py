@@ -73,7 +73,7 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 ANTI_AFFINITY: Final = "anti-affinity of running pods"
 """The reason of `NodeConstraints.mismatch` where the required anti-affinity of running pods keeps the ask off the node."""
 MARK: Final = "anti-affinity:"
-"""The prefix of labels that licorne kube adds to nodes for the required anti-affinity of running pods: `anti-affinity:KEY:ID`.
+"""The prefix of the labels by which licorne kube tells the scheduler of running pods' required anti-affinity: `anti-affinity:KEY:ID`.
 
 KEY is the topology key, ID stands for the term of the anti-affinity, and the nodes with the label are those in the topology
 domains where a pod with that term runs. No label of Kubernetes has a colon.

@@ -166,7 +166,7 @@ class Parking:
             queue = queue.parent
 
     def forget(self, app: Application) -> None:
-        """Forget an application that leaves its queue."""
+        """Remove an application that leaves its queue from all lists of applications that wait."""
         for queue in app.queue.lineage():
             queue.blocked.pop(app, None)
         self.waiting.pop(app, None)
@@ -399,7 +399,7 @@ class Parking:
 
     @cython.cfunc
     def forget_parked(self, ask: Ask) -> cython.void:
-        """Forget a parked ask that is no longer pending."""
+        """Unmark an ask as parked, and remove it from the lists of parked asks, because it is no longer pending."""
         ask.parked = 0
         self.refused.pop(ask, None)
         if ask.required:

@@ -83,7 +83,7 @@ class Decisions(ResourceManagerCallback):
             manager.refuse(record, refused.reason)
 
     def update_node(self, response: v19.NodeResponse) -> None:
-        """Take verdicts on nodes."""
+        """Tell the manager which nodes the scheduler has refused."""
         for refused in response.rejected:
             self._manager.node_refused(refused.node_id, refused.reason)
 

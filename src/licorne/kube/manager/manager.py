@@ -132,7 +132,7 @@ class Manager:
         self.around = Surroundings(self.classes, settings or WorkSettings())
         self.nodes: dict[str, Node] = {}
         self.refused_nodes: dict[str, v19.NodeInfo] = {}
-        """Nodes that the scheduler has refused, as they were."""
+        """By name, the nodes that the scheduler has refused, as they were sent; the same one is not sent again."""
         self.pods: dict[str, PodRecord] = {}
         self.foreign: dict[str, ForeignRecord] = {}
         self.applications: dict[str, ApplicationRecord] = {}
@@ -314,9 +314,9 @@ class Manager:
                 self.apart(record.pod, self._report, record)
 
     def node_refused(self, name: str, why: str) -> None:
-        """Forget a new node that the scheduler refuses, until it is another one: nothing counts on it, and nothing is bound there.
+        """Report that the scheduler refuses a node, and forget the node if it is new, until it changes.
 
-        Where only a change of a node is refused, the scheduler goes on with the node as it was.
+        No pod counts on a node that is forgotten, and none is bound to it. Where only a change of a node is refused, the scheduler goes on with the node as it was.
         """
         node = self.nodes.get(name)
         if node is None:
@@ -689,7 +689,7 @@ class Manager:
         return bool(self.namespaces) and record.pod.metadata.namespace not in self.namespaces
 
     def ask(self, record: PodRecord) -> None:
-        """Ask the scheduler for a node for a pod. An ask that waits, and has changed, keeps its age where it can be changed in place."""
+        """Submit the ask of a pod. A pending ask that has changed keeps its age if the scheduler can change it in place."""
         ask = self.demands.ask_of(record)
         tags = ask.allocation_tags
         asked = Asked(tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""), ask.resource_per_alloc)
