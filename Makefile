@@ -36,7 +36,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle yunikorn test-yunikorn faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes docs accessibility picture bench bench-all \
+.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle yunikorn test-yunikorn faults coverage test-versions test-lowest test-random test-long test-hostile test-safe check format sizes docs accessibility picture bench bench-all \
     bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -163,6 +163,13 @@ build/yunikorn/yunikorn: $(wildcard yunikorn/*.go) yunikorn/stub.s yunikorn/go.m
 test-yunikorn: $(VENV)/compiled  ## Run the tests beside a running yunikorn-core; needs Go
 	@if command -v go >/dev/null; then $(MAKE) --no-print-directory build/yunikorn/yunikorn && $(PYTEST) tests/yunikorn; \
 	else echo 'skipped: there is no go on the PATH, so there is no yunikorn-core to run beside'; fi
+
+# In a copy: the tree itself keeps what it has compiled.
+test-safe:  ## Run tests of the core compiled with checks of bounds, of None and of integer overflow
+	rm -rf build/safe && mkdir -p build/safe
+	git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- | tar -C build/safe --extract
+	cd build/safe && LICORNE_SAFE=1 $(MAKE) compile && $(BIN)/python -m pytest $(PARALLEL) -k 'not a_planted_fault_is_caught' \
+	    tests/core tests/parity tests/si tests/reference tests/machine tests/sim/test_gauges.py tests/sim/test_scenarios.py
 
 faults: $(VENV)/compiled  ## Plant all faults of the tests, and print by what each is caught, and after how many examples
 	@cd tests && PYTHONPATH=.:../src:.. ../$(BIN)/python -m planted_faults
