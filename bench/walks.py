@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
-import httpx
 import msgspec
 
 from licorne import ResourceManagerCallback, SchedulerAPI
@@ -140,7 +140,8 @@ class _Watched:
 
     def get(self, path: str) -> None:
         """Send a request to REST."""
-        httpx.get(f"http://{self.addresses['listening for REST']}{path}", timeout=WAIT_S).raise_for_status()
+        with urlopen(f"http://{self.addresses['listening for REST']}{path}", timeout=WAIT_S) as answer:
+            answer.read()
 
 
 class _Manager(ResourceManagerCallback):
