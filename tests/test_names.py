@@ -7,6 +7,7 @@ words that users type, are free.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,10 +99,18 @@ def names(tree: ast.AST) -> Iterator[tuple[str, int]]:
                     yield part, line
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_identifiers_are_words_of_the_field(file: str) -> None:
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    assert [f"line {line}: {name}; write {INSTEAD[name]}" for name, line in names(tree) if name in INSTEAD] == []
+def test_identifiers_are_words_of_the_field() -> None:
+    """Only a file whose text has one of the words is read as a program: there are a thousand files."""
+    word = re.compile(rf"\b({'|'.join(INSTEAD)})\b")
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in FILES}
+    found = [
+        f"{file}:{line}: {name}; write {INSTEAD[name]}"
+        for file, text in texts.items()
+        if word.search(text)
+        for name, line in names(ast.parse(text))
+        if name in INSTEAD
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(
