@@ -57,6 +57,8 @@ DIRECTIVES = {
     "wraparound": False,
 }
 GENERATED = Path("build", "c")
+END = "\r" if sys.stdout.isatty() else "\n"
+"""A terminal shows progress in one line."""
 
 
 def modules(chosen: Callable[[Path], bool]) -> dict[str, Path]:
@@ -104,6 +106,7 @@ class AllOrNothing(build_ext):
         """Use the processors there are."""
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count() or 1
+        self.compiled = 0
 
     def run(self) -> None:
         """Compile; on failure remove what was compiled and go on as a package without extensions."""
@@ -120,6 +123,12 @@ class AllOrNothing(build_ext):
             print(f"licorne: not compiled, the hot modules will run as plain Python: {error}", file=sys.stderr)
         if in_place:
             self.remove_leftovers()
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile a module, and show how far the work is: it takes minutes."""
+        super().build_extension(ext)
+        self.compiled += 1
+        print(f"compiling the core: {self.compiled} of {len(self.extensions)} modules", end=END, flush=True)
 
     def remove_leftovers(self) -> None:
         """Remove from the sources what an earlier build compiled and this one did not: it would hide newer text."""
@@ -147,6 +156,8 @@ class AllOrNothing(build_ext):
             include_path=["src", "tools"],
             build_dir=str(GENERATED),
             force=not known,
+            nthreads=self.parallel,
+            quiet=True,
             compiler_directives=DIRECTIVES,
         )
         sources = {extension.name: extension.sources for extension in translated}

@@ -19,6 +19,7 @@ import pytest
 import budget
 import common.examples  # noqa: F401  loads the profile of Hypothesis
 import lost_errors
+import rings
 import seeds
 
 # A shell that starts the tests in the background has this signal ignored, and programs that they start inherit that; so
@@ -65,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if seeds.RANDOM and options.get("hypothesis_seed") is None:
         config.option.hypothesis_seed = seeds.SEED
     config.pluginmanager.register(budget)
+    config.pluginmanager.register(rings)
     reports = lost_errors.LostErrors()
     logging.getLogger("asyncio").addHandler(reports)
     config.pluginmanager.register(reports)

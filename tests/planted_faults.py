@@ -1,6 +1,6 @@
 """All planted faults of the tests in one table: each name, what catches it, and after how many examples.
 
-`make faults` prints it, as Markdown. A planted fault is a function of the scheduler that a test replaces by a broken
+`make nightly PART=faults` prints it, as Markdown. A planted fault is a function of the scheduler that a test replaces by a broken
 one, to show that its comparison or its laws would notice. Where random examples must notice it, it is planted in a
 process of its own, with the hot modules as plain Python; other faults are planted by the tests themselves, which run as
 they are. Exit status: 0; 1 if a fault is not caught.
@@ -141,8 +141,10 @@ def of_tests() -> Iterator[Row]:
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         # The default family of reports has no properties of tests.
-        options = ["-p", "no:randomly", "-q", "-o", "junit_family=xunit1", f"--junitxml={report}"]
-        subprocess.run([sys.executable, "-m", "pytest", *options, *OF_TESTS], stdout=subprocess.DEVNULL, check=False)
+        options = ["-p", "no:randomly", "-q", "-m", "", "-o", "junit_family=xunit1", f"--junitxml={report}"]
+        environment = {"LICORNE_HYPOTHESIS": "fixed", **os.environ}
+        command = [sys.executable, "-m", "pytest", *options, *OF_TESTS]
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
         cases = list(ET.parse(report).iter("testcase"))  # noqa: S314  pytest has written it just now
     for test in OF_TESTS:
         file, _, function = test.partition("::")

@@ -11,6 +11,8 @@ import pytest
 
 from planted_faults import OF_TESTS, SUITES
 
+pytestmark = pytest.mark.gate
+
 TESTS = Path(__file__).resolve().parent
 TABLES = {"FAULTS", "CAUGHT_ELSEWHERE"}
 LAWS = {"AssertionError", "InvariantError", "BaseExceptionGroup", "ExceptionGroup"}
@@ -21,6 +23,7 @@ PLANTS_NONE = {
     "kube/test_bad_pods.py::test_a_pod_whose_resources_cannot_be_read_waits_and_is_told_why": "faults of pods, not of the product",
     "parking/test_parking.py::test_a_lost_wake_up_is_caught_from_any_seed": "the faults of test_a_lost_wake_up_is_caught again",
     "parking/test_parking.py::test_every_event_is_dropped_by_a_planted_fault_or_by_a_test": "looks at the table of faults",
+    "test_rings.py::test_faults_that_random_examples_must_notice_are_planted_at_night": "looks at their markers",
     "samples/test_programs.py::test_another_output_is_found": "a fault of a page, not of the product",
 }
 """Tests that look as if they planted a fault, and plant none in the product, or none that is not listed, and why."""

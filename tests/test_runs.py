@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.gate
+
 TESTS = Path(__file__).resolve().parent
 PATHS = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
 

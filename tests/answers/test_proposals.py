@@ -75,6 +75,7 @@ def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
     check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(scaled(600))
 @examples(60)
 @given(clusters(quiet=False, gpus=True))
@@ -259,6 +260,7 @@ def check_scene(scene: scenes.Scene) -> None:
     check(scene.restored, lambda key: scenes.Waited(scene, key).placed)
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(scaled(600))
 @examples(40)
 @given(clusters(quiet=True, gpus=True), st.sampled_from(EFFORTS))
@@ -374,6 +376,7 @@ def test_more_nodes_than_the_bound_are_not_proposed(monkeypatch: pytest.MonkeyPa
     assert not any(isinstance(change, changes.MoreNodes) for each in found.found for change in each.changes)
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(scaled(600))
 def test_what_is_said_to_be_impossible_is_so() -> None:
     met: Counter[int] = Counter()
@@ -430,6 +433,7 @@ def _as_much(_: Any) -> dict[str, int]:
     return {}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "fault"),
     [("_largest", _no_room), ("_less", _as_much), ("_is_about", lambda *_: False)],
@@ -528,6 +532,7 @@ def test_what_is_known_to_do_is_told_where_the_time_ends_before_less_is_tried() 
     assert all(each in whole.found for each in told if each.smallest)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("where", "name", "fault"),
     [
@@ -571,6 +576,7 @@ FEW_SCENES, RANDOM_SCENES = 25, 400
 """So few scenes from a known seed show a fault; of other scenes about one in a hundred does."""
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(scaled(600))
 @pytest.mark.parametrize(
     ("where", "name", "fault", "law", "known"),

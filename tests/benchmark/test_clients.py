@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from bench.kube.clients import CLIENTS, LOOPS
 
+pytestmark = pytest.mark.gate
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -37,6 +37,7 @@ def bench(*arguments: object, status: int = 0) -> subprocess.CompletedProcess[st
     return done
 
 
+@pytest.mark.gate
 def test_licorne_alone(tmp_path: Path) -> None:
     out = tmp_path / "new" / "result.json"
     printed = bench("run", "t", "--repeat", 2, "--out", out, "--json").stdout
@@ -51,6 +52,7 @@ def test_licorne_alone(tmp_path: Path) -> None:
     assert report["compiled"] is case["speed"]["compiled"]
 
 
+@pytest.mark.gate
 def test_tables_for_a_terminal_and_plain_python(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     shown = bench("run", "t", "--repeat", 1, "--no-memory", "--interpreted", "--out", out).stdout
@@ -82,6 +84,7 @@ def fake_driver(path: Path, allocations: int, *, capped: bool) -> Path:
     return path
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("allocations", "capped"), [(200, False), (10, True)])
 def test_both_in_turn(tmp_path: Path, allocations: int, capped: bool) -> None:
     driver = fake_driver(tmp_path / "driver", allocations, capped=capped)
@@ -100,6 +103,7 @@ def test_both_in_turn(tmp_path: Path, allocations: int, capped: bool) -> None:
     assert case.ratios.least.value <= case.ratios.median.value <= case.ratios.greatest.value
 
 
+@pytest.mark.gate
 def test_a_failure_is_reported_in_a_line(tmp_path: Path) -> None:
     assert bench("run", "zz", status=2).stderr.startswith("bench: zz: neither a case nor a group")
     driver = tmp_path / "driver"
@@ -138,6 +142,7 @@ def test_a_verdict_in_words(target: Target, measured: float, bound: bool, expect
     assert sentence(verdict) == expected
 
 
+@pytest.mark.gate
 def test_a_busy_machine_is_reported(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     bench("run", "t", "--repeat", 1, "--no-memory", "--out", out)
@@ -189,6 +194,7 @@ def empty_report() -> Report:
     return Report(made="", licorne="", python="", compiled=True, machine=machine)
 
 
+@pytest.mark.gate
 def test_a_contest_is_not_for_the_peer(tmp_path: Path) -> None:
     driver = fake_driver(tmp_path / "driver", 200, capped=False)
     arguments = ("peer", "preempt", "--pairs", 1, "--driver", driver, "--out", tmp_path / "o.json")

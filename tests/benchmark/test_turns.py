@@ -49,6 +49,7 @@ def test_twice_the_same_rates_have_a_ratio_that_is_exact(rates: list[float], fac
     assert found.high >= found.ratio * (1 - 1e-9)
 
 
+@pytest.mark.gate
 def test_the_interval_contains_the_true_ratio_as_often_as_it_claims() -> None:
     """Rates drift together within a turn, as on a machine whose speed changes."""
     draw = random.Random(7)
@@ -148,6 +149,7 @@ def test_a_case_of_the_service_is_measured_in_the_folder_of_its_state(tmp_path: 
         state.run(grpc, 1)
 
 
+@pytest.mark.gate
 @pytest.mark.skipif(not compiled, reason="two states are compared compiled")
 def test_two_states_are_compared_from_end_to_end(tmp_path: Path) -> None:
     out = tmp_path / "turns.json"
@@ -189,6 +191,7 @@ def test_a_folder_whose_code_would_not_be_measured_is_refused(tmp_path: Path) ->
         state_of(str(tmp_path), print)
 
 
+@pytest.mark.gate
 def test_an_older_state_is_measured_with_its_own_boundary_names(tmp_path: Path) -> None:
     case = next(case for case in CASES.values() if case.boundary == "first-bytes")
     task = task_of(case, "speed")

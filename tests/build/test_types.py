@@ -19,7 +19,9 @@ from textwrap import dedent
 
 import pytest
 
-from deployment.wheel import build_wheel
+from deployment.wheel import plain_wheel
+
+pytestmark = pytest.mark.gate
 
 RIGHT = '''
     # mypy: disallow-any-expr
@@ -128,8 +130,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wrong.py").write_text(dedent(WRONG).lstrip(), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     packages = packages_of(folder / "venv")
-    built = tmp_path_factory.mktemp("wheel")
-    with zipfile.ZipFile(build_wheel(built, LICORNE_PURE="1")) as wheel:
+    with zipfile.ZipFile(plain_wheel(tmp_path_factory)) as wheel:
         wheel.extractall(packages)
     # What this environment has is there too, save this package: the `.pth` file that leads to it is not followed again.
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")

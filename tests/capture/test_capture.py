@@ -273,6 +273,7 @@ def test_a_scheduler_without_a_resource_manager_is_told_as_such(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.gate
 def test_names_are_replaced_or_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "week.jsonl"
     captured(Playback(), file, names=Names())

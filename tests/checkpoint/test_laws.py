@@ -21,6 +21,7 @@ from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.scheduling.host_orders import HostOrders
 from licorne.si import v19
+from rings import first_in_gate
 
 
 @pytest.mark.parametrize("first_interface", [False, True])
@@ -36,11 +37,12 @@ def test_a_scheduler_may_be_restored_at_each_step(seed: int, first_interface: bo
     compare(20, seed, first_interface=first_interface, often=1.0)
 
 
-@pytest.mark.parametrize("fault", faults.FAULTS)
+@pytest.mark.parametrize("fault", first_in_gate(faults.FAULTS))
 def test_an_attribute_that_is_not_kept_is_noticed(fault: str) -> None:
     assert printed_by("checkpoint.faults", fault).startswith(f"{fault}: caught")
 
 
+@pytest.mark.gate
 def test_a_sound_checkpoint_is_no_fault() -> None:
     assert printed_by("checkpoint.faults", faults.SOUND) == f"{faults.SOUND}: not caught\n"
 

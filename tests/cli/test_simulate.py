@@ -282,6 +282,7 @@ def interrupted(path: Path, *options: object, when: Path, by: signal.Signals) ->
     return subprocess.CompletedProcess(command, process.returncode, "", err)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("option", "by", "status"),
     [
@@ -309,6 +310,7 @@ def test_a_long_simulation_can_be_interrupted(tmp_path: Path, option: str, by: s
     assert out.read_text() == "as it was"
 
 
+@pytest.mark.gate
 def test_bench_prints_a_rate(licorne: Command) -> None:
     outcome = licorne("bench", "t", "--repeat", "2")
     assert outcome.status == 0

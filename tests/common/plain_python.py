@@ -17,8 +17,11 @@ SEARCHED = os.pathsep.join(str(ROOT / folder) for folder in ("tests", "src", "."
 
 
 def printed_by(module: str, *arguments: str) -> str:
-    """Return what `python -m MODULE ARGUMENTS` prints, in a process of its own; fail with its errors if it fails."""
-    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": SEARCHED}
+    """Return what `python -m MODULE ARGUMENTS` prints, in a process of its own; fail with its errors if it fails.
+
+    A planted fault that random examples must notice needs more of them than tests take by default.
+    """
+    environment = {"LICORNE_HYPOTHESIS": "fixed", **os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": SEARCHED}
     program = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(program)}\n{done.stdout}{done.stderr}"

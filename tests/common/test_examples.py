@@ -21,6 +21,7 @@ def fixed_numbers(text: str) -> list[int]:
     return [keyword.value.lineno for keyword in keywords if isinstance(keyword.value, ast.Constant)]
 
 
+@pytest.mark.gate
 def test_no_test_fixes_its_number_of_examples() -> None:
     """`@examples(60)` grows with the profile, `@settings(max_examples=60)` does not."""
     paths = {path.relative_to(TESTS).as_posix(): path for path in TESTS.rglob("*.py")}
@@ -34,7 +35,7 @@ def test_a_fixed_number_is_found() -> None:
     assert fixed_numbers("settings(max_examples=ROUND)\nexamples(60)\n") == []
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("licorne", 60), ("random", 60), ("long", 1200)])
+@pytest.mark.parametrize(("profile", "expected"), [("short", 15), ("fixed", 60), ("random", 60), ("long", 1200)])
 def test_a_number_of_examples_grows_with_the_profile(profile: str, expected: int) -> None:
     before = settings.get_current_profile_name()
     settings.load_profile(profile)

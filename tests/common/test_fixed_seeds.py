@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parent.parent
 MEANT = {
     "demo/test_manager.py::test_the_same_seed_gives_the_same_lines": "two runs of one seed are compared",
@@ -99,6 +101,7 @@ def fixed_seeds(text: str) -> list[str]:
     return list(found)
 
 
+@pytest.mark.gate
 def test_no_test_draws_from_fixed_seeds() -> None:
     """`seeds.some_seeds` gives the same seeds by default, and new ones where examples are to be new."""
     found = {

@@ -9,6 +9,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def build_whole(to: Path) -> None:
+    """Build the site of this repository; a warning of Sphinx is an error."""
+    done = build(ROOT, to)
+    assert done.returncode == 0, done.stderr
+
+
 def build(source: Path, to: Path) -> subprocess.CompletedProcess[str]:
     """Build the site of a source folder as `make docs` does, but for the place of its files: `to/html`."""
     command = next(

@@ -12,6 +12,8 @@ import pytest
 
 from licorne.config import ConfigError, check, load
 
+pytestmark = pytest.mark.gate
+
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "verdicts.jsonl"
 TEXTS = {
     "legal": "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]",

@@ -29,16 +29,18 @@ def beyond_bounds(first: int, count: int, size: int, fault: str = "") -> list[di
     return [each for each in found if each["status"] or each["peak_bytes"] > peak_bytes]
 
 
+@pytest.mark.gate
 def test_time_and_memory_of_a_check_are_bounded() -> None:
     assert beyond_bounds(first_seed("LICORNE_HOSTILE_SEED"), 60, 32 << 10) == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("fault", ["pairs", "copies"])
 def test_a_check_that_costs_more_is_found(fault: str) -> None:
     assert beyond_bounds(5, 1, 128 << 10, fault)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", range(4))
 def test_time_and_memory_of_a_check_are_bounded_for_long_texts(part: int, new_seed: int) -> None:
     first = new_seed + 60 * part

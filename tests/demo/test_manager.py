@@ -114,7 +114,7 @@ def test_a_minute_shows_everything() -> None:
     played.api.cluster.validate()
 
 
-@pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_ended_jobs_are_forgotten(seed: int) -> None:
     played = Played(seed)
     for _ in range(4):

@@ -137,11 +137,13 @@ def metrics_without_a_sample(client: httpx.Client) -> set[str]:
     }
 
 
+@pytest.mark.gate
 def test_each_metric_has_a_sample(tmp_path: Path) -> None:
     with demonstration("--demo-speed", "4", "--record", str(tmp_path / "recording")) as (_, client):
         until(lambda: not metrics_without_a_sample(client), 60, f"without a sample: {metrics_without_a_sample(client)}")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("killed", [False, True])
 def test_what_a_service_decided_is_decided_again_from_its_recording(tmp_path: Path, killed: bool) -> None:
     folder = tmp_path / "recording"
@@ -160,7 +162,7 @@ def test_what_a_service_decided_is_decided_again_from_its_recording(tmp_path: Pa
     assert killed or (outcome.checked, outcome.allocations) == (outcome.messages, recorded["allocations"])
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(400)
 def test_after_two_minutes_there_is_a_history_and_all_states_were_seen() -> None:
     with demonstration() as (running, client):
@@ -196,6 +198,7 @@ def test_a_resource_manager_of_the_same_name_ends_the_demonstration_only() -> No
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+@pytest.mark.gate
 def test_the_demonstration_reports_everything_again_after_a_broken_connection() -> None:
     async def story() -> None:
         async with service() as made:
@@ -221,6 +224,7 @@ def test_the_demonstration_reports_everything_again_after_a_broken_connection() 
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+@pytest.mark.gate
 def test_the_demonstration_can_be_ended_at_any_moment() -> None:
     async def story() -> None:
         async with service() as made:

@@ -73,6 +73,7 @@ def build(folder: Path, **environment: str) -> zipfile.ZipFile:
     return zipfile.ZipFile(build_wheel(folder, copied(), **environment))
 
 
+@pytest.mark.gate
 def test_copied_files_are_enough_to_build_the_package(tmp_path: Path) -> None:
     with build(tmp_path, LICORNE_PURE="1") as wheel:
         names = set(wheel.namelist())
@@ -82,7 +83,7 @@ def test_copied_files_are_enough_to_build_the_package(tmp_path: Path) -> None:
     assert "licorne/service/proto/si_v1.proto" in names
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_the_image_builds_the_compiled_package(tmp_path: Path) -> None:
     tool("cc")

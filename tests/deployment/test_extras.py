@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from deployment.places import ROOT
-from deployment.wheel import build_wheel
+from deployment.wheel import plain_wheel
 from licorne._extras import MODULES
 from sizes import library_example
 
@@ -86,7 +86,7 @@ def needed(pending: list[Requirement]) -> dict[str, Distribution]:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Return a function that makes an environment with an extra, or returns the one made before."""
-    wheel = zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("wheel"), LICORNE_PURE="1"))
+    wheel = zipfile.ZipFile(plain_wheel(tmp_path_factory))
     (metadata,) = (wheel.read(name).decode() for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     lines = message_from_string(metadata).get_all("Requires-Dist", [])
     made: dict[str, Path] = {}
@@ -115,12 +115,14 @@ def run(folder: Path, *arguments: str, status: int = 0) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("extra", PARTS)
 def test_the_readme_example_of_the_library_prints_what_the_readme_says(environment: Environment, extra: str) -> None:
     program, printed = library_example()
     assert run(environment(extra), "-c", program) == (printed, "")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("extra", PARTS)
 def test_every_module_that_the_extra_is_for_can_be_imported(environment: Environment, extra: str) -> None:
     source = ROOT / "src"
@@ -136,6 +138,7 @@ def test_every_module_that_the_extra_is_for_can_be_imported(environment: Environ
     run(environment(extra), "-c", "import sys\nfor name in sys.argv[1:]:\n    __import__(name)", *names)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("extra", PARTS)
 def test_other_parts_say_what_to_install(environment: Environment, extra: str) -> None:
     for part in ENTRIES.keys() - {*PARTS[extra]}:
@@ -145,6 +148,7 @@ def test_other_parts_say_what_to_install(environment: Environment, extra: str) -
         assert f"pip install 'licorne[{ENTRIES[part]}]'" in last
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("extra", "arguments", "missing"),
     [
@@ -170,6 +174,7 @@ def test_a_command_without_its_extra_says_what_to_install(
     )
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("extra", "arguments"), [("cli", ["--help"]), ("cli", ["version"]), ("all", ["serve", "--help"])]
 )
@@ -205,7 +210,7 @@ def test_the_modules_that_are_looked_for_are_those_of_the_extras() -> None:
         assert installed - of_library - {"protobuf"} <= set().union(*of.values())
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_the_demonstration_has_the_digest_that_the_readme_shows(environment: Environment) -> None:
     (digest,) = re.findall(r"^digest ([0-9a-f]{64})$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -214,7 +219,7 @@ def test_the_demonstration_has_the_digest_that_the_readme_shows(environment: Env
     assert f"digest {digest}\n" in out
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_example_of_a_resource_manager_runs(environment: Environment, tmp_path: Path) -> None:
     """The service from an environment with all, the resource manager from one with the client alone."""
     address = f"unix:{tmp_path}/grpc"

@@ -9,8 +9,12 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from deployment.places import ROOT
 from references.texts import repository_files
+
+pytestmark = pytest.mark.gate
 
 CHECKOUT = (".ci/", ".github/", ".editorconfig", ".gitignore", ".pre-commit-config.yaml", "bench/.gitignore")
 """What concerns a checkout with git, or a host of it."""

@@ -8,14 +8,22 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from common.once import made_once
 from deployment.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    import pytest
+
 SOURCES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "tools", "src")
 """What a wheel is made from."""
+
+
+def plain_wheel(factory: pytest.TempPathFactory) -> Path:
+    """The wheel in which nothing is compiled, built once in a run."""
+    return next((made_once(factory, "wheel", lambda folder: build_wheel(folder, LICORNE_PURE="1")) / "out").iterdir())
 
 
 def build_wheel(folder: Path, names: Iterable[str] = SOURCES, **environment: str) -> Path:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.gate
+
 HISTORY = Path(__file__).with_name("history.py")
 WAYS = {
     "one hash seed": {"PYTHONHASHSEED": "1"},

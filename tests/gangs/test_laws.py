@@ -47,7 +47,7 @@ def test_gangs_keep_their_counters_and_come_to_an_end(
     w.finish()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("start", STARTS)
 def test_thousands_of_gangs_keep_their_counters_and_end(start: str, new_seed: int) -> None:
@@ -58,6 +58,7 @@ def test_thousands_of_gangs_keep_their_counters_and_end(start: str, new_seed: in
             raise AssertionError(f"the gang of seed {number}") from error
 
 
+@pytest.mark.gate
 def test_planted_faults_are_caught() -> None:
     """One process plants them all, one after the other: most are caught in less time than a process takes to start."""
     lines = printed_by("gangs.faults").splitlines()

@@ -105,6 +105,7 @@ def test_a_census_names_the_holders_of_leftovers() -> None:
     assert grown({"Ask": 3}, {"Ask": 9, "Node": 2}, 5) == ["Ask: 3, then 9"]
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(300)
 def test_no_later_event_does_more_work() -> None:
     """Kinds whose later events run a fifth more lines are shown with both numbers. One process counts them all, since most
@@ -114,7 +115,7 @@ def test_no_later_event_does_more_work() -> None:
     assert [each for each in counted if int(each[2]) > 1.2 * int(each[1])] == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", KINDS)
 def test_a_million_come_and_go(name: str) -> None:
     """`python -m bench soak`: no later event is slower, and the process does not grow.

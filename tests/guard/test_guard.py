@@ -52,6 +52,7 @@ def test_the_scheduler_does_no_more_counted_work_than_before(case: str) -> None:
     judge([compare(case, work_of(BASELINE, case), run(CASES[case], prepare(CASES[case])))])
 
 
+@pytest.mark.gate
 def test_plain_python_counts_no_more_work_and_tells_of_more_lines() -> None:
     if PYTHON not in BASELINE.get(LINES, {}):
         pytest.skip(
@@ -75,6 +76,7 @@ def without_a_plant() -> tuple[Counts, Counts]:
     return count([PLANTED_IN])[PLANTED_IN]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("plant", "counter"),
     [("parking_off", "asks attempted"), ("searching_twice", "blocks scanned"), ("scoring_twice", None)],

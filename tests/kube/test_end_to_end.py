@@ -1,6 +1,6 @@
 """`licorne kube` on a real control plane of Kubernetes: the cases of `kube.cases`, with the rights of the manifests.
 
-`make controlplane` builds the control plane from Go modules, and `make test-kube` runs these tests. Cases wait most of
+`make controlplane` builds the control plane from Go modules, and `make end-to-end` runs these tests. Cases wait most of
 the time, so all that were chosen run at once, each in a namespace of its own, and a test here takes the result of one.
 That needs a process of its own: beside other workers these tests are skipped. With LICORNE_YUNIKORN_EVENTS=1 licorne posts
 the events of YuniKorn too (`licorne.yunikorn-events`), and each case must end as without.
@@ -55,10 +55,11 @@ LIMIT_S: Final = 900
 DEPLOYMENT: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 
 pytestmark = [
+    pytest.mark.gate,
     pytest.mark.skipif(
         not (PROGRAMS / "kubebox").exists(), reason="needs a control plane: make controlplane, which needs Go"
     ),
-    pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="has a process of its own: make test-kube"),
+    pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="has a process of its own: make end-to-end"),
     pytest.mark.timeout(LIMIT_S),
 ]
 

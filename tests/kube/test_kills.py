@@ -41,7 +41,7 @@ def test_killed_at_some_awaits(arrives: bool) -> None:
         kills.play(at, arrives=arrives)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
 def test_killed_at_every_await(arrives: bool) -> None:
     for at in range(1, awaits() + 1):
@@ -49,6 +49,7 @@ def test_killed_at_every_await(arrives: bool) -> None:
         kills.play(at, arrives=arrives)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
 def test_killed_on_random_days(arrives: bool) -> None:
     first = seeds.first_seed("LICORNE_KUBE_SEED")
@@ -58,7 +59,7 @@ def test_killed_on_random_days(arrives: bool) -> None:
         kills.play(at, arrives=arrives, seed=seed)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
 def test_killed_at_every_await_of_random_days(number: int, arrives: bool, new_seed: int) -> None:

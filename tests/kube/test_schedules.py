@@ -11,11 +11,16 @@ import msgspec
 import pytest
 
 import seeds
+from common.examples import scaled
 from kube import faults, schedules
 from kube.apiserver import FakeClient, Server, Trouble
 from kube.virtual import VirtualLoop, run
 from licorne.kube.api import ApiError, Kind, WatchEvent
 from licorne.kube.binding.binder import AT_ONCE
+from rings import first_in_gate
+
+FEW = 8
+"""How many schedules are played before each commit; the gate plays all."""
 
 
 def first() -> int:
@@ -28,14 +33,16 @@ def say(seed: int) -> None:
     sys.stdout.write(f"to run this again, first: LICORNE_KUBE_SEED={seed}\n")
 
 
-@pytest.mark.parametrize("number", range(200))
+@pytest.mark.parametrize(
+    "number", [pytest.param(n, marks=pytest.mark.gate if n >= FEW else ()) for n in range(scaled(200))]
+)
 def test_a_cluster_comes_to_rest(number: int) -> None:
     seed = first() + number
     say(seed)
     schedules.play(seed)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_thousands_more(new_seed: int) -> None:
     for seed in range(new_seed, new_seed + 5000):
         say(seed)
@@ -63,7 +70,7 @@ def test_nothing_is_decided_on_a_view_older_than_an_own_binding(trouble: Trouble
     assert run(play()) >= 10
 
 
-@pytest.mark.parametrize("name", faults.FAULTS)
+@pytest.mark.parametrize("name", first_in_gate(faults.FAULTS))
 def test_a_planted_fault_is_noticed(name: str) -> None:
     assert faults.caught(name).startswith("caught after ")
 

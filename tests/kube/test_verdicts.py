@@ -1,7 +1,7 @@
 """What licorne says of a pod and a node is what kube-scheduler's filter plugins say: recorded cases, and new ones.
 
 The new ones are drawn, and put to kube-scheduler's plugins, where `make oracle` has built the program that asks them;
-`make test-oracle` builds it and draws more. LICORNE_ORACLE_CASES says how many; LICORNE_SEED draws the same again.
+`make nightly PART=oracle` builds it and draws more. LICORNE_ORACLE_CASES says how many; LICORNE_SEED draws the same again.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ import pytest
 
 from common.plain_python import printed_by
 from machine.faults import FAULTS
+from rings import first_in_gate
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
     printed = printed_by("machine.faults", name)

@@ -20,6 +20,7 @@ from parking.compare import run
 from parking.faults import CAUGHT_ELSEWHERE, EVENTS, FAULTS
 from parking.situations import Situations
 from reference.compare import DisagreementError
+from rings import first_in_gate
 
 SCENARIOS = int(os.environ.get("LICORNE_PARKING_SCENARIOS", "250"))
 SEED = seeds.first_seed("LICORNE_PARKING_SEED")
@@ -31,6 +32,7 @@ PARTS, PART = 15, 2000
 """The long form, in parts that may run at the same time."""
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(max(300, SCENARIOS))
 def test_the_same_is_decided_with_parking_and_without() -> None:
     situations = _compare(SEED, SCENARIOS)
@@ -38,7 +40,7 @@ def test_the_same_is_decided_with_parking_and_without() -> None:
         assert not situations.missing(), f"never met: {', '.join(situations.missing())}"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_same_is_decided_for_thousands_more_seeds(part: int, new_seed: int) -> None:
@@ -52,19 +54,19 @@ def test_every_event_is_dropped_by_a_planted_fault_or_by_a_test() -> None:
     assert events == {*EVENTS, *CAUGHT_ELSEWHERE}
 
 
-@pytest.mark.parametrize("event", CAUGHT_ELSEWHERE)
+@pytest.mark.parametrize("event", first_in_gate(CAUGHT_ELSEWHERE))
 def test_the_test_of_an_event_that_others_do_not_miss_fails_without_it(event: str) -> None:
     printed = printed_by("parking.elsewhere", event)
     assert printed.startswith("caught after"), printed
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_a_lost_wake_up_is_caught(name: str) -> None:
     _caught(name, 1)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_lost_wake_up_is_caught_from_any_seed(name: str, new_seed: int) -> None:

@@ -15,6 +15,7 @@ from licorne.core.queues.queue import Queue
 from licorne.si.messages import Termination
 from quotachange.faults import FAULTS
 from quotachange.quotas import at, cluster, fill, queue, text, victims
+from rings import first_in_gate
 
 TYPES = ("vcore", "memory")
 PATHS = {"root.a": ("b", "c", "d"), "root.a.b": ("e", "f")}
@@ -150,7 +151,7 @@ def test_every_law_holds_after_each_quota_change(chosen: Any, parts: Any, lowere
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_planted_faults_are_caught(name: str) -> None:
     printed = printed_by("quotachange.faults", name)
     assert printed.startswith("caught after"), printed

@@ -120,6 +120,7 @@ def check_killed(whole: Run, folder: Path, bytes_max: int, count: int) -> None:
     assert_same_from_its_beginning(run, whole)
 
 
+@pytest.mark.gate
 @examples(15)
 @given(part=st.floats(0, 1.1), count=st.integers(0, 30))
 def test_a_run_that_lost_its_beginning_is_repeated_as_before_wherever_the_removal_was_killed(
@@ -270,6 +271,7 @@ def segments_without_checkpoint(run: Path) -> int:
     return sum(segment_number(segment) > newest for segment in segments_in(run))
 
 
+@pytest.mark.gate
 def test_a_run_that_goes_on_for_ever_stays_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("licorne.recording.writer.BLOCK_BYTES", 2_000)
     bound, troubles, most = 150_000, list[str](), 0

@@ -17,18 +17,20 @@ from common.plain_python import printed_by
 from reference.compare import DisagreementError, run
 from reference.faults import FAULTS
 from reference.situations import Situations
+from rings import first_in_gate
 
 SCENARIOS = int(os.environ.get("LICORNE_REFERENCE_SCENARIOS", "400"))
 SEED = seeds.first_seed("LICORNE_REFERENCE_SEED")
 ENOUGH = 400
 """From this many scenarios on every situation must have been met; with a random seed one may be missed."""
 PARTS, PART = 10, 400
-"""Where time is no matter (`make test-long`) thousands of others follow, in parts that may run at the same time."""
+"""Where time is no matter (`make nightly PART=long`) thousands of others follow, in parts that may run at the same time."""
 PARKING_OFF = 4
 """Each fourth scenario also runs through a product that never parks."""
 HERE = Path(__file__).resolve().parent
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(max(300, SCENARIOS))
 def test_the_product_decides_as_the_reference() -> None:
     situations = _compare(SEED, SCENARIOS)
@@ -36,7 +38,7 @@ def test_the_product_decides_as_the_reference() -> None:
         assert not situations.missing(), f"never met: {', '.join(situations.missing())}"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_product_decides_as_the_reference_for_thousands_more_seeds(part: int, new_seed: int) -> None:
@@ -84,7 +86,7 @@ def _first_line(text: str) -> str:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
     printed = printed_by("reference.faults", name)

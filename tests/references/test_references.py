@@ -7,6 +7,8 @@ import pytest
 from references.check import Checker
 from references.texts import passages, repository_files, texts
 
+pytestmark = pytest.mark.gate
+
 
 @pytest.mark.timeout(600)
 def test_all_references_resolve() -> None:

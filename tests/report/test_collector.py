@@ -301,6 +301,7 @@ class _Empty(Observer):
             raise _StoppedError
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("name", "percent"),
     [("default", 13.9445), ("gpushare100", 13.6422), ("cpu250", 25.8740)],
@@ -336,6 +337,7 @@ def test_the_class_of_a_node_is_its_use_in_tenths(vcore: int, expected: int) -> 
     assert heard.found[-1] == [expected]
 
 
+@pytest.mark.gate
 def test_what_measures_reports_measures_the_same_simulation_with_and_without_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -21,6 +21,7 @@ def workload(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.gate
 def test_simulate_and_compare_write_the_same_kind_of_page(workload: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     other = tmp_path / "other.yaml"
@@ -54,6 +55,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.gate
 def test_reports_that_are_there_are_put_side_by_side_as_if_they_had_been_written_together(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +91,7 @@ def test_reports_that_are_there_are_put_side_by_side_as_if_they_had_been_written
         assert ours == others, name
 
 
+@pytest.mark.gate
 def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     other = tmp_path / "other.yaml"
@@ -102,6 +105,7 @@ def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_
     assert labels == [f"{folder}: {label}" for folder in folders for label in ("old (own)", "new (other.yaml)")]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [

@@ -19,6 +19,7 @@ from licorne import simulate
 from licorne.report import Collector, Figures, pngs, write_report
 from report import faults
 from report.workloads import small
+from rings import first_in_gate
 
 pytest.importorskip("matplotlib")
 polars = pytest.importorskip("polars")
@@ -154,6 +155,7 @@ def test_parquet_has_the_rows_of_csv(folder: Path) -> None:
         assert table.height or name == "never-placed"
 
 
+@pytest.mark.gate
 def test_the_same_input_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
     again = written(tmp_path / "again")
     names = sorted(path.name for path in folder.iterdir())
@@ -165,17 +167,19 @@ def test_the_same_input_gives_the_same_files(folder: Path, tmp_path: Path) -> No
             assert (folder / name).read_bytes() == (again / name).read_bytes(), name
 
 
+@pytest.mark.gate
 def test_processes_of_different_seeds_of_hashes_write_the_same(tmp_path: Path) -> None:
     """The page, JSON and CSV byte for byte, PNG by pixels, Parquet by rows, which are those of the CSV as well."""
     assert faults.written_twice(tmp_path) == []
     assert len(list((tmp_path / "1").iterdir())) == 2 * len(ROW_FILES) + 2 + len(list((tmp_path / "2").glob("*.png")))
 
 
-@pytest.mark.parametrize("fault", faults.FAULTS)
+@pytest.mark.parametrize("fault", first_in_gate(faults.FAULTS))
 def test_a_planted_fault_is_caught(fault: str) -> None:
     assert printed_by("report.faults", fault).startswith(f"{fault}: caught after ")
 
 
+@pytest.mark.gate
 def test_only_the_date_on_the_page_is_of_the_time(folder: Path, tmp_path: Path) -> None:
     collector = Collector()
     figures = collector.figures(simulate(small(), observers=[collector]), "small")
@@ -185,6 +189,7 @@ def test_only_the_date_on_the_page_is_of_the_time(folder: Path, tmp_path: Path) 
     assert re.sub(r"<time>[^<]*</time>", f"<time>{DATE}</time>", now) == then
 
 
+@pytest.mark.gate
 def test_several_simulations_share_a_page(tmp_path: Path) -> None:
     both = written(tmp_path, "old", "new")
     text = (both / "report.html").read_text(encoding="utf-8")
@@ -193,6 +198,7 @@ def test_several_simulations_share_a_page(tmp_path: Path) -> None:
     assert set(polars.read_parquet(both / "cluster.parquet")["run"]) == {"old", "new"}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("labels", [[], ["same", "same"]])
 def test_simulations_are_told_apart_by_their_labels(labels: list[str], tmp_path: Path, folder: Path) -> None:
     figures: Any = msgspec.json.decode((folder / "report.json").read_bytes(), type=Figures)
@@ -208,6 +214,7 @@ def png_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.png")}
 
 
+@pytest.mark.gate
 def test_a_process_of_its_own_draws_the_same_png(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also that it does draw them where there are two processors: with the other way made unusable they are there."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
@@ -219,6 +226,7 @@ def test_a_process_of_its_own_draws_the_same_png(folder: Path, tmp_path: Path, m
     assert alone == beside == png_files(folder)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("executable", ["/no/such/python", shutil.which("false") or "", ""])
 def test_without_that_process_the_png_are_drawn_all_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str
@@ -230,6 +238,7 @@ def test_without_that_process_the_png_are_drawn_all_the_same(
     assert written(tmp_path / "out") == drawn[0]
 
 
+@pytest.mark.gate
 def test_an_interrupted_report_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen

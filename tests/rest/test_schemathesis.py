@@ -25,6 +25,8 @@ from rest.world import CONFIG
 from service.manager import Manager, wait_for
 from service.processes import Serving, resident_kb, serving
 
+pytestmark = pytest.mark.gate
+
 schemathesis = pytest.importorskip("schemathesis", reason="Schemathesis is not installed")
 checks = pytest.importorskip("schemathesis.checks")
 openapi_checks = pytest.importorskip("schemathesis.specs.openapi.checks")

@@ -51,6 +51,7 @@ def check(page: str, name: str) -> None:
         assert output.getvalue() == (program.shown or ""), f"{name}:{program.line}"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_each_program_prints_what_the_page_shows(path: Path) -> None:
     check(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
@@ -67,6 +68,7 @@ def test_another_output_is_found(printed: str) -> None:
         check(f"```python\nprint(1)\n```\n\nIt prints:\n\n```\n{printed}\n```\n", "page.md")
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(300)
 def test_a_type_checker_finds_no_mistake_in_the_programs_of_a_page(tmp_path: Path) -> None:
     """An editor shows what it finds to whoever types a program in. One more file has a mistake that it must find."""

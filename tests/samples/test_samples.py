@@ -15,7 +15,6 @@ NOT_RUN = {
     r"make\b": "a target that runs tests, the benchmark, or sets everything up",
     r"git clone\b": "the address of the repository is the reader's",
     r"(\S+=\S* )*(pip|kubectl|python3 -m venv)\b": "another program: it changes the environment, or needs a cluster",
-    r"\.venv/bin/licorne (serve|place)\b": "the first screen of README; other pages show these commands with their output",
     r"curl .*(scheduler_application_total|/odd-00003)": "what the demonstration shows depends on the moment",
     r"licorne why .*yunikorn-service": "the scheduler is the reader's",
     r"licorne record\b": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
@@ -44,6 +43,7 @@ def missing_programs(commands: list[str]) -> list[str]:
     return [name for name in PROGRAMS if any(re.match(rf"{name}\b", one) for one in commands) and not which(name)]
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_each_command_prints_what_the_document_shows(path: Path, tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ def ask_in_thread(base: str, body: str) -> threading.Thread:
     return thread
 
 
+@pytest.mark.gate
 def test_a_signal_ends_the_service_while_checks_run() -> None:
     with serving("--rest", "127.0.0.1:0") as running:
         base = rest(running)
@@ -209,6 +210,7 @@ def test_a_configuration_to_apply_does_not_wait_for_checks() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.gate
 def test_refused_texts_leave_nothing_in_memory() -> None:
     with serving("--rest", "127.0.0.1:0") as running, httpx.Client(base_url=rest(running), timeout=30) as client:
 
@@ -296,6 +298,7 @@ sys.exit(licorne.cli.run(["serve", "--grpc", "127.0.0.1:0", "--config", sys.argv
 """
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("what", "status"), [("file", 0), ("loop", 1)])
 def test_a_signal_ends_the_service_whatever_hangs(tmp_path: Path, what: str, status: int) -> None:
     """A file system that never answers, and a loop that never goes on."""

@@ -253,6 +253,7 @@ def serving_at(address: str = "127.0.0.1:0") -> Any:
     return serving("--rest", "127.0.0.1:0", address=address)
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(7200)
 def test_a_server_that_is_killed_and_started_again_under_load() -> None:
     for number in range(SEED, SEED + max(1, SCHEDULES // 10)):

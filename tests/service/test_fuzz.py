@@ -94,6 +94,7 @@ def is_readable(kind: str, data: bytes) -> bool:
     return True
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(3600)
 def test_hostile_messages(capsys: pytest.CaptureFixture[str]) -> None:
     answers: Counter[str] = Counter()

@@ -13,6 +13,8 @@ import pytest
 from service.manager import wait_for
 from service.processes import serving
 
+pytestmark = pytest.mark.gate
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 GO_MODULE = "github.com/apache/yunikorn-scheduler-interface"

@@ -1,6 +1,6 @@
 """A stream that ends while its first answer is being written ends for the client too, with its status.
 
-The long form (`-m long`) does it 20,000 times, in an order that a new seed gives, which is printed.
+The long form (`-m nightly`) does it 20,000 times, in an order that a new seed gives, which is printed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def test_one_that_breaks_before_the_client_was_told_of_it_leaves_no_task() -> No
     asyncio.run(run())
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_it_ends_with_a_status_very_often(new_seed: int) -> None:
     assert asyncio.run(story(20_000, random.Random(new_seed))).total() == 20_000

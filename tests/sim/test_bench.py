@@ -73,6 +73,7 @@ def test_every_boundary_is_measured() -> None:
     assert tuple(FEEDS) == BOUNDARIES
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("case", "options", "size"),
     [
@@ -190,6 +191,7 @@ def test_memory_is_counted_in_bytes() -> None:
     assert 10_000_000 < peak_rss_bytes() < 100_000_000_000
 
 
+@pytest.mark.gate
 def test_memory_is_touched_and_given_back() -> None:
     forget_peak()
     before = rss_bytes()

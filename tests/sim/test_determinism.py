@@ -41,6 +41,7 @@ def result_of(workload: Path, **environment: str) -> dict[str, object]:
     return result
 
 
+@pytest.mark.gate
 def test_hash_seeds_and_compilation_make_no_difference(two_days: Path) -> None:
     first = result_of(two_days, PYTHONHASHSEED="1")
     assert first["placed"] == first["asks"] != 0

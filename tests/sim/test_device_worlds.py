@@ -21,6 +21,7 @@ from licorne.sim.lines import App, Ask, Line, Node, NodeUpdate, TaskGroup
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Mode, Workload
+from rings import first_in_gate
 from sim.device_worlds import (
     FAULTS,
     GPU,
@@ -70,10 +71,10 @@ def test_books_agree_in_random_clusters_and_parking_changes_nothing() -> None:
         met["handed over"] += books.handed_over
         for gang in together.gangs:
             met[gang.kind] += gang.started
-    assert seeds.RANDOM or min(met.values()) >= 10, met
+    assert not seeds.MEETS_ALL or min(met.values()) >= 10, met
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", first_in_gate(FAULTS))
 def test_a_planted_fault_is_caught_in_random_clusters(fault: str) -> None:
     assert printed_by("sim.device_worlds", fault).startswith(f"{fault}: caught after ")
 
@@ -397,4 +398,4 @@ def test_a_checkpoint_keeps_who_holds_which_devices() -> None:
     for seed in seeds.some_seeds("LICORNE_DEVICES_SEED", 3):
         sys.stdout.write(f"to run this again, first: LICORNE_DEVICES_SEED={seed}\n")
         simulate(random_workload(random.Random(seed)), settings=SETTINGS, observers=[Restoring()])
-    assert seeds.RANDOM or any(seen)
+    assert not seeds.MEETS_ALL or any(seen)

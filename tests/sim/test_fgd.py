@@ -94,6 +94,7 @@ def test_own_orders_top_up_and_trim_to_130_percent() -> None:
 # -- the real data -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     not compiled, reason="five runs take minutes on plain Python; two are compared decision by decision"
 )
@@ -106,6 +107,7 @@ def test_a_small_part_of_the_table_agrees_in_every_cell(openb: Path) -> None:
     assert {file.name for file in found.data} >= {"default-42.txt.gz", "runs.csv", "openb_pod_list_default.csv"}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("policy", ["FGD", "GpuPacking"])
 def test_every_decision_of_a_published_run_is_made_again(openb: Path, policy: str) -> None:
     nodes, pods = read_nodes(openb / "openb_node_list_all_node.csv"), read_pod_list(openb, "default")
@@ -121,6 +123,7 @@ def test_every_decision_of_a_published_run_is_made_again(openb: Path, policy: st
     )
 
 
+@pytest.mark.gate
 @pytest.mark.skipif(not compiled, reason="that the comparison bites is shown once, on the compiled core")
 def test_ties_broken_by_the_order_of_the_file_give_other_values(openb: Path) -> None:
     """The comparison bites: with nodes in the order of the file FGD no longer has the published value at 100 %."""

@@ -114,6 +114,7 @@ def test_the_tree_has_five_levels_and_room_for_the_expected_allocations() -> Non
     assert len({ask.prio for ask in of_kind(workload, Ask)}) == 3
 
 
+@pytest.mark.gate
 def test_the_tree_has_its_size() -> None:
     workload = benchmark("tree")
     text = workload.config or ""

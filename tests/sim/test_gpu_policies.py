@@ -121,6 +121,7 @@ def test_any_simulation_takes_the_nodes_and_devices_of_the_experiment(
     agrees([*nodes, GpuNode("G2", 1, 4000, 50)], pods, name, order)  # some capacity, of which shares are computed
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_part_of_the_trace_is_placed_as_in_the_experiment(openb: Path, name: str) -> None:
     """A tenth of the nodes, and as many pods as more than fill them; half of the GPU pods name models."""
@@ -128,7 +129,7 @@ def test_a_part_of_the_trace_is_placed_as_in_the_experiment(openb: Path, name: s
     assert 500 < placed < pods
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_whole_trace_is_placed_as_in_the_experiment(openb: Path, name: str) -> None:
@@ -167,6 +168,7 @@ def naive(policy: Policy, pod: Pod, nodes: Iterable[Node]) -> str | None:
     return best[1] if best is not None else None
 
 
+@pytest.mark.gate
 @given(
     st.lists(gpu_nodes, min_size=1, max_size=4),
     st.lists(st.tuples(gpu_pods, st.integers(1, 9)), min_size=1, max_size=25),
@@ -208,7 +210,7 @@ def test_a_choice_is_the_best_of_all_nodes_also_where_pods_end_and_nodes_change(
     timed: list[Line] = [*asks, *updates]
     timed.sort(key=lambda line: line.at or 0)
     simulate(msgspec.structs.replace(made, lines=[*lines, *timed]), policies=[Compared])
-    assert asked
+    assert asked or not asks
 
 
 def test_fgd_minimises_fragmentation_for_the_pods_of_the_workload() -> None:

@@ -240,6 +240,7 @@ def test_a_load_that_all_pods_at_once_do_not_reach_takes_the_trace_several_times
     assert list(asks_of(read_openb(folder, load=0.25))) == ["p1", "p0", "p2"]
 
 
+@pytest.mark.gate
 def test_overload_of_the_real_trace_exceeds_the_cluster(openb: Path) -> None:
     workload = read_openb(openb, load=1.3)
     capacity = sum(line.res.get(GPU, 0) for line in workload.lines if isinstance(line, Node))

@@ -26,6 +26,7 @@ def recorded(workload: Workload | Path, folder: Path) -> str:
         return simulate(workload, input_log=recorder).digest
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "name",
     [

@@ -112,6 +112,7 @@ def test_the_expected_values_are_those_of_the_specification() -> None:
             assert f"| {name.title()}, {'backfill' if backfill else 'none'}, {order} | {value:.4f} |" in text
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("backfill", [False, True])
 def test_one_stretch_has_the_known_values(lublin: Path, name: str, backfill: bool) -> None:
@@ -120,7 +121,7 @@ def test_one_stretch_has_the_known_values(lublin: Path, name: str, backfill: boo
     assert [round(value, 4) for value in found] == list(FIRST_STRETCH[name, backfill])
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(1200)
 def test_all_twenty_published_values_come_out(lublin: Path) -> None:
     found = reproduce(lublin)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from common.website import ROOT, build
+from common.once import made_once
+from common.website import ROOT, build_whole
 from rest.world import busy
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ to_s: 20000
 SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
 
 pytestmark = [
+    pytest.mark.gate,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there; `make accessibility` fetches it with npm"),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH; Debian's package is `chromium`"),
@@ -51,10 +53,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    done = build(ROOT, folder)
-    assert done.returncode == 0, done.stderr
-    return folder / "html"
+    return made_once(tmp_path_factory, "site", build_whole) / "html"
 
 
 @pytest.fixture(scope="module")

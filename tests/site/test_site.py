@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from common.website import ROOT, build
+from common.once import made_once
+from common.website import ROOT, build, build_whole
+
+pytestmark = pytest.mark.gate
 
 pytest.importorskip("sphinx", reason="`make docs` needs Sphinx, of the extra dev")
 
 
 @pytest.mark.timeout(600)
-def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
-    done = build(ROOT, tmp_path)
-    assert done.returncode == 0, done.stderr
-    pages = {path.relative_to(tmp_path / "html").as_posix() for path in (tmp_path / "html").rglob("*.html")}
+def test_the_site_is_made_without_a_warning(tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = made_once(tmp_path_factory, "site", build_whole)
+    pages = {path.relative_to(made / "html").as_posix() for path in (made / "html").rglob("*.html")}
     assert {
         f"{name}.html" for name in ("README", "docs/index", "docs/reference/commands", "docs/understand/journey")
     } <= pages
-    api = (tmp_path / "html/docs/reference/python/licorne.html").read_text(encoding="utf-8")
+    api = (made / "html/docs/reference/python/licorne.html").read_text(encoding="utf-8")
     for name in ("SchedulerAPI.update_allocation", "ResourceManagerCallback.update_node", "simulate"):
         assert f'id="licorne.{name}"' in api, name
-    differences = (tmp_path / "html/docs/reference/differences.html").read_text(encoding="utf-8")
+    differences = (made / "html/docs/reference/differences.html").read_text(encoding="utf-8")
     assert 'id="difference-1"' in differences
-    spec = (tmp_path / "html/docs/spec/rest-api.html").read_text(encoding="utf-8")
+    spec = (made / "html/docs/spec/rest-api.html").read_text(encoding="utf-8")
     assert 'href="../reference/differences.html#difference-105"' in spec
-    assert "https://semver.org\tdocs/reference/versions\n" in (tmp_path / "external-links.txt").read_text(
-        encoding="utf-8"
-    )
+    assert "https://semver.org\tdocs/reference/versions\n" in (made / "external-links.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.timeout(600)

@@ -46,6 +46,7 @@ def test_settings_are_compared_by_the_points_of_the_same_seed() -> None:
     assert differences(groups[3], groups[1], WAIT) == [10.0, 10.0]
 
 
+@pytest.mark.gate
 def test_the_page_has_means_intervals_and_errors(tmp_path: Path) -> None:
     path = write_sweep_page(tmp_path, "mine & yours", made(), made="today")
     text = path.read_text("utf-8")
@@ -80,6 +81,7 @@ def command(*arguments: str | Path, status: int = 0) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.gate
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
     (tmp_path / "sweep.yaml").write_text("workloads: [w.jsonl]\nloads: [1, 2]\n")
@@ -94,6 +96,7 @@ def test_the_command(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.gate
 def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
     (tmp_path / "mine.py").write_text(

@@ -22,6 +22,7 @@ from licorne.sweep import Outcome, Point, Sweep, run_point, run_sweep
 from licorne.sweep.running import jobs_of
 from licorne.sweep.table import rows, write_table
 from report.workloads import QUEUES, small
+from rings import first_in_gate
 from sweep import faults, laws, runs
 
 LOADS = (0.5, 1.0, 2.0)
@@ -64,11 +65,12 @@ def test_by_processes_and_one_after_the_other_the_table_is_the_same(workload: Pa
     assert len(set(tables[0].splitlines())) == 7
 
 
+@pytest.mark.gate
 def test_the_laws_of_sweeps_hold(tmp_path: Path) -> None:
     laws.check(tmp_path, faults.simulated)
 
 
-@pytest.mark.parametrize("fault", faults.FAULTS)
+@pytest.mark.parametrize("fault", first_in_gate(faults.FAULTS))
 def test_a_planted_fault_is_caught(fault: str) -> None:
     assert printed_by("sweep.faults", fault).startswith(f"{fault}: caught after ")
 
@@ -186,6 +188,7 @@ def slow(workload: Path) -> Point:
     return Point(workload=str(workload), policy=f"{policy}:Slow")
 
 
+@pytest.mark.gate
 def test_the_time_of_a_call_of_a_policy_is_limited(slow: Point, tmp_path: Path) -> None:
     """The limit alone makes no other point: with a higher one, what failed is run again if that is wanted."""
     hasty = msgspec.structs.replace(slow, policy_timeout_s=0.1)
@@ -208,6 +211,7 @@ def test_a_policy_that_is_never_loaded_fails_its_points_alone(workload: Path, tm
     assert "endless.py:Own: loading its code took longer than 0.2 s" in ended.error
 
 
+@pytest.mark.gate
 def test_a_point_with_a_policy_runs_in_another_thread_only_without_a_limit(slow: Point) -> None:
     found: list[object] = []
 
