@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,16 @@ def workload(tmp_path: Path) -> Path:
     path = tmp_path / "small.jsonl"
     path.write_bytes(b"\n".join(map(msgspec.json.encode, small())))
     return path
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report; it takes seconds to write one."""
+    pytest.importorskip("matplotlib")
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "small.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
+    assert run(["simulate", str(folder / "small.jsonl"), "--report", str(folder / "one")]) == 0
+    return folder / "one"
 
 
 @pytest.mark.gate
@@ -96,9 +107,8 @@ def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_
     pytest.importorskip("matplotlib")
     other = tmp_path / "other.yaml"
     other.write_text(QUEUES.replace("vcore: 4", "vcore: 3"))
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        assert run(["compare", "own", str(other), str(workload), "--report", str(tmp_path / name / "same")]) == 0
+    assert run(["compare", "own", str(other), str(workload), "--report", str(tmp_path / "a" / "same")]) == 0
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
     folders = [str(tmp_path / name / "same") for name in ("a", "b")]
     assert run(["report", *folders, "--output", str(tmp_path / "all")]) == 0
     labels = [each["label"] for each in msgspec.json.decode((tmp_path / "all" / "report.json").read_bytes())]
@@ -117,12 +127,11 @@ def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_
     ],
 )
 def test_what_is_no_report_is_refused_and_nothing_is_written(
-    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: str, said: str
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: str, said: str
 ) -> None:
-    pytest.importorskip("matplotlib")
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
-        assert run(["simulate", str(workload), "--report", str(folder)]) == 0
+        shutil.copytree(report, folder)
     figures = folders[1] / "report.json"
     data = figures.read_bytes()
     match spoil:
