@@ -16,13 +16,14 @@ import httpx
 import pytest
 
 import licorne.cli
+from common.waiting import eventually
 from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
 from licorne.recording import Replay, choose_run, list_runs
 from licorne.service.streams import End
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 from service.processes import Serving, serving
 
 METRICS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "metrics.md"

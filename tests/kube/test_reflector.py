@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kube.virtual import run
+from common.virtual import run
 from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES
 from licorne.kube.objects import Namespace

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 import seeds
+from common.virtual import VirtualLoop, run
 from kube import faults, schedules
 from kube.apiserver import FakeClient, Server, Trouble
-from kube.virtual import VirtualLoop, run
 from licorne.kube.api import ApiError, Kind, WatchEvent
 from licorne.kube.binding.binder import AT_ONCE
 

@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 import licorne
+from common.virtual import run
 from kube import schedules
 from kube.apiserver import FakeClient
-from kube.virtual import run
 from licorne.cli.kube import _options
 from licorne.daemon.log import Levels, make_log, no_log
 from licorne.kube.api import ApiError, Kind, Page, WatchEvent

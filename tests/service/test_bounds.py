@@ -9,13 +9,14 @@ from typing import Any
 import grpc
 import pytest
 
+from common.waiting import eventually
 from licorne.daemon.security import grpc_address, is_local
 from licorne.service import Security, SecurityError, Service, ServiceSettings, SettingError
 from licorne.service.session import State
 from licorne.service.sessions import pieces
 from licorne.si import adapt_v19, v19
 from licorne.si.messages import AcceptedNode, Output
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 LONG = "k" * 2000
 

@@ -14,11 +14,12 @@ from typing import Any
 import httpx
 import msgspec
 
+from common.waiting import eventually
 from licorne.daemon.log import Levels
 from licorne.service import Service, Web, make_log
 from licorne.service.configuration import Changes, Given, building, load_all
 from licorne.service.configuration.queues import Groups
-from service.peers import Peer, eventually
+from service.peers import Peer
 from service.processes import serving
 
 QUEUES = """\

@@ -18,15 +18,15 @@ import httpx
 import pytest
 
 import licorne.cli
+from common.waiting import eventually, wait_for
 from licorne.config import ConfigError, Configuration, check, load
 from licorne.daemon.setting_table import MIB
 from licorne.service import Web
 from licorne.service.checking import check_process, checks
 from licorne.service.checking.checks import Checks
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 from service.processes import Serving, resident_kb, serving
 from service.test_item_limits import queues
-from service.test_serve import wait_for
 
 ENDLESS = "- a\n" * (1 << 18)
 """1 MiB that means nothing and takes many seconds to read."""

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from common.waiting import wait_for
 from deployment.places import certificate
 from licorne import Incident, NotRegisteredError, RegistrationError, RequestError, ResourceManagerCallback
 from licorne.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
@@ -18,7 +19,7 @@ from licorne.client.scheduler import ITEMS_MAX, _parts
 from licorne.service import Service
 from licorne.service.streams import End
 from licorne.si import first, v19, wire
-from service.manager import REQUEST, Manager, facts, wait_for
+from service.manager import REQUEST, Manager, facts
 from service.processes import serving
 from service.threads import Site, site
 

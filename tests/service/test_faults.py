@@ -16,9 +16,10 @@ from typing import Any
 import httpx
 import pytest
 
+from common.waiting import wait_for
 from licorne.client import SchedulerClient, SchedulerUnreachableError
 from seeds import first_seed
-from service.manager import REQUEST, Manager, Work, facts, wait_for
+from service.manager import REQUEST, Manager, Work, facts
 from service.processes import Serving, serving
 from service.threads import Site, site
 

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from common.waiting import eventually
 from licorne.service import intake
 from licorne.service.intake import READINGS, portions
 from licorne.service.session import Session, State
@@ -18,7 +19,7 @@ from licorne.si.adapt import STEP_ASKS, Translation
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
 from licorne.si.rpc import Kind
 from licorne.si.wire_read import STEP_ITEMS
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 from si.soup import Soup
 
 COUNT = 20_000

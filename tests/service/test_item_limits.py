@@ -11,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 
+from common.waiting import eventually
 from licorne.config import ConfigError, load
 from licorne.config.counting import count_queues, load_counted
 from licorne.core.base.setting_kinds import parse_level
@@ -22,7 +23,7 @@ from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation
 from licorne.si.messages import RejectedAllocation, RejectedApplication, RejectedNode
 from licorne.si.reading import within
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 LIMITS = ServiceSettings(names=8, tags=2)
 LONG = "n" * 9

@@ -9,9 +9,10 @@ from typing import Any
 import grpc
 import pytest
 
+from common.waiting import eventually
 from licorne.service.session import State
 from licorne.si import first, v19
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 
 def state(serving: Any, rm_id: str = "rm") -> State | None:

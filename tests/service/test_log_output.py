@@ -19,13 +19,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from common.waiting import wait_for
 from licorne.daemon import log_writer
 from licorne.daemon.log import Levels, dropped_of
 from licorne.daemon.log_writer import LogWriter
 from licorne.daemon.process_log import Bridge, process_log
 from licorne.service import make_log
 from service.peers import Peer
-from service.test_serve import wait_for
 
 
 def missing(count: int) -> str:

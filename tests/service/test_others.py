@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.manager import wait_for
+from common.waiting import wait_for
 from service.processes import serving
 
 HERE = Path(__file__).resolve().parent

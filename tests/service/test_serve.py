@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import grpc
@@ -13,6 +12,7 @@ import pytest
 
 import licorne.cli
 from common.certificates import make_certificates
+from common.waiting import wait_for
 from service.peers import Peer
 from service.processes import serving
 
@@ -34,14 +34,6 @@ partitions:
         queues:
           - name: fixed
 """
-
-
-def wait_for(holds: object, what: str = "") -> None:
-    for _ in range(400):
-        if holds():  # type: ignore[operator]
-            return
-        time.sleep(0.025)
-    raise AssertionError(what or "it never came to hold")
 
 
 def test_the_service_starts_serves_and_ends_in_good_order() -> None:
