@@ -80,13 +80,11 @@ def test_a_copy_ends_with_the_wait_for_its_answer(copies: list[int]) -> None:
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
-    begun = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
-            on_a_copy(lambda: time.sleep(60), type(None))
+            on_a_copy(lambda: time.sleep(3600), type(None))
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - begun < 30
     check_waited_for(copies, 1)
 
 

@@ -10,7 +10,6 @@ from common.plain_python import printed_by
 from machine.faults import FAULTS
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""

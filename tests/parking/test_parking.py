@@ -31,7 +31,7 @@ PARTS, PART = 15, 2000
 """The long form, in parts that may run at the same time."""
 
 
-@pytest.mark.timeout(max(300, SCENARIOS))
+@pytest.mark.timeout(max(1800, SCENARIOS))
 def test_the_same_is_decided_with_parking_and_without() -> None:
     situations = _compare(SEED, SCENARIOS)
     if SCENARIOS >= ENOUGH and not seeds.RANDOM:
@@ -39,7 +39,6 @@ def test_the_same_is_decided_with_parking_and_without() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_same_is_decided_for_thousands_more_seeds(part: int, new_seed: int) -> None:
     _compare(new_seed + part * PART, PART)
@@ -58,14 +57,12 @@ def test_the_test_of_an_event_that_others_do_not_miss_fails_without_it(event: st
     assert printed.startswith("caught after"), printed
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_lost_wake_up_is_caught(name: str) -> None:
     _caught(name, 1)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_lost_wake_up_is_caught_from_any_seed(name: str, new_seed: int) -> None:
     """By what is decided alone, in two thousand scenarios."""

@@ -19,7 +19,6 @@ from preemption.contests import FAULTS, compare
 CONTESTS = int(os.environ.get("LICORNE_CONTESTS") or scaled(150))
 
 
-@pytest.mark.timeout(900)
 def test_the_best_set_is_chosen() -> None:
     met, fault = compare(CONTESTS)
     assert not fault, fault
@@ -37,7 +36,6 @@ def test_the_best_set_is_chosen() -> None:
         assert not [name for name in wanted if not met[name]], met
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
     printed = printed_by("preemption.contests", name)

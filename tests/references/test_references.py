@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from references.check import Checker
 from references.texts import passages, repository_files, texts
 
 
-@pytest.mark.timeout(600)
 def test_all_references_resolve() -> None:
     files = repository_files()
     found = texts(files)

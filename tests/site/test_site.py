@@ -12,7 +12,6 @@ from common.website import ROOT, build
 pytest.importorskip("sphinx", reason="`make docs` needs Sphinx, of the extra dev")
 
 
-@pytest.mark.timeout(600)
 def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
     done = build(ROOT, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -32,7 +31,6 @@ def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("link", "said"),
     [("missing.md", "cross-reference target not found"), ("index.md#no-such-heading", "local id not found")],
