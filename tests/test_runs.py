@@ -214,9 +214,11 @@ def hurried(text: str, timeout_s: float) -> list[int]:
             bounds = [keyword.value for keyword in node.keywords if keyword.arg == "timeout"]
             bounds += node.args if called.rpartition(".")[2] in WAITS else []
             least_s = timeout_s if called == "pytest.mark.timeout" else SHORTEST_S
-            short = [one for one in bounds if isinstance(one, ast.Constant) and isinstance(one.value, (int, float))]
+            numbers = [one.value for one in bounds if isinstance(one, ast.Constant)]
             given = {keyword.arg for keyword in node.keywords} & {"timeout", "transport", None}
-            if any(one.value < least_s for one in short) or (called in HTTPX and not given):
+            if any(isinstance(one, (int, float)) and one < least_s for one in numbers) or (
+                called in HTTPX and not given
+            ):
                 found.append(node.lineno)
     return found
 

@@ -136,7 +136,12 @@ def test_answers_begin_at_a_checkpoint(run: Run) -> None:
 def test_a_recorder_has_them_written_by_another_process(tmp_path: Path) -> None:
     with Recorder(tmp_path, Bounds(checkpoint_bytes=1)) as recorder:
         history = History(False, recorder)
-        wait_for(lambda: history.step() or list(tmp_path.glob("run-*/checkpoint-*")))
+
+        def stepped() -> list[Path]:
+            history.step()
+            return list(tmp_path.glob("run-*/checkpoint-*"))
+
+        wait_for(stepped)
     assert recorder.lost == 0
     run = choose_run(tmp_path)
     assert checkpoints_in(run.folder)
