@@ -29,6 +29,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT.parent / "shared" / "traces"
+LONG_S = 7200
 
 
 def stale_extensions() -> list[str]:
@@ -70,6 +71,13 @@ def pytest_configure(config: pytest.Config) -> None:
     reports = lost_errors.LostErrors()
     logging.getLogger("asyncio").addHandler(reports)
     config.pluginmanager.register(reports)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave hours to tests that run for minutes: the timeout of all others is too short for them on a slow machine."""
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.timeout(LONG_S))
 
 
 def pytest_report_header() -> list[str]:

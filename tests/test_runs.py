@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -169,3 +171,68 @@ def test_a_tests_own_timeout_goes_on_beside_the_budget(tmp_path: Path) -> None:
     done = run(tmp_path, SLEEPS, "--timeout", "1", "-k", "test_second", LICORNE_MINUTES="0.3")
     assert done.returncode == 1
     assert "Timeout (>1.0s)" in done.stdout
+
+
+CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "process_time", "thread_time"}
+WAITS = {"communicate", "join", "result", "settimeout", "timeout", "wait", "wait_for"}
+HTTPX = {f"httpx.{name}" for name in ("get", "post", "put", "stream", "Client", "AsyncClient")}
+SHORTEST_S = 60
+OWN_TIME = {
+    "budget.py": "ends a run when its time is over, which is no failure",
+    "capture/played.py": "a program that records",
+    "common/waiting.py": "the waits of all others",
+    "kube/cases/place.py": "for how long something stays as it is",
+    "kube/cluster.py": "a wait that tells what there was instead",
+    "kube/test_end_to_end.py": "shows how long each case took",
+    "reference/test_found.py": "waits in the time of the scheduler",
+    "samples/shell.py": "a wait that shows what was printed last",
+    "service/test_guesses.py": "a lower bound",
+    "sweep/runs.py": "makes names that differ",
+}
+HURRIES = [
+    "assert time.monotonic() - began < 5",
+    "process.wait(30)",
+    "subprocess.run(command, timeout=20)",
+    "asyncio.wait_for(story(), 30)",
+    "httpx.get(url)",
+    "@pytest.mark.timeout(300)\ndef test_it(): ...",
+    "for _ in range(400):\n    if holds():\n        break\n    time.sleep(0.025)",
+]
+
+
+def hurried(text: str, timeout_s: float) -> list[int]:
+    """Return the lines of a module of tests that may fail because the machine is slow."""
+    in_virtual_time = {"asyncio.timeout", "asyncio.wait_for"} if "from common.virtual import" in text else set()
+    found: list[int] = []
+    for node in ast.walk(ast.parse(text)):
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Attribute) and node.attr in CLOCKS and ast.unparse(node.value) == "time":
+            found.append(node.lineno)
+        elif isinstance(node, ast.For) and ast.unparse(node.iter).startswith("range("):
+            sleeps = re.search(r"\b(time|asyncio)\.sleep\(", ast.unparse(node))
+            if sleeps and any(isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(node)):
+                found.append(node.lineno)
+        elif isinstance(node, ast.Call) and called not in in_virtual_time:
+            bounds = [keyword.value for keyword in node.keywords if keyword.arg == "timeout"]
+            bounds += node.args if called.rpartition(".")[2] in WAITS else []
+            least_s = timeout_s if called == "pytest.mark.timeout" else SHORTEST_S
+            numbers = [one.value for one in bounds if isinstance(one, ast.Constant)]
+            given = {keyword.arg for keyword in node.keywords} & {"timeout", "transport", None}
+            if any(isinstance(one, (int, float)) and one < least_s for one in numbers) or (
+                called in HTTPX and not given
+            ):
+                found.append(node.lineno)
+    return found
+
+
+def test_no_test_fails_because_the_machine_is_slow(pytestconfig: pytest.Config) -> None:
+    """No test compares durations, or gives up after a short time: `common.waiting` waits, `common.virtual` is another clock."""
+    timeout_s = float(pytestconfig.getini("timeout"))
+    assert [text for text in HURRIES if not hurried(text, timeout_s)] == []
+    found = {
+        path.relative_to(TESTS).as_posix(): lines
+        for path in sorted(TESTS.rglob("*.py"))
+        if (lines := hurried(path.read_text(encoding="utf-8"), timeout_s))
+    }
+    assert {path: lines for path, lines in found.items() if path not in OWN_TIME} == {}
+    assert set(OWN_TIME) <= set(found), "these need no exception any more"

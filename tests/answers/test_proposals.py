@@ -68,7 +68,7 @@ ASKS_MAX = 2
 """Of so many asks of a cluster the proposals are checked."""
 
 
-@pytest.mark.timeout(scaled(600))
+@pytest.mark.timeout(scaled(1800))
 @examples(60)
 @given(clusters(quiet=True, gpus=True))
 def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
@@ -76,14 +76,13 @@ def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(scaled(600))
 @examples(60)
 @given(clusters(quiet=False, gpus=True))
 def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) -> None:
     check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed_later(dump, made, key))
 
 
-@pytest.mark.timeout(scaled(600))
+@pytest.mark.timeout(scaled(1800))
 @examples(30)
 @given(scenes.scenes(gpus=True))
 def test_so_it_is_with_gangs_and_everything_else_under_way(scene: scenes.Scene) -> None:
@@ -211,7 +210,7 @@ def test_members_of_a_gang_that_require_a_node_that_is_not_there_get_it_with_roo
         assert scenes.Waited(scene, key).placed(found.changes)
 
 
-@pytest.mark.timeout(scaled(600))
+@pytest.mark.timeout(scaled(1800))
 @examples(150)
 @given(scenes.scenes(gpus=True))
 def test_what_never_runs_as_things_are_does_not_run_in_an_empty_cluster_and_all_else_does(scene: scenes.Scene) -> None:
@@ -261,7 +260,6 @@ def check_scene(scene: scenes.Scene) -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(scaled(600))
 @examples(40)
 @given(clusters(quiet=True, gpus=True), st.sampled_from(EFFORTS))
 def test_a_search_that_is_cut_short_says_so_and_claims_no_more_than_it_has_tried(dump: bytes, effort: float) -> None:
@@ -377,7 +375,6 @@ def test_more_nodes_than_the_bound_are_not_proposed(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(scaled(600))
 def test_what_is_said_to_be_impossible_is_so() -> None:
     met: Counter[int] = Counter()
 
@@ -577,7 +574,6 @@ FEW_SCENES, RANDOM_SCENES = 25, 400
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(scaled(600))
 @pytest.mark.parametrize(
     ("where", "name", "fault", "law", "known"),
     [

@@ -44,7 +44,6 @@ def service(*arguments: object, status: int = 0) -> subprocess.CompletedProcess[
     return done
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", first_in_gate(SERVICE_CASES))
 def test_each_measurement(tmp_path: Path, name: str) -> None:
     out = tmp_path / "result.json"

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from common.waiting import WAIT_S, wait_for
+
 Command = Callable[..., Any]
 HEAD = '{"t":"meta","name":"small","version":2}\n'
 WORKLOAD = HEAD + (
@@ -270,13 +272,11 @@ def interrupted(path: Path, *options: object, when: Path, by: signal.Signals) ->
     command = [sys.executable, "-m", "licorne.cli", "simulate", str(path), *map(str, options)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            deadline = time.monotonic() + 60
-            while not when.exists():  # it is opened when all has been read
-                assert time.monotonic() < deadline and process.poll() is None
-                time.sleep(0.05)
+            wait_for(lambda: when.exists() or process.poll() is not None)  # it is opened when all has been read
+            assert process.poll() is None
             time.sleep(0.5)
             process.send_signal(by)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=WAIT_S)
         finally:
             process.kill()  # a simulation that is not interrupted would go on until the memory is full
     return subprocess.CompletedProcess(command, process.returncode, "", err)

@@ -6,23 +6,23 @@ import asyncio
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import grpc
 import httpx
 import pytest
 
 import licorne.cli
+from common.waiting import WAIT_S, eventually, wait_for
 from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
 from licorne.recording import Replay, choose_run, list_runs
 from licorne.service.streams import End
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 from service.processes import Serving, serving
 
 METRICS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "metrics.md"
@@ -30,20 +30,11 @@ PARTITION = "/ws/v1/partition/default"
 GONE = {"/ws/v1/loglevel": 404, "/ws/v1/stack": 301, "/ws/v1/fullstatedump": 301}
 
 
-def until(holds: Callable[[], Any], seconds: float, what: str = "") -> Any:
-    """Wait until the condition gives a true value, and return that."""
-    end = time.monotonic() + seconds
-    while not (found := holds()):
-        assert time.monotonic() < end, what or "it never came to hold"
-        time.sleep(0.2)
-    return found
-
-
 @contextmanager
 def demonstration(*more: str) -> Iterator[tuple[Serving, httpx.Client]]:
     with serving("--demo", "--rest", "127.0.0.1:0", *more) as running:
-        (event,) = until(lambda: running.events("listening for REST"), 30)
-        with httpx.Client(base_url=f"http://{event['addresses'][0]}", timeout=30) as client:
+        (event,) = wait_for(lambda: running.events("listening for REST"))
+        with httpx.Client(base_url=f"http://{event['addresses'][0]}", timeout=WAIT_S) as client:
             yield running, client
 
 
@@ -72,10 +63,10 @@ def one_running(client: httpx.Client) -> dict[str, str]:
 
 def test_every_endpoint_has_an_answer() -> None:
     with demonstration("--demo-speed", "4") as (running, client):
-        until(lambda: not lists_that_are_empty(client), 60, "some list stayed empty")
-        until(lambda: client.get("/ws/v1/scheduler/healthcheck").status_code == 200, 60)
+        wait_for(lambda: not lists_that_are_empty(client), "some list stayed empty")
+        wait_for(lambda: client.get("/ws/v1/scheduler/healthcheck").status_code == 200)
         values = {"partition": "default", "group": "developers", "state": "active", "profile": "goroutine"}
-        values |= until(lambda: one_running(client), 30)
+        values |= wait_for(lambda: one_running(client))
         document = client.get("/openapi.json").json()
         for path, operations in document["paths"].items():
             if "get" not in operations or path == "/ws/v1/events/stream":
@@ -140,7 +131,7 @@ def metrics_without_a_sample(client: httpx.Client) -> set[str]:
 @pytest.mark.gate
 def test_each_metric_has_a_sample(tmp_path: Path) -> None:
     with demonstration("--demo-speed", "4", "--record", str(tmp_path / "recording")) as (_, client):
-        until(lambda: not metrics_without_a_sample(client), 60, f"without a sample: {metrics_without_a_sample(client)}")
+        wait_for(lambda: not metrics_without_a_sample(client), f"without a sample: {metrics_without_a_sample(client)}")
 
 
 @pytest.mark.gate
@@ -148,8 +139,8 @@ def test_each_metric_has_a_sample(tmp_path: Path) -> None:
 def test_what_a_service_decided_is_decided_again_from_its_recording(tmp_path: Path, killed: bool) -> None:
     folder = tmp_path / "recording"
     with demonstration("--demo-speed", "20", "--record", str(folder)) as (running, client):
-        until(lambda: client.get(f"{PARTITION}/applications/completed").json(), 60)
-        until(lambda: folder.exists() and any(run.begins_ns is not None for run in list_runs(folder)), 60)
+        wait_for(lambda: client.get(f"{PARTITION}/applications/completed").json())
+        wait_for(lambda: folder.exists() and any(run.begins_ns is not None for run in list_runs(folder)))
         time.sleep(2.0)  # what is written goes on with digests, once a second
         if killed:
             running.kill()
@@ -163,20 +154,19 @@ def test_what_a_service_decided_is_decided_again_from_its_recording(tmp_path: Pa
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(400)
 def test_after_two_minutes_there_is_a_history_and_all_states_were_seen() -> None:
     with demonstration() as (running, client):
-        until(lambda: client.get("/ws/v1/history/apps").json(), 150)
-        until(lambda: client.get("/ws/v1/history/containers").json(), 10)
+        wait_for(lambda: client.get("/ws/v1/history/apps").json())
+        wait_for(lambda: client.get("/ws/v1/history/containers").json())
 
         def states() -> set[str]:
             ended = client.get(f"{PARTITION}/applications/completed").json()
             return {app["applicationState"] for app in ended}
 
-        until(lambda: {"Completed", "Failed"} <= states(), 120)
+        wait_for(lambda: {"Completed", "Failed"} <= states())
         assert client.get("/ws/v1/scheduler/healthcheck").json()["Healthy"]
         running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(30) == 0
+        assert running.process.wait(WAIT_S) == 0
         assert running.end() == 0
 
 
@@ -195,7 +185,7 @@ def test_a_resource_manager_of_the_same_name_ends_the_demonstration_only() -> No
                 await peer.asks("a")
                 assert list(await peer.allocations(1)) == ["a"]
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    asyncio.run(story())
 
 
 @pytest.mark.gate
@@ -221,7 +211,7 @@ def test_the_demonstration_reports_everything_again_after_a_broken_connection() 
             assert ends == []
             await asyncio.to_thread(shown.stop)
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    asyncio.run(story())
 
 
 @pytest.mark.gate
@@ -236,7 +226,7 @@ def test_the_demonstration_can_be_ended_at_any_moment() -> None:
                 await asyncio.to_thread(shown.stop)
                 assert ends == []
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    asyncio.run(story())
 
 
 WRONG = [
@@ -255,7 +245,7 @@ def test_wrong_options(options: tuple[str, ...], reason: str, capsys: pytest.Cap
 def test_the_demonstration_has_the_token_of_its_service(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("open-sesame\n")
     with demonstration("--token-file", str(tmp_path / "token")) as (running, client):
-        until(lambda: len(client.get(f"{PARTITION}/nodes").json()) == 24, 60)
+        wait_for(lambda: len(client.get(f"{PARTITION}/nodes").json()) == 24)
         assert running.end() == 0
 
 

@@ -13,6 +13,7 @@ from typing import Self
 import pytest
 
 import licorne
+from common.waiting import WAIT_S
 from deployment.places import COMMAND, DEPLOY, ROOT, certificate, here, instructions, tool
 from deployment.wheel import build_wheel
 
@@ -84,7 +85,6 @@ def test_copied_files_are_enough_to_build_the_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(1800)
 def test_the_image_builds_the_compiled_package(tmp_path: Path) -> None:
     tool("cc")
     required = [step.rest for step in STEPS if step.word == "ENV" and "COMPILED" in step.rest]
@@ -110,7 +110,7 @@ def test_the_commands_of_the_image_run(tmp_path: Path) -> None:
         )
         assert (healthy.returncode, healthy.stdout) == (0, "serving\n"), healthy.stderr
         running.process.terminate()
-        assert running.process.wait(30) == 0
+        assert running.process.wait(WAIT_S) == 0
     assert not any("secret-of" in line for line in running.lines)
 
 
@@ -136,8 +136,8 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.wait(30)
-        self._rest.join(30)
+        self.process.wait(WAIT_S)
+        self._rest.join(WAIT_S)
         assert self.process.stderr is not None
         self.process.stderr.close()
 
@@ -148,4 +148,4 @@ def test_the_demonstration_that_the_dockerfile_mentions_runs() -> None:
     words = ["--demo", "--rest", "0.0.0.0:0", "--insecure", "--grpc", "127.0.0.1:0", "--log-format", "json"]
     with Running([*COMMAND, "serve", *words]) as running:
         running.process.terminate()
-        assert running.process.wait(60) == 0
+        assert running.process.wait(WAIT_S) == 0

@@ -22,6 +22,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from common.waiting import WAIT_S
 from deployment.places import ROOT
 from deployment.wheel import plain_wheel
 from licorne._extras import MODULES
@@ -211,7 +212,6 @@ def test_the_modules_that_are_looked_for_are_those_of_the_extras() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(1800)
 def test_the_demonstration_has_the_digest_that_the_readme_shows(environment: Environment) -> None:
     (digest,) = re.findall(r"^digest ([0-9a-f]{64})$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     workload = str(ROOT / "examples" / "demo" / "week.jsonl")
@@ -231,6 +231,6 @@ def test_the_example_of_a_resource_manager_runs(environment: Environment, tmp_pa
             out, _ = run(environment("client"), str(ROOT / "examples" / "resource_manager.py"), address, "1")
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=WAIT_S)
     assert "pod report-0 runs on node-1\n" in out
     assert out.endswith("all done, reported anew 0 times\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from common.waiting import WAIT_S
 from deployment.places import DEPLOY, here, program, tool, unit
 from licorne.daemon.notify import READY, STOPPING, WATCHDOG, notify, watchdog_s
 
@@ -57,14 +58,14 @@ def test_the_command_runs_notifies_readiness_and_ends(tmp_path: Path) -> None:
     assert SERVICE["Type"] == "notify"
     told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     told.bind(str(tmp_path / "notify"))
-    told.settimeout(60)
+    told.settimeout(WAIT_S)
     words = here(program(SERVICE["ExecStart"], LICORNE), {"/etc/licorne": str(DEPLOY), ":3333": ":0", ":9080": ":0"})
     with told, subprocess.Popen(words, env=environment(tmp_path), stderr=subprocess.PIPE, text=True) as process:
         try:
             assert told.recv(100).decode() == READY
             process.terminate()
             assert told.recv(100).decode() == STOPPING
-            _, log = process.communicate(timeout=60)
+            _, log = process.communicate(timeout=WAIT_S)
         finally:
             process.kill()
     assert process.returncode == 0
@@ -95,7 +96,7 @@ def test_the_watchdog_is_notified(tmp_path: Path) -> None:
     assert float(SERVICE["WatchdogSec"]) > 0
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind(str(tmp_path / "notify"))
-        told.settimeout(60)
+        told.settimeout(WAIT_S)
         words = here(
             program(SERVICE["ExecStart"], LICORNE), {"/etc/licorne": str(DEPLOY), ":3333": ":0", ":9080": ":0"}
         )
@@ -131,7 +132,7 @@ def test_a_name_outside_the_file_system(tmp_path: Path, monkeypatch: pytest.Monk
     name = f"licorne-test-{shlex.quote(tmp_path.name)}-{id(tmp_path)}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind(f"\0{name}")
-        told.settimeout(30)
+        told.settimeout(WAIT_S)
         monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
         notify(STOPPING)
         assert told.recv(100).decode() == STOPPING

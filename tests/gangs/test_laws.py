@@ -48,7 +48,6 @@ def test_gangs_keep_their_counters_and_come_to_an_end(
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("start", STARTS)
 def test_thousands_of_gangs_keep_their_counters_and_end(start: str, new_seed: int) -> None:
     for number in range(new_seed, new_seed + 5_000):

@@ -63,7 +63,6 @@ def test_a_gang_of_different_members_starts_no_later_than_planned(
         assert started <= planned
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""

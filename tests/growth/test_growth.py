@@ -106,7 +106,6 @@ def test_a_census_names_the_holders_of_leftovers() -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(300)
 def test_no_later_event_does_more_work() -> None:
     """Kinds whose later events run a fifth more lines are shown with both numbers. One process counts them all, since most
     kinds take less time than a process takes to start."""

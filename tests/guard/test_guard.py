@@ -134,7 +134,6 @@ def test_a_case_without_baseline_is_a_fault() -> None:
     assert "python -m guard.renew" in verdict.complaint()
 
 
-@pytest.mark.timeout(1200)
 @pytest.mark.skipif(
     os.environ.get(callgrind.VARIABLE) != "1", reason=f"counts instructions with {callgrind.VARIABLE}=1"
 )

@@ -21,6 +21,8 @@ from typing import Any, Final, TypeVar
 
 import httpx
 
+from common.waiting import WAIT_S
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(os.environ.get("LICORNE_CONTROLPLANE", ROOT / "build" / "controlplane" / "bin")).absolute()
 MANIFESTS = ROOT / "deploy" / "kubernetes"
@@ -29,7 +31,6 @@ HOME: Final = "licorne"
 ACCOUNT: Final = f"system:serviceaccount:{HOME}:licorne"
 WATCHING: Final = f"system:serviceaccount:{HOME}:watching"
 """The account of a licorne that writes nothing."""
-WAIT_S: Final = 120.0
 PORTS: Final = 6
 """Consecutive ports that the programs of a control plane take."""
 FEATURES: Final = "--feature-gates=GenericWorkload=true --runtime-config=scheduling.k8s.io/v1beta1=true"
@@ -67,12 +68,12 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def comes(what: Callable[[], T], *, within_s: float = WAIT_S, told: Callable[[], object] = lambda: "") -> T:
+def comes(what: Callable[[], T], *, told: Callable[[], object] = lambda: "") -> T:
     """Wait until something is so (true, or not empty), and return it."""
-    until = time.monotonic() + within_s
+    until = time.monotonic() + WAIT_S
     while not (found := what()):
         if time.monotonic() > until:
-            raise NotSoError(f"this did not come to be within {within_s:.0f} s; {told()}")
+            raise NotSoError(f"this did not come to be within {WAIT_S:.0f} s; {told()}")
         time.sleep(0.1)
     return found
 
@@ -108,7 +109,7 @@ class ControlPlane:
             base_url=f"https://127.0.0.1:{self.port}",
             verify=context,
             headers={"Authorization": "Bearer admin-token"},
-            timeout=60.0,
+            timeout=WAIT_S,
             limits=httpx.Limits(max_connections=32),
         )
         self._opened = True
@@ -241,7 +242,7 @@ class Licorne:
         self.log_file = plane.folder / f"{name}.log"
         self.process: subprocess.Popen[str] | None = None
         self.address = f"127.0.0.1:{free_ports()}"
-        self.rest = httpx.Client(base_url=f"http://{self.address}", timeout=30.0)
+        self.rest = httpx.Client(base_url=f"http://{self.address}", timeout=WAIT_S)
 
     def start(self, options: list[str] | None = None) -> None:
         """Start it, with the rights of the manifests. `options` replace its usual ones."""
@@ -272,7 +273,7 @@ class Licorne:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(WAIT_S)
 
     def close(self) -> None:
         """End it at once, if it runs, and ask it no more."""

@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
+from common.virtual import run
 from kube import ends, kinds, schedules
 from kube.apiserver import FakeClient, calm
-from kube.virtual import run
 from licorne.kube.runner import Runner
 
 LATE_S = 0.01

@@ -21,15 +21,16 @@ from typing import Any
 
 import msgspec
 
+from common.virtual import VirtualLoop, run
 from kube import books, ends, kinds
 from kube.apiserver import EPOCH_S, FakeClient, Server, Trouble, calm
 from kube.books import Limits, View
 from kube.kinds import Kind
-from kube.virtual import VirtualLoop, run
 from kube.watched import Decision, Watched
 from licorne.daemon.log import Levels, no_log
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
+from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods import is_over, read_resources
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.writing.writer import TRIES_TO_TELL
@@ -194,9 +195,10 @@ class World:
         """
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
+        resumed_at = max((end for seconds, end in loop.pauses if seconds > PAUSE_S), default=0.0)
         for plural in ("pods", "nodes"):
             read_at = self.server.read_at[plural]
-            assert read_at >= loop.resumed_at, f"{what} after a pause until {loop.resumed_at}, {plural} of {read_at}"
+            assert read_at >= resumed_at, f"{what} after a pause until {resumed_at}, {plural} of {read_at}"
         manager = runner.manager
         assert manager is not None
         assert not manager.asides, f"{what}, and an exception was raised for a pod"

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import seeds
-from kube.virtual import run
+from common.virtual import run
 from licorne.kube.api import ApiError, Kind, UnansweredError
 from licorne.kube.binding import Binder
 from licorne.kube.binding.binder import AT_ONCE, LOOK_UPS

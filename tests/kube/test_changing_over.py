@@ -14,9 +14,9 @@ from collections import Counter
 import pytest
 
 from common.planting import a_law_breaks
+from common.virtual import run
 from kube import ends, faults, schedules
 from kube.apiserver import FakeClient
-from kube.virtual import run
 from licorne.kube.manager import Manager, gangs, manager
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Pod

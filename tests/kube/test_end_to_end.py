@@ -51,7 +51,7 @@ CASES: Final = [
     *workloads.CASES,
 ]
 AT_ONCE: Final = 12
-LIMIT_S: Final = 900
+LIMIT_S: Final = 3600
 DEPLOYMENT: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 
 pytestmark = [

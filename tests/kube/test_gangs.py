@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.virtual import run
 from kube import schedules
-from kube.virtual import run
 from licorne import SchedulerAPI
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from common.examples import examples
+from common.virtual import run
 from kube import schedules
-from kube.virtual import run
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
 from licorne.kube.pods import keys
 from licorne.kube.runner import RunSettings

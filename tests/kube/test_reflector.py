@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kube.virtual import run
+from common.virtual import run
 from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES
 from licorne.kube.objects import Namespace
@@ -355,7 +355,7 @@ def test_a_list_that_is_wanted_anew_is_not_read_when_it_is_refused() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_failures_wait_longer_each_time_and_never_all_clients_at_once() -> None:
@@ -519,7 +519,7 @@ def test_it_says_how_far_it_is() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_list_is_read_again_when_that_is_wanted() -> None:
@@ -546,4 +546,4 @@ def test_a_list_is_read_again_when_that_is_wanted() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    asyncio.run(main())
+    run(main())

@@ -12,9 +12,9 @@ import pytest
 
 import seeds
 from common.examples import scaled
+from common.virtual import VirtualLoop, run
 from kube import faults, schedules
 from kube.apiserver import FakeClient, Server, Trouble
-from kube.virtual import VirtualLoop, run
 from licorne.kube.api import ApiError, Kind, WatchEvent
 from licorne.kube.binding.binder import AT_ONCE
 from rings import first_in_gate

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.virtual import run
 from kube import schedules
 from kube.places import Places, apart
-from kube.virtual import run
 from licorne.kube.manager import manager as module
 from licorne.kube.manager.commands import Bind, PostEvent
 from licorne.kube.manager.demands import Demands

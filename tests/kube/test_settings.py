@@ -16,9 +16,10 @@ import msgspec
 import pytest
 
 import licorne
+from common.virtual import run
+from common.waiting import WAIT_S, eventually
 from kube import schedules
 from kube.apiserver import FakeClient
-from kube.virtual import run
 from licorne.cli.kube import _options
 from licorne.daemon.log import Levels, make_log, no_log
 from licorne.kube.api import ApiError, Kind, Page, WatchEvent
@@ -322,15 +323,14 @@ def test_a_value_that_cannot_be_used_refuses_the_whole_change(key: str, text: st
         world = schedules.World(1)
         async with served(world) as (runner, rest):
             put_map(world, {"queues.yaml": OTHER_QUEUES, key: text})
-            await asyncio.sleep(0.5)
+            await eventually(lambda: world.server.events)
             (event,) = world.server.events
             assert event["reason"] == "ConfigurationRefused"
             assert f"ConfigMap yunikorn-configs: {key}: '{text}': must be " in event["note"]
             assert "other" not in queues_of(runner)
             assert (await asyncio.to_thread(rest.get, "/ws/v1/version")).status_code == 200
             put_map(world, {"queues.yaml": OTHER_QUEUES, key: ""})
-            await asyncio.sleep(0.5)
-            assert "other" in queues_of(runner)
+            await eventually(lambda: "other" in queues_of(runner))
 
     asyncio.run(play())
 
@@ -646,8 +646,8 @@ def test_settings_of_rest_count(
             assert found == (before if later else after)
             if later:
                 world.server.put("configmaps", changed)
-                await asyncio.sleep(0.5)
-                assert await asyncio.to_thread(look, rest, runner.monitor) == after
+                while await asyncio.to_thread(look, rest, runner.monitor) != after:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
 
     asyncio.run(play())
 
@@ -704,14 +704,14 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
     clients = Clients(client, client, client)
     web = Web(addresses=("127.0.0.1:0",))
     runner = Runner(clients, RunSettings(), web=web, log=no_log(), wall=world.now_s)
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(WAIT_S):
         task = asyncio.create_task(runner.run())
         while runner._server is None or not runner._server.addresses:
             schedules.check_runs(task)
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)
         try:
-            with httpx.Client(base_url=f"http://{runner._server.addresses[0]}") as rest:
+            with httpx.Client(base_url=f"http://{runner._server.addresses[0]}", timeout=WAIT_S) as rest:
                 yield runner, rest
         finally:
             await schedules.stop(task)

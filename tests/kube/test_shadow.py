@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.virtual import run
 from kube import ends, schedules
 from kube.apiserver import FakeClient
-from kube.virtual import run
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import PriorityClass
 from licorne.kube.runner import Runner, RunSettings

@@ -69,7 +69,6 @@ def _each(objects: list[dict[str, Any]], change: Any) -> None:
 
 
 @pytest.mark.skipif(not ORACLE.exists(), reason="needs kube-scheduler's plugins: make oracle, which needs Go")
-@pytest.mark.timeout(900)
 def test_new_cases_agree_too() -> None:
     generator = [sys.executable, str(ROOT / "oracle" / "gen_cases.py"), "--seed", str(SEED), "--count", str(CASES)]
     drawn = subprocess.run(generator, check=True, capture_output=True).stdout

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.virtual import run
 from kube import schedules
 from kube.places import Places
-from kube.virtual import run
 from licorne.core.inspection import explain
 from licorne.kube.manager import waiting
 from licorne.kube.objects import ConfigMap, Pod

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.virtual import run
+from common.virtual import run
 from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition
 from licorne.kube.pauses import PauseGuard

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
+from common.virtual import run
 from kube import schedules
-from kube.virtual import run
 from licorne.kube.objects import Pod
 
 QUEUES = """

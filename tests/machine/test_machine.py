@@ -24,7 +24,7 @@ ENOUGH = 5000
 """From this many steps on every situation must have been met; with a random seed one may be missed."""
 
 
-@pytest.mark.timeout(max(900, STEPS // 10))
+@pytest.mark.timeout(max(1800, STEPS // 10))
 @pytest.mark.parametrize("steps", [pytest.param(STEPS, id="all steps", marks=pytest.mark.gate), min(STEPS, FEW)])
 def test_whatever_happens_the_invariants_hold(steps: int) -> None:
     sys.stdout.write(f"to run this again: LICORNE_MACHINE_SEED={SEED} LICORNE_MACHINE_STEPS={steps}\n")

@@ -33,7 +33,6 @@ PARTS, PART = 15, 2000
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(max(300, SCENARIOS))
 def test_the_same_is_decided_with_parking_and_without() -> None:
     situations = _compare(SEED, SCENARIOS)
     if SCENARIOS >= ENOUGH and not seeds.RANDOM:
@@ -41,7 +40,6 @@ def test_the_same_is_decided_with_parking_and_without() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_same_is_decided_for_thousands_more_seeds(part: int, new_seed: int) -> None:
     _compare(new_seed + part * PART, PART)
@@ -60,14 +58,12 @@ def test_the_test_of_an_event_that_others_do_not_miss_fails_without_it(event: st
     assert printed.startswith("caught after"), printed
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_a_lost_wake_up_is_caught(name: str) -> None:
     _caught(name, 1)
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_lost_wake_up_is_caught_from_any_seed(name: str, new_seed: int) -> None:
     """By what is decided alone, in two thousand scenarios."""

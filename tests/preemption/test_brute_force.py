@@ -20,7 +20,6 @@ from rings import first_in_gate
 CONTESTS = int(os.environ.get("LICORNE_CONTESTS") or scaled(150))
 
 
-@pytest.mark.timeout(900)
 def test_the_best_set_is_chosen() -> None:
     met, fault = compare(CONTESTS)
     assert not fault, fault
@@ -38,7 +37,6 @@ def test_the_best_set_is_chosen() -> None:
         assert not [name for name in wanted if not met[name]], met
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_a_planted_fault_is_caught(name: str) -> None:
     printed = printed_by("preemption.contests", name)

@@ -36,7 +36,6 @@ def lived(first: int, count: int) -> Counter[str]:
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(300)
 def test_each_eviction_leads_to_its_ask_being_placed_or_giving_up_for_a_cause() -> None:
     met = lived(seeds.first_seed("LICORNE_CLAIMS_SEED"), SHORT)
     assert met["calm: the ask was placed"] > SHORT / 4, met
@@ -44,14 +43,12 @@ def test_each_eviction_leads_to_its_ask_being_placed_or_giving_up_for_a_cause() 
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_each_eviction_of_thousands_more_seeds_leads_to_its_ask(part: int, new_seed: int) -> None:
     first = new_seed + part * (LONG // PARTS)
     sys.stdout.write(f"{dict(lived(first, LONG // PARTS))}\n")
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", first_in_gate(faults.FAULTS))
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""

@@ -150,7 +150,6 @@ def test_every_law_holds_after_each_quota_change(chosen: Any, parts: Any, lowere
     nothing_more_happens(case.bench)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_planted_faults_are_caught(name: str) -> None:
     printed = printed_by("quotachange.faults", name)

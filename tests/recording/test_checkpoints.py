@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from common.waiting import wait_for
 from determinism.history import History
 from licorne.answers.recorded import restore_moment
 from licorne.recording import Bounds, DivergedError, Recorder, Replay, Run, add_checkpoint, choose_run, replay_from
@@ -136,10 +136,12 @@ def test_answers_begin_at_a_checkpoint(run: Run) -> None:
 def test_a_recorder_has_them_written_by_another_process(tmp_path: Path) -> None:
     with Recorder(tmp_path, Bounds(checkpoint_bytes=1)) as recorder:
         history = History(False, recorder)
-        until_s = time.monotonic() + 60
-        while time.monotonic() < until_s and not list(tmp_path.glob("run-*/checkpoint-*")):
+
+        def stepped() -> list[Path]:
             history.step()
-            time.sleep(0.01)
+            return list(tmp_path.glob("run-*/checkpoint-*"))
+
+        wait_for(stepped)
     assert recorder.lost == 0
     run = choose_run(tmp_path)
     assert checkpoints_in(run.folder)

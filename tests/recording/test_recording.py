@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
+from common.waiting import wait_for
 from determinism.history import History
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.recording import Bounds, DivergedError, Outcome, Recorder, RecordingError, Replay, choose_run, list_runs
@@ -274,6 +275,7 @@ def test_a_full_disk_ends_the_run_and_nothing_else(tmp_path: Path, monkeypatch: 
         for _ in range(200):
             life.step()
             time.sleep(0.001)
+        wait_for(lambda: troubles)
         assert troubles == ["cannot be written: No space left on device"]
         left = 10**9
         life.api.register_resource_manager(
@@ -428,9 +430,7 @@ def test_a_process_that_is_killed_leaves_what_it_had_written(tmp_path: Path) -> 
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
-            until_s = time.monotonic() + 60.0  # on a busy machine the thread that writes has its turn late
-            while time.monotonic() < until_s and written_bytes(tmp_path) <= before + len(MAGIC):
-                time.sleep(0.01)
+            wait_for(lambda: written_bytes(tmp_path) > before + len(MAGIC))  # noqa: B023
             time.sleep(dice.uniform(0.05, 0.3))
             process.send_signal(signal.SIGKILL)
         outcome = replayed(tmp_path, number)

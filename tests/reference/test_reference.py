@@ -31,7 +31,6 @@ HERE = Path(__file__).resolve().parent
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(max(300, SCENARIOS))
 def test_the_product_decides_as_the_reference() -> None:
     situations = _compare(SEED, SCENARIOS)
     if SCENARIOS >= ENOUGH and not seeds.RANDOM:
@@ -39,7 +38,6 @@ def test_the_product_decides_as_the_reference() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_product_decides_as_the_reference_for_thousands_more_seeds(part: int, new_seed: int) -> None:
     _compare(new_seed + part * PART, PART)
@@ -85,7 +83,6 @@ def _first_line(text: str) -> str:
     return text.split("\n", 1)[0]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", first_in_gate(FAULTS))
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""

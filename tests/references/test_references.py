@@ -10,7 +10,6 @@ from references.texts import passages, repository_files, texts
 pytestmark = pytest.mark.gate
 
 
-@pytest.mark.timeout(600)
 def test_all_references_resolve() -> None:
     files = repository_files()
     found = texts(files)

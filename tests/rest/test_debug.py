@@ -6,6 +6,7 @@ import asyncio
 
 import httpx
 
+from common.waiting import WAIT_S
 from licorne.service import Web
 from service.peers import service
 
@@ -16,7 +17,7 @@ def test_stacks_of_threads_and_tasks() -> None:
     async def story() -> None:
         async with service(web=Web(addresses=("127.0.0.1:0",))) as made:
             assert made.web is not None
-            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=20) as client:
+            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
                 for path in ("/debug/stack", "/debug/pprof/goroutine"):
                     text = (await client.get(path)).text
                     assert "thread MainThread:\n" in text

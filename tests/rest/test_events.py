@@ -9,12 +9,12 @@ import asyncio
 import gc
 import sys
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
+from common.waiting import eventually
 from licorne.si.messages import Allocation, Release
 from licorne.web.event_ring import STREAM_BUFFER
 from licorne.web.rest import RequestLimits
@@ -134,14 +134,6 @@ class Stream:
         return self.lines
 
 
-async def eventually(holds: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if holds():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it did not happen")
-
-
 def test_a_stream_follows() -> None:
     async def story() -> None:
         world = World().register()
@@ -151,7 +143,7 @@ def test_a_stream_follows() -> None:
         lines = await stream.until(4)
         assert [line.get("message") for line in lines[1:]] == ["schedulable: true", None, "Node added to the scheduler"]
         stream.leave()
-        await asyncio.wait_for(stream.done.wait(), 5)
+        await stream.done.wait()
         assert not world.monitor.ring.listeners
 
     run(story())
@@ -167,7 +159,7 @@ def test_settings_that_belong_to_the_process_have_no_effect_in_extra_config() ->
             assert lines[-1]["message"] == "Node added to the scheduler"
             assert stream.status == 200
             stream.leave()
-            await asyncio.wait_for(stream.done.wait(), 5)
+            await stream.done.wait()
 
     run(story())
 
@@ -199,7 +191,7 @@ def test_a_slow_reader_is_cut() -> None:
         for number in range(STREAM_BUFFER):
             world.node(f"n{number}", vcore=1)
         stream.gate.set()
-        await asyncio.wait_for(stream.done.wait(), 5)
+        await stream.done.wait()
         assert stream.lines[-1]["message"] == "Event stream was closed by the producer"
         assert stream.status == 200
         assert len(stream.lines) <= STREAM_BUFFER + 3
@@ -215,7 +207,7 @@ def test_a_stream_without_a_reader_is_closed() -> None:
         await stream.until(1)
         stream.gate.clear()
         world.node("n", vcore=1)
-        await asyncio.wait_for(stream.done.wait(), 5)
+        await stream.done.wait()
         assert not world.monitor.ring.listeners
 
     run(story())

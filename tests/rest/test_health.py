@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from common.waiting import eventually
 from licorne.si.messages import NodeAction, NodeUpdate
 from licorne.web import health, monitor
 from licorne.web.settings import WebSettings
 from rest.world import World, busy, run
 from seeds import some_seeds
-from service.peers import eventually
 
 PATH = "/ws/v1/scheduler/healthcheck"
 FINE = [

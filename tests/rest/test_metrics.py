@@ -6,11 +6,14 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from common import virtual
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
+from licorne.web import monitor
 from licorne.web.figures import metrics, queue_figures
 from licorne.web.figures.metric_texts import QUEUE_CONTAINER_HELP
 from rest.world import World, busy, run
@@ -245,7 +248,7 @@ def test_metrics_that_the_original_lacks() -> None:
     assert value(found, SCHEDULER + "scheduling_cycle_milliseconds_count") == 2
     offset = value(found, "licorne_clock_offset_seconds")
     assert offset is not None
-    assert abs(offset - (time.time() - world.now / 1e9)) < 60
+    assert abs(offset - (time.time() - world.now / 1e9)) < 3600
     assert value(found, "yunikorn_event_total_created") == world.monitor.ring.made
 
 
@@ -285,8 +288,9 @@ def test_illegal_names_are_replaced() -> None:
     assert values(found, "yunikorn_queue_resource", "resource", queue="root", state="max") == {'a"b\\c\nd': 5}
 
 
-def test_rates_are_those_of_the_last_second() -> None:
+def test_rates_are_those_of_the_last_second(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> float:
+        monkeypatch.setattr(monitor, "time", SimpleNamespace(monotonic=asyncio.get_running_loop().time))
         world = busy()
         task = asyncio.create_task(world.monitor.run())
         await asyncio.sleep(0.5)
@@ -296,4 +300,4 @@ def test_rates_are_those_of_the_last_second() -> None:
         assert world.monitor.health is not None
         return world.monitor.rate
 
-    assert 300 < run(story()) < 600
+    assert virtual.run(story()) == 500

@@ -19,10 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.examples import scaled
+from common.waiting import WAIT_S, wait_for
 from licorne.client import SchedulerClient
 from licorne.si import v19
 from rest.world import CONFIG
-from service.manager import Manager, wait_for
+from service.manager import Manager
 from service.processes import Serving, resident_kb, serving
 
 pytestmark = pytest.mark.gate
@@ -51,7 +52,6 @@ CHECKS = [
     openapi_checks.response_headers_conformance,
     openapi_checks.response_schema_conformance,
 ]
-WAIT_S = 60.0
 RESIDENT_MAX_KB = 200_000
 """By how much the process may grow: the events that are kept, and what its allocator holds."""
 

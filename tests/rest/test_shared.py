@@ -63,7 +63,7 @@ class Maker:
 
 async def made(kept: Shared) -> None:
     """Wait until nothing is being made."""
-    await asyncio.wait_for(asyncio.gather(*kept._making.values(), return_exceptions=True), 20)
+    await asyncio.gather(*kept._making.values(), return_exceptions=True)
     await asyncio.sleep(0)
 
 

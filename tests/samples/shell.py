@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from common.waiting import WAIT_S
 from samples.documents import ROOT, Sample, difference
 from samples.masks import masked
 
-LIMIT_S = 90
 ASKS = re.compile(r"curl\b")
-"""Commands that are repeated until they print what is shown, or until `LIMIT_S` seconds are over: what they ask runs."""
+"""Commands that are repeated until they print what is shown, or until `WAIT_S` seconds are over: what they ask runs."""
 SERVES = re.compile(r"\blicorne serve\b(?!.*--print-config)|\bexamples/resource_manager\.py\b")
 """Commands that run until they are stopped: they stay, beside those that follow, to the end of the document, or to the next
 service, for which the ports are wanted."""
@@ -58,7 +58,7 @@ class Shell:
             process = self.running.pop()
             process.send_signal(signal.SIGINT)
             try:
-                process.wait(30)
+                process.wait(WAIT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -73,7 +73,7 @@ class Shell:
         if SERVES.search(sample.command):
             self._serve(sample.command, shown)
             return
-        end = time.monotonic() + LIMIT_S
+        end = time.monotonic() + WAIT_S
         output = self._output(sample.command)
         while ASKS.match(sample.command) and time.monotonic() < end:
             if difference(shown, self._lines(output)) is None:
@@ -93,7 +93,7 @@ class Shell:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=LIMIT_S,
+            timeout=WAIT_S,
             check=False,
         ).stdout
 
@@ -112,7 +112,7 @@ class Shell:
                     stderr=subprocess.STDOUT,
                 )
             )
-        end = time.monotonic() + LIMIT_S
+        end = time.monotonic() + WAIT_S
         while time.monotonic() < end and self.running[-1].poll() is None:
             if difference([*shown, "..."], self._lines(output.read_bytes())) is None:
                 return

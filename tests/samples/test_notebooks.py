@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from common.waiting import WAIT_S
+
 pytestmark = pytest.mark.gate
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples" / "notebooks").glob("*.ipynb"))
@@ -25,7 +27,7 @@ def test_a_notebook_prints_what_is_stored_in_it(path: Path) -> None:
     stored = read(path, as_version=4)
     nbformat.validate(stored)
     made = read(path, as_version=4)
-    NotebookClient(made, timeout=100, resources={"metadata": {"path": str(path.parent)}}).execute()
+    NotebookClient(made, timeout=WAIT_S, resources={"metadata": {"path": str(path.parent)}}).execute()
     assert [printed(cell) for cell in made.cells] == [printed(cell) for cell in stored.cells]
     assert any("image/png" in output.get("data", {}) for cell in stored.cells for output in cell.get("outputs", ())), (
         "no picture"

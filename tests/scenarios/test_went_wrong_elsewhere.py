@@ -295,7 +295,6 @@ def test_naming_another_group_does_not_lift_a_users_limit() -> None:
 # The same resource manager registering twice; a configuration that drops a partition: neither may hang.
 
 
-@pytest.mark.timeout(10)
 def test_registering_twice_and_dropping_a_partition_end() -> None:
     both = partitions(partition("default", "a"), partition("gpu", "a"))
     b = bench(10, text=both)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 from licorne import ResourceManagerCallback, SchedulerAPI
@@ -260,12 +258,3 @@ class Work:
                 pods = {f"p{self.made + i}": rng.choice((500, 1000, 2500)) for i in range(rng.randrange(1, 15))}
                 self.made += len(pods)
                 manager.ask(client, application, pods)
-
-
-def wait_for(holds: Callable[[], object], what: str = "", wait_s: float = 30.0) -> None:
-    until = time.monotonic() + wait_s
-    while time.monotonic() < until:
-        if holds():
-            return
-        time.sleep(0.02)
-    raise AssertionError(what or "it never came to hold")

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import grpc
 
+from common.waiting import WAIT_S
 from licorne.service import Service, ServiceSettings
 from licorne.si import first, v19, wire
 
@@ -24,7 +25,6 @@ RESPONSES: dict[str, Any] = {
     "allocation": v19.AllocationResponse,
     "update": first.UpdateResponse,
 }
-WAIT_S = 20.0
 OPTIONS = (("grpc.use_local_subchannel_pool", 1),)  # a connection of its own, as another process would have
 
 
@@ -130,12 +130,3 @@ class Peer:
         await self.register()
         assert (await self.node()).accepted
         assert (await self.application()).accepted
-
-
-async def eventually(holds: Any, what: str = "") -> None:
-    """Wait until something holds."""
-    for _ in range(400):
-        if holds():
-            return
-        await asyncio.sleep(0.025)
-    raise AssertionError(what or "it never came to hold")

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-WAIT_S = 30
+from common.waiting import WAIT_S
+
 BUGS = (
     "a request failed",
     "a REST request failed",

@@ -8,14 +8,16 @@ from typing import Any
 
 import grpc
 import pytest
+from msgspec.structs import replace
 
+from common.waiting import eventually
 from licorne.daemon.security import grpc_address, is_local
 from licorne.service import Security, SecurityError, Service, ServiceSettings, SettingError
 from licorne.service.session import State
 from licorne.service.sessions import pieces
 from licorne.si import adapt_v19, v19
 from licorne.si.messages import AcceptedNode, Output
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 LONG = "k" * 2000
 
@@ -63,11 +65,12 @@ def test_a_slow_reader_is_slowed_down_then_paused_and_loses_nothing() -> None:
 
 def test_a_client_that_never_reads_is_stopped() -> None:
     async def run() -> None:
-        settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "rm_timeout_s": 0.3, "names": 5000}
+        settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "names": 5000}
         async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
             await peer.register()
             await peer.node(vcore=10**9)
             await peer.application()
+            serving.retune(replace(serving.settings, rm_timeout_s=0.3), {})
             flooding = asyncio.create_task(flood(peer, 20_000))
             await eventually(lambda: not serving.sessions.by_id, "it was not stopped")
             assert serving.api.cluster.managers == {}

@@ -14,11 +14,12 @@ from typing import Any
 import httpx
 import msgspec
 
+from common.waiting import WAIT_S, eventually
 from licorne.daemon.log import Levels
 from licorne.service import Service, Web, make_log
 from licorne.service.configuration import Changes, Given, building, load_all
 from licorne.service.configuration.queues import Groups
-from service.peers import Peer, eventually
+from service.peers import Peer
 from service.processes import serving
 
 QUEUES = """\
@@ -210,7 +211,7 @@ def test_a_configuration_set_by_rest_lasts_until_the_file_changes(tmp_path: Path
             await peer.register()
             assert made.service.web is not None
             partition = made.service.api.cluster.partition("rm")
-            async with httpx.AsyncClient(base_url=f"http://{made.service.web.addresses[0]}", timeout=20) as client:
+            async with httpx.AsyncClient(base_url=f"http://{made.service.web.addresses[0]}", timeout=WAIT_S) as client:
                 by_rest = (QUEUES % "b") + "          - name: c\n"
                 assert (await client.put("/ws/v1/config", content=by_rest)).status_code == 200
             made.changes.again()
@@ -260,7 +261,7 @@ def test_settings_that_take_effect_at_once(tmp_path: Path) -> None:
             assert (web._app.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
             await peer.application("quiet")
             assert monitor.ring.made == events
-            async with httpx.AsyncClient(base_url=f"http://{web.addresses[0]}", timeout=20) as client:
+            async with httpx.AsyncClient(base_url=f"http://{web.addresses[0]}", timeout=WAIT_S) as client:
                 assert (await client.get("/ws/v1/events/batch")).status_code == 500
                 write("log.core.rmproxy.level: debug")  # all else as by default
                 await made.until("settings changed", 2)

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from common.waiting import WAIT_S, wait_for
 from deployment.places import certificate
 from licorne import Incident, NotRegisteredError, RegistrationError, RequestError, ResourceManagerCallback
 from licorne.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
@@ -18,7 +19,7 @@ from licorne.client.scheduler import ITEMS_MAX, _parts
 from licorne.service import Service
 from licorne.service.streams import End
 from licorne.si import first, v19, wire
-from service.manager import REQUEST, Manager, facts, wait_for
+from service.manager import REQUEST, Manager, facts
 from service.processes import serving
 from service.threads import Site, site
 
@@ -81,7 +82,7 @@ def test_requests_in_bytes_and_calls_from_callbacks() -> None:
         manager = Manager()
         manager.add_node(client, "n1", 3000)
         manager.add_application(client, "app")
-        assert told.wait(20)
+        assert told.wait(WAIT_S)
         wait_for(lambda: client.callback_errors == ["ZeroDivisionError: "])
 
 
@@ -176,11 +177,13 @@ def test_an_unreachable_scheduler_raises(caplog: pytest.LogCaptureFixture) -> No
 def test_a_scheduler_that_starts_a_little_later_is_waited_for(tmp_path: Path) -> None:
     address = f"unix:{tmp_path / 'socket'}"
     with SchedulerClient(address, retry_s=QUICK) as client:
-        registering = threading.Thread(target=client.register_resource_manager, args=(REQUEST,), daemon=True)
+        registering = threading.Thread(
+            target=client.register_resource_manager, args=(REQUEST,), kwargs={"timeout_s": WAIT_S}, daemon=True
+        )
         registering.start()
         time.sleep(0.5)
         with serving(address=address):
-            registering.join(20)
+            registering.join(WAIT_S)
             assert not registering.is_alive()
             client.update_node(v19.NodeRequest(rm_id="rm"))
 
@@ -242,7 +245,7 @@ def test_what_is_wrong_with_tls_is_said(tmp_path: Path, service_has_tls: bool, g
         credentials = grpc.ssl_channel_credentials(roots) if roots else None
         client = SchedulerClient(running.address, credentials=credentials)
         with client, pytest.raises(SchedulerUnreachableError, match=told):
-            client.register_resource_manager(REQUEST, timeout_s=10 if given else 0.5)
+            client.register_resource_manager(REQUEST, timeout_s=10 if given else 2)
 
 
 def test_a_second_instance_takes_over_and_the_first_one_stays_away() -> None:
@@ -312,7 +315,7 @@ def test_messages_of_other_threads_during_a_resync_follow_it() -> None:
         manager.ask(client, "app", {"a": 1000})
         wait_for(lambda: "a" in manager.running)
         here.cut()
-        assert going_on.wait(20)
+        assert going_on.wait(WAIT_S)
         manager.ask(client, "app", {"b": 1000})
         manager.release(client, ["a"])
         wait_for(lambda: "b" in manager.running)
@@ -351,7 +354,7 @@ def test_closed_while_it_connects(again: bool, monkeypatch: pytest.MonkeyPatch) 
         made.append(connect(self, timeout_s, wait=wait))
         if len(made) == 1 + again:
             closing.start()
-            assert self._closing.wait(20)
+            assert self._closing.wait(WAIT_S)
         return made[-1]
 
     connect = SchedulerClient._connect
@@ -366,7 +369,7 @@ def test_closed_while_it_connects(again: bool, monkeypatch: pytest.MonkeyPatch) 
             with pytest.raises(DisconnectedError, match="closed"):
                 client.register_resource_manager(REQUEST)
         wait_for(lambda: closing.ident is not None)
-        closing.join(20)
+        closing.join(WAIT_S)
         assert not closing.is_alive()
         wait_for(lambda: here.look(lambda s: s.sessions.by_id) == {})
         wait_for(made[-1].lost.is_set)

@@ -16,17 +16,17 @@ from typing import Any
 import httpx
 import pytest
 
+from common.waiting import WAIT_S, wait_for
+from licorne import RegistrationError
 from licorne.client import SchedulerClient, SchedulerUnreachableError
 from seeds import first_seed
-from service.manager import REQUEST, Manager, Work, facts, wait_for
+from service.manager import REQUEST, Manager, Work, facts
 from service.processes import Serving, serving
 from service.threads import Site, site
 
 SCHEDULES = int(os.environ.get("LICORNE_FAULTS", "3"))
 SEED = first_seed("LICORNE_FAULTS_SEED")
 QUICK = (0.02, 0.2)
-WAIT_S = 60.0
-
 
 OPEN: list[SchedulerClient] = []
 
@@ -46,7 +46,7 @@ def connected(address: str, manager: Manager) -> SchedulerClient:
         client = SchedulerClient(address, retry_s=QUICK)
         try:
             client.register_resource_manager(REQUEST, manager, resync=manager.report)
-        except SchedulerUnreachableError:
+        except (SchedulerUnreachableError, RegistrationError):  # the second: stopped before its streams came
             client.close()
         else:
             OPEN.append(client)
@@ -59,7 +59,7 @@ def takes_over(here: Site, manager: Manager, first: SchedulerClient) -> Schedule
     If the first one is about to connect again, it may be the one that stays.
     """
     second = connected(here.wire.address, manager)
-    wait_for(lambda: first._over or second._over, "both stay", WAIT_S)
+    wait_for(lambda: first._over or second._over, "both stay")
     if second._over:
         second.close()
         return first
@@ -132,7 +132,7 @@ def agree(here: Site, manager: Manager, what: str = "") -> None:
         known = here.look(lambda s: facts(s.api) if not s.engine.slice() else {})
         return bool(known) and known == manager.expected() and manager.nothing_fits()
 
-    wait_for(settled, what, WAIT_S)
+    wait_for(settled, what)
 
 
 @pytest.mark.timeout(7200)
@@ -158,9 +158,9 @@ def test_a_cut_at_every_step() -> None:
             manager.add_node(client, "n1", 4000)
             manager.add_application(client, "app")
             manager.ask(client, "app", dict.fromkeys("abcdef", 1000))
-            wait_for(lambda: len(manager.running) == 4, f"cut after {after_bytes} bytes", WAIT_S)
+            wait_for(lambda: len(manager.running) == 4, f"cut after {after_bytes} bytes")
             manager.release(client, [next(iter(manager.running))])
-            wait_for(lambda: len(manager.running) == 4, f"cut after {after_bytes} bytes", WAIT_S)
+            wait_for(lambda: len(manager.running) == 4, f"cut after {after_bytes} bytes")
             agree(here, manager, f"cut after {after_bytes} bytes: they do not agree")
             assert manager.faults == client.callback_errors == [], f"cut after {after_bytes} bytes"
             carried = here.wire.carried - begun
@@ -261,7 +261,7 @@ def test_a_server_that_is_killed_and_started_again_under_load() -> None:
 
 
 def comes_back(client: SchedulerClient, resyncs: int) -> None:
-    wait_for(lambda: client.resyncs > resyncs, "it does not come back", WAIT_S)
+    wait_for(lambda: client.resyncs > resyncs, "it does not come back")
 
 
 def schedule_of_kills(number: int) -> None:
@@ -290,12 +290,12 @@ def schedule_of_kills(number: int) -> None:
         for _ in range(rng.randrange(60)):
             work.step(client)
         what = f"LICORNE_FAULTS_SEED={number}: they do not agree"
-        wait_for(lambda: rest_facts(last) == book_facts(manager), what, WAIT_S)
+        wait_for(lambda: rest_facts(last) == book_facts(manager), what)
         with manager.lock:
             everything = [*manager.running, *manager.waiting]
         manager.release(client, everything)
         full = {f"last{i}": 2500 for i in range(4 * len(manager.capacity))}
         manager.ask(client, "app0", full)
-        wait_for(lambda: set(manager.running) == set(full), f"{what}: not all of what fits is running", WAIT_S)
+        wait_for(lambda: set(manager.running) == set(full), f"{what}: not all of what fits is running")
         assert manager.faults == client.callback_errors == [], f"LICORNE_FAULTS_SEED={number}"
         client.close()

@@ -17,6 +17,7 @@ from typing import Any
 import grpc
 import pytest
 
+from common.waiting import WAIT_S
 from licorne.service.intake import READINGS
 from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message
@@ -153,7 +154,7 @@ def test_hostile_registrations(capsys: pytest.CaptureFixture[str]) -> None:
                 held.look(number)
                 data = soup.hostile(v19.RegisterResourceManagerRequest)
                 try:
-                    await method(data, timeout=20)
+                    await method(data, timeout=WAIT_S)
                 except grpc.aio.AioRpcError as error:
                     answers[error.code().name] += 1
                     assert error.code() in {  # noqa: PT017

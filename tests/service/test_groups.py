@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from common.waiting import WAIT_S, eventually
 from licorne import SchedulerAPI
 from licorne.core.api import PolicyGroups
 from licorne.daemon.lookups import Threads
@@ -21,7 +22,7 @@ from licorne.service.groups.table import LOOK_S, read_table
 from licorne.si import first, v19
 from licorne.si.constants import TAG_CREATE_FORCE
 from licorne.si.messages import AddApplication, Output, RejectedApplication
-from service.peers import WAIT_S, Peer, eventually, service
+from service.peers import Peer, service
 
 CONFIG = """
 partitions:

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from common.waiting import WAIT_S, eventually
 from licorne.service import intake
 from licorne.service.intake import READINGS, portions
 from licorne.service.session import Session, State
@@ -18,7 +19,7 @@ from licorne.si.adapt import STEP_ASKS, Translation
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
 from licorne.si.rpc import Kind
 from licorne.si.wire_read import STEP_ITEMS
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 from si.soup import Soup
 
 COUNT = 20_000
@@ -200,7 +201,7 @@ async def ready(peer: Peer) -> None:
 
 async def under_way(session: Session) -> None:
     """Wait until a long request is being taken in; looks at every turn of the loop, for it does not take long."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_S):
         while not session.taking:  # noqa: ASYNC110
             await asyncio.sleep(0)
 

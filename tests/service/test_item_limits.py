@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -11,18 +12,20 @@ import httpx
 import msgspec
 import pytest
 
+from common.waiting import WAIT_S, eventually
 from licorne.config import ConfigError, load
 from licorne.config.counting import count_queues, load_counted
 from licorne.core.base.setting_kinds import parse_level
 from licorne.daemon.log import Levels, level_of, named, no_log
 from licorne.service import ServiceSettings, Web, make_log
 from licorne.service.bounds import enforce
+from licorne.service.checking import checks
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation
 from licorne.si.messages import RejectedAllocation, RejectedApplication, RejectedNode
 from licorne.si.reading import within
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 LIMITS = ServiceSettings(names=8, tags=2)
 LONG = "n" * 9
@@ -178,7 +181,7 @@ def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
             with pytest.raises(grpc.aio.AioRpcError, match="has 6 queues, and at most 5 are allowed"):
                 await peer.register(config=queues(5))
             assert made.web is not None
-            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=20) as client:
+            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
                 answer = await client.put("/ws/v1/config", content=queues(5))
                 assert answer.status_code == 409
                 assert "at most 5 are allowed" in answer.json()["reason"]
@@ -189,8 +192,11 @@ def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
     asyncio.run(story())
 
 
-def test_a_long_configuration_is_read_in_another_process() -> None:
+def test_a_long_configuration_is_read_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is read, the loop answers."""
+    may_read = tmp_path / "may-read"
+    waits = f"import os, time\nwhile not os.path.exists({str(may_read)!r}): time.sleep(0.01)\n"
+    monkeypatch.setattr(checks, "_COMMAND", waits + checks._COMMAND)
 
     async def story() -> None:
         async with service() as made, Peer(made.addresses[0], "a") as a, Peer(made.addresses[0], "b") as b:
@@ -200,6 +206,7 @@ def test_a_long_configuration_is_read_in_another_process() -> None:
             await b.asks("k")
             assert await b.allocations(1) == {"k": "n1"}
             assert not registering.done()
+            may_read.touch()
             await registering
             assert made.api.cluster.partition("a").tree.find("root.q2999") is not None
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from common.waiting import eventually
 from licorne.service import Web
 from licorne.web.courtesy import Waiting
 from licorne.web.figures.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 
 def test_waits_are_counted_in_buckets_and_the_longest_is_returned_once() -> None:

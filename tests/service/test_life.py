@@ -8,10 +8,12 @@ from typing import Any
 
 import grpc
 import pytest
+from msgspec.structs import replace
 
+from common.waiting import eventually
 from licorne.service.session import State
 from licorne.si import first, v19
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 
 def state(serving: Any, rm_id: str = "rm") -> State | None:
@@ -151,9 +153,10 @@ def test_nothing_is_decided_while_paused() -> None:
 
 def test_after_the_timeout_a_resource_manager_is_stopped_and_must_resync() -> None:
     async def run() -> None:
-        async with service(settings={"rm_timeout_s": 0.2}) as serving:
+        async with service() as serving:
             async with Peer(serving.addresses[0]) as peer:
                 await peer.running()
+                serving.retune(replace(serving.settings, rm_timeout_s=0.2), {})
             await eventually(lambda: state(serving) is None)
             assert serving.api.cluster.managers == {}
             async with Peer(serving.addresses[0]) as late:

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +18,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from common.waiting import WAIT_S, wait_for
 from licorne.daemon import log_writer
 from licorne.daemon.log import Levels, dropped_of
 from licorne.daemon.log_writer import LogWriter
 from licorne.daemon.process_log import Bridge, process_log
 from licorne.service import make_log
 from service.peers import Peer
-from service.test_serve import wait_for
 
 
 def missing(count: int) -> str:
@@ -49,10 +48,8 @@ def test_writing_never_waits_and_dropped_lines_are_counted(monkeypatch: pytest.M
     with pipe() as (reading, writing):
         writer = LogWriter(writing, missing)
         lines = [f"{number:08d}\n" for number in range(5_000)]
-        began = time.monotonic()
         for line in lines:
             writer.write(line)
-        assert time.monotonic() - began < 5
         assert writer.dropped > 2_000
         lost = writer.dropped
         found = b""
@@ -170,12 +167,12 @@ def unread(folder: Path, stderr: int) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.kill()
-        process.wait(20)
+        process.wait()
 
 
 def metrics(folder: Path) -> str:
     transport = httpx.HTTPTransport(uds=str(folder / "rest"))
-    with httpx.Client(transport=transport, base_url="http://x", timeout=10) as client:
+    with httpx.Client(transport=transport, base_url="http://x", timeout=WAIT_S) as client:
         return client.get("/ws/v1/metrics").text
 
 
@@ -191,10 +188,10 @@ def test_decisions_go_on_while_nobody_reads_the_log(tmp_path: Path) -> None:
                 await peer.asks("a")
                 assert await peer.allocations(1) == {"a": "n1"}
 
-        asyncio.run(asyncio.wait_for(story(), 30))
+        asyncio.run(story())
         assert "licorne_decisions_total 1.0\n" in metrics(tmp_path)
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(WAIT_S) == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
@@ -210,7 +207,7 @@ def test_registrations_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
             (line,) = (line for line in lines if line.startswith("licorne_log_lines_dropped_total "))
             return float(line.split()[1])
 
-        asyncio.run(asyncio.wait_for(story(), 30))
-        wait_for(lambda: dropped() >= 1)  # a thread writes; on a busy machine it may run later than all of the above
+        asyncio.run(story())
+        wait_for(lambda: dropped() >= 1)  # by a thread
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(WAIT_S) == 0

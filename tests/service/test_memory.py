@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from common.waiting import eventually
 from licorne import SchedulerAPI
 from licorne.core.cluster import Cluster
 from licorne.daemon import memory
 from licorne.daemon.memory import Memory, taken_apart
 from licorne.si import v19
-from service.peers import Peer, eventually, service
+from service.peers import Peer, service
 
 CREATE = v19.ActionFromRM.CREATE
 PODS = 3_000

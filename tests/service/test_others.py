@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.manager import wait_for
+from common.waiting import WAIT_S, wait_for
 from service.processes import serving
 
 pytestmark = pytest.mark.gate
@@ -50,11 +50,10 @@ def go_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.timeout(900)
 def test_a_client_with_the_official_stubs(go_client: Path) -> None:
     with serving() as running:
         outcome = subprocess.run(
-            [str(go_client), running.address], capture_output=True, text=True, check=False, timeout=60
+            [str(go_client), running.address], capture_output=True, text=True, check=False, timeout=WAIT_S
         )
         assert outcome.stdout == "all is well\n", outcome.stdout + outcome.stderr
         wait_for(lambda: running.events("stopped"))
@@ -69,7 +68,7 @@ def test_the_example_runs() -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=WAIT_S,
         )
         assert outcome.stderr == ""
         lines = outcome.stdout.splitlines()

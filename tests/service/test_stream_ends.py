@@ -49,7 +49,7 @@ async def ended(serving: Service, peer: Peer, how: str, wait_s: float) -> grpc.S
     else:
         serving.sessions.stop(serving.sessions.by_id[peer.rm_id], "for a test", resync=True)
     try:
-        return (await asyncio.wait_for(peer.ending("node"), 30))[0]
+        return (await peer.ending("node"))[0]
     except TimeoutError:
         raise AssertionError(f"never ended: {how}, after {wait_s} s") from None
 
@@ -112,6 +112,5 @@ def test_one_that_breaks_before_the_client_was_told_of_it_leaves_no_task() -> No
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
 def test_it_ends_with_a_status_very_often(new_seed: int) -> None:
     assert asyncio.run(story(20_000, random.Random(new_seed))).total() == 20_000

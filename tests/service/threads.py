@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from common.waiting import WAIT_S
 from licorne.service import Service, ServiceSettings
 
 T = TypeVar("T")
-WAIT_S = 30
 
 
 class Loop:

@@ -130,7 +130,6 @@ def test_a_part_of_the_trace_is_placed_as_in_the_experiment(openb: Path, name: s
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_whole_trace_is_placed_as_in_the_experiment(openb: Path, name: str) -> None:
     placed, pods = part_of(openb, "default", name, nodes=2000, pods=8152)

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from common.planting import a_law_breaks
+from common.waiting import WAIT_S
 from licorne.sim.devices import Demand
 from licorne.sim.lines import App, Ask, Line, ReleaseApp, TaskGroup
 from licorne.sim.lines import Node as NodeLine
@@ -471,7 +472,7 @@ def forever(*_: object) -> float:
 
 
 def asleep(*_: object) -> float:
-    time.sleep(100)
+    time.sleep(3600)
     return 0
 
 
@@ -493,10 +494,8 @@ def compiled(*_: object) -> float:
 @pytest.mark.parametrize("endless", [forever, asleep, stubborn, compiled])
 def test_a_call_that_takes_too_long_is_ended(endless: Callable[..., float]) -> None:
     handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
-    before_s = time.monotonic()
     with pytest.raises(PolicyError, match=r"node_key\(pod 'x-0', node 'n1'\) took longer than 0.2 s"):
         simulate(TWO, policies=[made(node_key=endless)], policy_timeout_s=0.2)
-    assert time.monotonic() - before_s < 30
     assert signal.getsignal(signal.SIGALRM) is handler
     assert bool(signal.getitimer(signal.ITIMER_REAL)[0]) == bool(timer)
 
@@ -523,7 +522,7 @@ def test_a_call_is_ended_once_though_the_next_tick_comes_before_its_caller_has_t
     with pytest.raises(PolicyError, match=r"took longer than 0\.2 s"):
         simulate(
             workload(node("n1")),
-            policies=[made(node_key=lambda *_: 0, begin=lambda *_: time.sleep(100))],
+            policies=[made(node_key=lambda *_: 0, begin=lambda *_: time.sleep(3600))],
             policy_timeout_s=0.2,
         )
 
@@ -535,7 +534,7 @@ def test_the_time_of_a_call_begins_anew_with_each_pod_of_the_workload() -> None:
 
     def stuck(_: object, pods: Iterable[PlannedPod]) -> None:
         for _each in pods:
-            time.sleep(100)
+            time.sleep(3600)
 
     given = workload(node("n1"), node("n2"), pods("x", "root.a", 10))
     assert simulate(given, policies=[made(node_key=lambda *_: 0, begin=slow)], policy_timeout_s=0.4).placed == 8
@@ -567,7 +566,7 @@ def test_the_command_loads_and_makes_a_policy_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "licorne.cli", "simulate", file, "--policy", f"{tmp_path / 'own.py'}:Noted"]
     for verify, times in ((), 1), (("--verify",), 2):
         noted.unlink(missing_ok=True)
-        subprocess.run([*command, *verify], capture_output=True, check=True, timeout=100)
+        subprocess.run([*command, *verify], capture_output=True, check=True, timeout=WAIT_S)
         assert noted.read_text() == "loaded\nmade\n" * times
 
 
@@ -588,7 +587,7 @@ class Own(Policy):
 @pytest.mark.parametrize(
     ("text", "call"),
     [
-        ("import time\ntime.sleep(100)\n", "loading its code"),
+        ("import time\ntime.sleep(3600)\n", "loading its code"),
         ("while True:\n    pass\n", "loading its code"),
         (ENDLESS_OBJECT, "Own()"),
     ],
@@ -597,16 +596,14 @@ def test_loading_and_making_a_policy_take_no_longer_than_the_limit(tmp_path: Pat
     path = tmp_path / "own.py"
     path.write_text(text)
     expected = rf"own.py:Own: {re.escape(call)} took longer than 0.2 s, which is the limit"
-    before_s = time.monotonic()
     with pytest.raises(PolicyError, match=expected):
         simulate(TWO, policies=[f"{path}:Own"], policy_timeout_s=0.2)
     ended = subprocess.run(
         [sys.executable, "-m", "licorne.cli", "simulate", "no-file.jsonl", "--policy", f"{path}:Own", "--policy-timeout", "0.2"],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=WAIT_S, check=False,
     )  # fmt: skip
     assert re.search(expected, ended.stderr)
     assert ended.returncode == 1
-    assert time.monotonic() - before_s < 30
 
 
 def test_a_policy_that_leaves_while_it_is_loaded_is_an_error(tmp_path: Path) -> None:
@@ -649,7 +646,7 @@ def test_compiled_code_that_never_returns_ends_the_process(method: str, call: st
         licorne.simulate(file, policies=[Stuck], policy_timeout_s=0.2)
     """
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=WAIT_S, check=False
     )
     assert ended.returncode == 1
     assert "Timeout" in ended.stderr

@@ -28,19 +28,16 @@ LONG = 5_000
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(300)
 def test_random_workloads_end_well() -> None:
     _simulated(SEED, WORKLOADS, lambda seed: Writer(seed).workload())
 
 
 @pytest.mark.gate
-@pytest.mark.timeout(300)
 def test_random_workloads_in_strict_order_end_well() -> None:
     _simulated(SEED, WORKLOADS, _strict)
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
 def test_thousands_more_random_workloads_end_well(new_seed: int) -> None:
     _simulated(new_seed, LONG, lambda seed: Writer(seed).workload())
     _simulated(new_seed, LONG, _strict)

@@ -45,7 +45,6 @@ SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
 
 pytestmark = [
     pytest.mark.gate,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there; `make accessibility` fetches it with npm"),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH; Debian's package is `chromium`"),
 ]

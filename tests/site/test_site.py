@@ -15,7 +15,6 @@ pytestmark = pytest.mark.gate
 pytest.importorskip("sphinx", reason="`make docs` needs Sphinx, of the extra dev")
 
 
-@pytest.mark.timeout(600)
 def test_the_site_is_made_without_a_warning(tmp_path_factory: pytest.TempPathFactory) -> None:
     made = made_once(tmp_path_factory, "site", build_whole)
     pages = {path.relative_to(made / "html").as_posix() for path in (made / "html").rglob("*.html")}
@@ -32,7 +31,6 @@ def test_the_site_is_made_without_a_warning(tmp_path_factory: pytest.TempPathFac
     assert "https://semver.org\tdocs/reference/versions\n" in (made / "external-links.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("link", "said"),
     [("missing.md", "cross-reference target not found"), ("index.md#no-such-heading", "local id not found")],

@@ -31,5 +31,5 @@ def fragile(point: Point) -> Outcome:
 def endless(point: Point) -> Outcome:
     """Write down the process, and never come back."""
     Path(point.workload).with_name(f"pid-{os.getpid()}").touch()
-    time.sleep(600)
+    time.sleep(3600)
     return Outcome()

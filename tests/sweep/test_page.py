@@ -101,7 +101,7 @@ def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
     (tmp_path / "mine.py").write_text(
         "import time\nfrom licorne import Policy\n\n\nclass Slow(Policy):\n"
-        "    def node_key(self, pod, node):\n        time.sleep(9)\n        return 0\n"
+        "    def node_key(self, pod, node):\n        time.sleep(3600)\n        return 0\n"
     )
     out = tmp_path / "out"
     given = ("--workload", tmp_path / "w.jsonl", "--policy", "own", "--policy", f"{tmp_path / 'mine.py'}:Slow")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import msgspec
 import pytest
 
 from common.plain_python import printed_by
+from common.waiting import wait_for
 from licorne.sim.policies import PolicyError
 from licorne.sweep import Outcome, Point, Sweep, run_point, run_sweep
 from licorne.sweep.running import jobs_of
@@ -252,13 +252,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(what: Callable[[], bool], limit_s: float = 60) -> None:
-    end = time.monotonic() + limit_s
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as on Unix")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_stays_behind(workload: Path, tmp_path: Path, how: signal.Signals) -> None:
@@ -269,12 +262,12 @@ def test_no_process_stays_behind(workload: Path, tmp_path: Path, how: signal.Sig
     with subprocess.Popen(
         [sys.executable, str(program), str(workload), str(out)], env=environment, stderr=subprocess.DEVNULL
     ) as process:
-        until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
+        wait_for(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
         pids = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
         assert all(map(alive, pids))
         process.send_signal(how)
-        process.wait(30)
-    until(lambda: not any(map(alive, pids)))
+        process.wait()
+    wait_for(lambda: not any(map(alive, pids)))
     assert list(out.rglob("*.part")) == []
     done = run_sweep(jobs_of([Point(workload=str(workload), load=float(load)) for load in (1, 2, 3)], out))
     assert not any(outcome.error for outcome in done)

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from common.waiting import WAIT_S, wait_for
 from licorne.sim import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build" / "yunikorn" / "yunikorn"
 REASON = "needs yunikorn-core: make yunikorn, which needs Go"
-WAIT_S = 30.0
 
 
 class Original:
@@ -51,11 +51,8 @@ class Original:
         assert self.process.stdout.readline() == "played\n"
 
     def comes(self, holds: Callable[[], bool]) -> None:
-        """Wait until something holds; fail if it does not within half a minute."""
-        limit = time.monotonic() + WAIT_S
-        while not holds():
-            assert time.monotonic() < limit, "it did not come in time"
-            time.sleep(0.05)
+        """Wait until something holds."""
+        wait_for(holds)
 
     def settles(self) -> None:
         """Wait until it has decided all that it can: it decides every tenth of a second, and reserves after 2 seconds."""

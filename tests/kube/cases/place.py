@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any, Final, NamedTuple
 
+from common.waiting import WAIT_S
 from kube.cluster import HOME, ControlPlane, Licorne, NotSoError, Object, comes
 
 ALONE_MAX: Final = 4
@@ -108,7 +109,7 @@ class Place:
         self._allow_configuration()
         licorne.start(list(options))
         assert licorne.process is not None
-        assert licorne.process.wait(60) == 0, licorne.log()
+        assert licorne.process.wait(WAIT_S) == 0, licorne.log()
         licorne.close()
         return licorne.log()
 

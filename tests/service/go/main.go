@@ -42,7 +42,7 @@ func main() {
 	must(err)
 	defer connection.Close()
 	client := si.NewSchedulerClient(connection)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 
 	// Who is not registered is told to resync.

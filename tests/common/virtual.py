@@ -7,8 +7,6 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from licorne.kube.pauses import PAUSE_S
-
 T = TypeVar("T")
 STEP_S = 1e-6
 """The shortest time that passes; a shorter one could be lost in rounding."""
@@ -36,8 +34,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
-        self.resumed_at = 0.0
-        """When the last pause of more than a few seconds ended."""
+        self.pauses: list[tuple[float, float]] = []
+        """How long each lasted, and when it ended."""
 
     def time(self) -> float:
         """Return the time in seconds since the loop was made."""
@@ -46,8 +44,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def pass_over(self, seconds: float) -> None:
         """Let time pass in which no task runs, as when the process is stopped."""
         self._virtual.now += seconds
-        if seconds > PAUSE_S:
-            self.resumed_at = self._virtual.now
+        self.pauses.append((seconds, self._virtual.now))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
