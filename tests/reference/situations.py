@@ -370,7 +370,7 @@ def _reasons(sums: Sums, app: App, ask: Ask) -> Iterator[str]:
     if not sums.may_run(app) and sums.stateaware(app.queue):
         yield "stateaware order"
     for queue in app.queue.lineage():
-        limit = sums.cluster if queue.parent is None else queue.maximum
+        limit = sums.bound if queue.parent is None else queue.maximum
         if not fits_limit(rest(limit, sums.allocated[queue]), ask.amounts):
             yield "quota of root" if queue.parent is None else "quota of a queue"
     for key in trackers(app):
