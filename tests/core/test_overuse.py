@@ -93,7 +93,7 @@ def test_a_queue_that_uses_more_than_the_nodes_have_left_may_preempt_for_its_gua
 def test_an_ask_is_woken_when_more_is_left_although_usage_has_grown_meanwhile(parking: str) -> None:
     """An ask for more than all that is left; then, in one call, n1 gets 3 more by hand, and n2 gives 2 back."""
     b = bench({"n1": 8, "n2": 6}, config("a", "b"), **{"scheduler.parking": parking})
-    b.ask("a", "large", vcore=4)
+    b.ask("b", "large", vcore=4)
     assert b.run() == ""
     assert isinstance(b.why("large")[0], ClusterFull)
     given(b)
