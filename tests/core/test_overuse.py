@@ -11,7 +11,7 @@ import pytest
 
 from core.bench import Bench, config
 from licorne.core.inspection.explain import ClusterFull, RequiredNode
-from licorne.si.messages import NodeAction, Termination
+from licorne.si.messages import Allocation, NodeAction, Release, Termination
 
 UPDATE = NodeAction.UPDATE
 QUEUES = config("a", "b resources: {guaranteed: {vcore: 4m}}, properties: {preemption.delay: 1s}")
@@ -96,9 +96,10 @@ def test_an_ask_is_woken_when_more_is_left_although_usage_has_grown_meanwhile(pa
     b.ask("b", "large", vcore=4)
     assert b.run() == ""
     assert isinstance(b.why("large")[0], ClusterFull)
-    given(b)
-    for i in range(2):
-        b.release("a", f"n2-{i}")
+    b.send(
+        *[Allocation(key=f"by hand {i}", application_id="a", resource={"vcore": 1}, node_id="n1") for i in range(3)],
+        *[Release(application_id="a", key=f"n2-{i}", termination=Termination.STOPPED_BY_RM) for i in range(2)],
+    )
     assert b.run() == "large@n2"
 
 
