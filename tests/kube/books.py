@@ -192,15 +192,16 @@ class View:
         return ""
 
     def is_full(self, pod: Pod, more: int = 1) -> bool:
-        """Return whether so many pods like this one would lift the root queue above the size of the cluster.
+        """Return whether the nodes together have less left than so many pods like this one want.
 
-        A pod that fits on a node does so only where others have given one of licorne's pods a node without room for it.
+        What a node has too much is taken from no other, so a pod that fits on a node never waits for this.
         """
-        total: Amounts = {}
-        for node in self.nodes.values():
-            total = plus(total, capacity(node))
+        left: Amounts = {}
+        for name, node in self.nodes.items():
+            used = self.used(name, ours=True)
+            left = plus(left, {kind: max(room - used.get(kind, 0), 0) for kind, room in capacity(node).items()})
         asked = {name: amount * more for name, amount in amounts(pod).items()}
-        return not within(plus(self.in_queue.get("root", {}), asked), total)
+        return not within(asked, left)
 
     def is_entitled(self, pod: Pod) -> bool:
         """Return whether the guarantee of a pod's queue covers the pod."""

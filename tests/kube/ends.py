@@ -155,7 +155,7 @@ def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
     full = view.full_queue(pod)
     if books.application_of(pod) in world.gangs:
         _check_gang(world, runner, view, pod)
-    elif not full and not view.is_full(pod):
+    elif not full:
         for node in view.nodes:
             fits = not view.why_not(pod, node)
             assert not fits or _is_kept(world, runner, record, node), (

@@ -372,10 +372,6 @@ class ExpectedState:
         """Amounts."""
         return fits(ask.resource, node.capacity) and fits(ask.resource, self.free(node))
 
-    def size(self) -> Amounts:
-        """The size of the cluster."""
-        return total(node.capacity for node in self.nodes.values())
-
 
 def _labels(attributes: dict[str, str]) -> dict[str, str]:
     return {name.removeprefix("label/"): value for name, value in attributes.items() if name.startswith("label/")}

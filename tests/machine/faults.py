@@ -23,6 +23,7 @@ from licorne.core.partition import Partition
 from licorne.core.preemption import guarantee_preemption
 from licorne.core.preemption.candidates import QueueBudget
 from licorne.core.queues.application import Application
+from licorne.core.queues.tree import Tree
 from licorne.core.scheduling import deadlines
 from licorne.core.scheduling.descent import Descent
 from licorne.core.scheduling.reservations import Reservations
@@ -219,6 +220,7 @@ def _messages_are_not_counted(sound: Any) -> Any:
 FAULTS: dict[str, Fault] = {
     "1 node": Fault(Accounting, "remove_allocation", _node_keeps_what_ended, "invariant 1"),
     "2 total": Fault(Partition, "resize", _size_never_shrinks, "invariant 2"),
+    "2 overuse": Fault(Tree, "bound_root", lambda _: lambda *_arguments: False, "invariant 2"),
     "3 queues": Fault(Accounting, "_use", _parents_keep_what_ended, "root.*: allocated"),
     "4 quota": Fault(Descent, "headroom", _no_quota, "invariant 4"),
     "5 limits": Fault(Descent, "headroom", _no_limits, "invariant 5"),

@@ -62,7 +62,6 @@ WANTED = (
     "waits: stateaware order",
     "waits: back-off",
     "waits: quota",
-    "waits: quota of root",
     "waits: limit of a user",
     "waits: limit of a group",
     "waits: node",

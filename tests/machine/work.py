@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from machine import atomic, flights
-from machine.amounts import Amounts, plus, total, within
+from machine.amounts import Amounts, plus, within
 from machine.expected import ExpectedState
 from machine.things import App, Ask, Node
 
@@ -170,8 +170,6 @@ def _quota(usage: Usage, app: App, ask: Ask) -> str:
     for path in paths(app.queue):
         if not within(ask.resource, usage.maximum(path), usage.by_queue.get(path, {})):
             return "quota"
-    if not within(ask.resource, usage.expected.size() or None, usage.by_queue.get("root", {})):
-        return "quota of root"
     for kind, name, path, most, _ in usage.limits(app):
         if not within(ask.resource, most, usage.by_owner.get((kind, name, path), {})):
             return f"limit of a {kind}"
@@ -207,10 +205,6 @@ def _would_do(expected: ExpectedState, ask: Ask, node: Node, predicate: Any) -> 
 
 def within_limits(usage: Usage, app: App, resource: Amounts) -> None:
     """Invariants 4 and 5: after an allocation by the scheduler nothing that it used more of is above its limit."""
-    size = usage.expected.size()
-    used = total([usage.by_queue["root"]])
-    for name in resource:
-        assert used.get(name, 0) <= size.get(name, 0), f"invariant 4: {name} above the cluster's size"
     for path in paths(app.queue):
         for name, most in (usage.maximum(path) or {}).items():
             if resource.get(name):

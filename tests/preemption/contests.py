@@ -17,6 +17,8 @@ from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
 from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.preemption.planned_usage import PlannedUsage
 from licorne.core.preemption.victim_search import VictimSearch
+from licorne.core.queues.tree import Tree
+from licorne.core.scheduling.descent import Descent
 from reference import preempting
 from reference.compare import DisagreementError, run
 from reference.contests import Contest
@@ -47,6 +49,7 @@ def compare(count: int, first: int = SEED) -> tuple[Counter[str], str]:
             met["inside a fence or under a quota"] += self.top.parent is not None
             met["nested queues"] += any(len(a.app.queue.lineage()) > 2 for a in victims)
             met["by an ancestor's guarantee"] += not self.leaf.guaranteed
+            met["beside a node that has too little"] += self.sums.bound != self.sums.cluster
         return found
 
     preempting.NodeSearch.find = find  # type: ignore[method-assign]
@@ -98,6 +101,12 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         VictimSearch,
         "within_budgets",
         lambda _: lambda _self, c: not nothing_left(c.disruption_budgets),
+    ),
+    "what one node has too much is charged to the others": (Tree, "bound_root", lambda _: lambda *_arguments: False),
+    "a full cluster keeps off asks that require their node": (
+        Descent,
+        "fits_headroom",
+        lambda _: lambda self, ask: self.headroom_left.covers(ask.shape.amounts),
     ),
     "no second try": (GuaranteePreemption, "_something_changed", lambda _: lambda self: self._failed.clear()),
 }

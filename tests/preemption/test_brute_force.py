@@ -33,6 +33,7 @@ def test_the_best_set_is_chosen() -> None:
             "nested queues",
             "a budget kept",
             "a budget broken",
+            "beside a node that has too little",
         ]
         assert not [name for name in wanted if not met[name]], met
 

@@ -167,7 +167,7 @@ def visit(turn: Pass, app: App) -> Placing | None:
     gang.stale = gang.refused = False
     for ask in asks:
         ask.attempted = True
-    if not fits_limit(rest(turn.sums.cluster, turn.sums.allocated[turn.partition.root]), total):
+    if not fits_limit(rest(turn.sums.bound, turn.sums.allocated[turn.partition.root]), total):
         return None
     hold = turn.partition.atomic.hold
     mine = hold if hold is not None and hold.gang is gang else None

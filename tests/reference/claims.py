@@ -89,11 +89,15 @@ def _precedes(one: Ask, other: Ask) -> bool:
 # -- what is left ----------------------------------------------------------------------------------------
 
 
-def leave(sums: Sums, app: App, priority: int, amounts: Amounts, *, but: Ask | None = None) -> bool:
-    """Tell whether queues, user and group leave room beside the claims that hold against this priority."""
+def leave(sums: Sums, app: App, priority: int, amounts: Amounts, *, required: bool = False) -> bool:
+    """Tell whether queues, user and group leave room beside the claims that hold against this priority.
+
+    `required`: for an ask that requires its node, so that the size of the cluster does not count.
+    """
     partition = sums.partition
-    asks = [a for a in of(partition) if a is not but and not outranks(app.queue, priority, a.claim)]
-    return _beside(sums, app, amounts, asks, _levels(app))
+    asks = [a for a in of(partition) if not outranks(app.queue, priority, a.claim)]
+    levels = [level for level in _levels(app) if not required or level is not partition.root]
+    return _beside(sums, app, amounts, asks, levels)
 
 
 def leave_user(sums: Sums, app: App, amounts: Amounts) -> bool:
@@ -103,7 +107,10 @@ def leave_user(sums: Sums, app: App, amounts: Amounts) -> bool:
 
 def has_headroom(sums: Sums, app: App, ask: Ask) -> bool:
     """Tell whether the ask fits now, and beside the claims of others. An ask with a claim was checked before."""
-    return sums.has_headroom(app, ask) and (ask.claim is not None or leave(sums, app, ask.priority, ask.amounts))
+    required = bool(ask.required)
+    return sums.has_headroom(app, ask) and (
+        ask.claim is not None or leave(sums, app, ask.priority, ask.amounts, required=required)
+    )
 
 
 def leave_node(sums: Sums, ask: Ask, node: Node) -> bool:
@@ -127,7 +134,7 @@ def _beside(sums: Sums, app: App, amounts: Amounts, asks: list[Ask], levels: Ite
         if isinstance(level, Queue):
             limit = level.maximum
             if level.parent is None:
-                limit = {name: amount for name, amount in sums.cluster.items() if amount > 0}
+                limit = {name: sums.bound[name] for name, amount in sums.cluster.items() if amount > 0}
             used = sums.allocated[level]
         else:
             limit, used = limit_of(sums.partition, level).amounts, sums.used[level]

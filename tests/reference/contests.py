@@ -43,6 +43,7 @@ class Contest(Scenario):
         self.now_ns = START_NS + rng.randrange(SECOND_NS)
         self.gone: list[Allocation] = []
         self.budgets = random.Random(f"budgets {seed}")  # apart, so that the other draws are the same without them
+        self.sizes = random.Random(f"sizes {seed}")  # likewise
 
     def beginning(self) -> list[Step]:
         """Nodes, an application in each leaf, and what runs already."""
@@ -94,6 +95,8 @@ class Contest(Scenario):
         (partition,) = self.reference.managers["one"].values()
         if self.budgets.random() < 0.05:
             return ("submit", "one", self.do_budget(partition))
+        if partition.nodes and self.sizes.random() < 0.08:
+            return ("submit", "one", self.do_size(partition))
         chosen = rng.choices(
             ["asks", "schedule", "advance", "confirm", "again", "release", "daemon", "reload", "deadlines", "node"],
             [5, 4, 4, 4, 2, 1, 0.6, 0.5, 1.5, 0.7],
@@ -149,6 +152,12 @@ class Contest(Scenario):
             return []
         required = {"yunikorn.apache.org/requiredNode": rng.choice(nodes)}
         return [self._pod(rng.choice(apps), self._amounts(), **required)]
+
+    def do_size(self, partition: Partition) -> list[Input]:
+        """A node has other amounts, often less than what runs there."""
+        rng = self.sizes
+        size = {"vcore": rng.choice([0, rng.randint(1, 6), rng.randint(4, 10)]), "memory": rng.randint(0, 10)}
+        return [NodeUpdate(node_id=rng.choice(list(partition.nodes)), action=NodeAction.UPDATE, capacity=size)]
 
     def do_confirm(self, partition: Partition) -> list[Input]:
         """Victims have ended."""

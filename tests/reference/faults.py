@@ -242,6 +242,9 @@ FAULTS: dict[str, Fault] = {
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
     "victims' queues lose their guarantee": Fault(QueueBudget, "recompute", _no_guarantee, Contest),
+    "what one node has too much is charged to the others": Fault(
+        Tree, "bound_root", lambda _: lambda *_arguments: False
+    ),
     "a state never ends": Fault(Lifecycle, "timer_due", _nothing),
 }
 

@@ -320,9 +320,6 @@ class NodeSearch:
             if may_go(alloc, ask):
                 self._consider(alloc)
 
-    def _maximum(self, queue: Queue) -> Amounts:
-        return {n: a for n, a in self.sums.cluster.items() if a > 0} if queue.parent is None else queue.maximum
-
     def _root(self) -> tuple[Queue, dict[Queue, int]]:
         """Section 2.3."""
         priority, seen_ = self.ask.priority, {}
@@ -331,7 +328,7 @@ class NodeSearch:
             priority = seen_[queue] = offset if queue.settings.priority_fence else priority + offset
             most: Amounts = {}
             for above in queue.lineage():
-                most = lowest(most, self._maximum(above))
+                most = lowest(most, above.maximum)
             wanted = plus(self.used[queue], self.ask.amounts)
             over = any(amount > most[name] for name, amount in wanted.items() if name in most and amount > 0)
             if queue.parent is None or queue.settings.preemption_policy == "fence" or over:
@@ -423,8 +420,8 @@ class NodeSearch:
         return [a for a in self.effective if set(a.amounts) & (over | (lacking if a.node is node else set()))]
 
     def _over(self, queue: Queue) -> Amounts:
-        """The amounts by which the ask would exceed the queue's maximum."""
-        most = self._maximum(queue)
+        """The amounts by which the ask would exceed the queue's maximum. The size of the cluster is none: nodes decide alone."""
+        most = queue.maximum
         wanted = plus(self.used[queue], self.ask.amounts)
         return {name: wanted[name] - most[name] for name in self.ask.amounts if name in most}
 

@@ -157,7 +157,7 @@ class Pass:
             self._start(app, placing)
             if placing:
                 return ALLOCATED
-        room = self.sums.queue_headroom(app.queue)
+        rooms = {required: self.sums.queue_headroom(app.queue, required=required) for required in (False, True)}
         user_room = self.sums.user_headroom(app)
         unschedulable = 0
         settings = app.queue.settings
@@ -167,9 +167,9 @@ class Pass:
                 return ""
             if gangs.waits(ask):
                 continue
-            if not fits_limit(user_room, ask.amounts) or not fits_limit(room, ask.amounts):
+            if not fits_limit(user_room, ask.amounts) or not fits_limit(rooms[bool(ask.required)], ask.amounts):
                 continue
-            if not claims.leave(self.sums, app, ask.priority, ask.amounts):
+            if not claims.leave(self.sums, app, ask.priority, ask.amounts, required=bool(ask.required)):
                 continue
             ask.attempted = True
             result = self._try_required(ask) if ask.required else self._try_nodes(ask)

@@ -59,6 +59,7 @@ WANTED: Final = (
     "waits: stateaware order",
     "waits: quota of a queue",
     "waits: quota of root",
+    "a node has less than is allocated there",
     "waits: limit of a user",
     "waits: limit of a user at a middle level",
     "waits: limit of every user (*)",
@@ -243,6 +244,7 @@ class Situations:
         self._slots = {app for p in partitions for app in p.apps.values() if app.holds_slot}
         for partition in partitions:
             sums = Sums(partition)
+            self.met["a node has less than is allocated there"] += sums.bound != sums.cluster
             for queue in partition.root.walk():
                 if queue.leaf:
                     self._compare_apps(sums, queue)
@@ -370,7 +372,9 @@ def _reasons(sums: Sums, app: App, ask: Ask) -> Iterator[str]:
     if not sums.may_run(app) and sums.stateaware(app.queue):
         yield "stateaware order"
     for queue in app.queue.lineage():
-        limit = sums.cluster if queue.parent is None else queue.maximum
+        limit = sums.bound if queue.parent is None else queue.maximum
+        if ask.required and queue.parent is None:
+            continue
         if not fits_limit(rest(limit, sums.allocated[queue]), ask.amounts):
             yield "quota of root" if queue.parent is None else "quota of a queue"
     for key in trackers(app):

@@ -48,6 +48,10 @@ class Sums:
         self.cluster: Amounts = {}
         for node in partition.nodes.values():
             self.cluster = plus(self.cluster, node.capacity)
+        self.bound: Amounts = dict.fromkeys(self.cluster, 0)
+        for node in partition.nodes.values():
+            for name in self.bound:  # what a node has too much is taken from no other
+                self.bound[name] += max(node.capacity.get(name, 0), self.on_node[node].get(name, 0))
 
     def _add(self, app: App) -> None:
         allocated, pending = real(app), waiting(app)
@@ -67,15 +71,20 @@ class Sums:
 
     # -- quotas and limits (sections 8.1, 10, 11) --------------------------------------------------------
 
-    def queue_headroom(self, queue: Queue, *, more: dict[Queue | Key, Amounts] | None = None) -> Amounts:
-        """The amounts that the queue and its ancestors leave (section 8.1). With `more` in use, root's max does not count (13)."""
+    def queue_headroom(
+        self, queue: Queue, *, required: bool = False, more: dict[Queue | Key, Amounts] | None = None
+    ) -> Amounts:
+        """The amounts that the queue and its ancestors leave (section 8.1).
+
+        The size of the cluster counts neither for an ask that requires its node nor with `more` in use (13).
+        """
         room: Amounts = {}
         for level in queue.lineage():
             if level.parent is not None:
                 used = plus(self.allocated[level], (more or {}).get(level, {}))
                 room = lowest(room, rest(level.maximum, used))
-            elif more is None:
-                room = lowest(room, rest(self.cluster, self.allocated[level]))
+            elif more is None and not required:
+                room = lowest(room, rest(self.bound, self.allocated[level]))
         return room
 
     def user_headroom(self, app: App, *, more: dict[Queue | Key, Amounts] | None = None) -> Amounts:
@@ -89,7 +98,7 @@ class Sums:
     def has_headroom(self, app: App, ask: Ask) -> bool:
         """For the queues, the user and the group."""
         return fits_limit(self.user_headroom(app), ask.amounts) and fits_limit(
-            self.queue_headroom(app.queue), ask.amounts
+            self.queue_headroom(app.queue, required=bool(ask.required)), ask.amounts
         )
 
     def may_run(self, app: App) -> bool:

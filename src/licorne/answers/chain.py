@@ -14,7 +14,7 @@ import msgspec
 
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import sentence
-from licorne.core.queues.bounds import missing
+from licorne.core.queues.bounds import missing, queue_bounds
 from licorne.si.rest_objects import WaitingReason
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def told(reason: explain.Reason) -> WaitingReason:
 
 
 def _queue_levels(partition: Partition, app: Application, ask: Ask) -> list[QueueLevel]:
+    bounds = queue_bounds(app, cluster=not ask.required)
+    lacking = {level.path: missing(partition.types, limit, used, ask.shape.amounts) for level, limit, used in bounds}
     return [
         QueueLevel(
             queue=queue.path,
@@ -119,7 +121,7 @@ def _queue_levels(partition: Partition, app: Application, ask: Ask) -> list[Queu
             guaranteed=queue.guaranteed_resource(),
             allocated=queue.allocated_resource(),
             pending=queue.pending_resource(),
-            missing=missing(partition.types, queue.limit, queue.allocated, ask.shape.amounts),
+            missing=lacking.get(queue.path, {}),
             running_applications=queue.running,
             max_applications=queue.max_apps,
         )

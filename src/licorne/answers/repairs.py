@@ -375,7 +375,7 @@ def _one_application_more(partition: Partition, reason: explain.MaxApplications)
 
 def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes | None:
     """Return one node more like the smallest that would take the ask if it were empty; else one made for it."""
-    total = partition.tree.root.limit
+    total = partition.total
     best: tuple[float, Node] | None = None
     sizes: dict[tuple[int, ...], float] = {}
     for node in partition.nodes.values():  # the cheap checks first: there are thousands

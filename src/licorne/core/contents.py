@@ -142,10 +142,12 @@ class PartitionContents:
         self._resized = True
 
     def settle_size(self) -> None:
-        """Bring the root queue's max, which is the cluster's size, and all shares up to date if they are stale."""
+        """Bring the root queue's max, which is the cluster's size, its limit and all shares up to date if they are stale."""
         if self._resized:
             self._resized = False
             self.tree.set_total(self.total)
+            self.wakeups.quota_changed(self.tree.root)
+        if self.accounting.overused and self.tree.bound_root(self.accounting.overuse()):
             self.wakeups.quota_changed(self.tree.root)
         if self.tree.stale:
             self.tree.reweigh()

@@ -245,7 +245,7 @@ class Partition(PartitionContents):
         """Decide until nothing more is possible or `limit` allocations are made; return their number."""
         if self.state is STOPPED:
             return 0
-        if self._resized or self.tree.stale:
+        if self._resized or self.tree.stale or self.accounting.overused:
             self.settle_size()
         if self.descent.predicates is not None or self.parking.refused:
             self.reservations.retry_refused()

@@ -207,6 +207,7 @@ OBJECTS: Final[dict[type, str]] = {
         managed: bool
         state: ObjectState
         preempting: Vec
+        size: Vec | None
         guaranteed: Vec
         max_config: Map[int] | None
         guaranteed_config: Map[int] | None
@@ -306,6 +307,7 @@ OBJECTS: Final[dict[type, str]] = {
         needs: Needs
         gangs: Gangs
         asks_seen: int
+        overused: dict[Node, None]
         victims: dict[Ask, None]
         asked_to_end: int
     """,
@@ -392,6 +394,7 @@ OBJECTS: Final[dict[type, str]] = {
         partition: Partition
         partition_name: str
         headroom_left: Vec
+        quotas_left: Vec
         first_interface: bool
         uuids: Uuids
         visits: int
@@ -577,6 +580,7 @@ OBJECTS: Final[dict[type, str]] = {
         starting: bool
         independent: bool
         forced: bool
+        requires_nodes: bool
         running_timeout_ns: int
         placeholder_ask: Vec
         placeholder_resource: Map[int]

@@ -74,12 +74,18 @@ class RequestEvents:
         last: Application | None = None
         user: Room = ({}, Vec())
         queue: Room = ({}, Vec())
+        quotas: Room | None = None  # the same for asks that require their node
         counted: dict[Shape, dict[str, int]] = {}
         for app, ask in asks:
             if ask is not None:
                 if app is not last:
-                    last, user, queue = app, self._room(user_bounds(app)), self._room(queue_bounds(app))
-                if self._fits(app, ask, user, queue) and LIVE < ask.parked <= AWAITS_NODE:
+                    last, user, queue, quotas = app, self._room(user_bounds(app)), self._room(queue_bounds(app)), None
+                if ask.required and quotas is None:
+                    quotas = self._room(queue_bounds(app, cluster=False))
+                if (
+                    self._fits(app, ask, user, quotas if ask.required and quotas else queue)
+                    and LIVE < ask.parked <= AWAITS_NODE
+                ):
                     steps -= self._unschedulable(app, ask, counted)
             steps -= 1
             if steps <= 0:

@@ -354,6 +354,7 @@ class Replacement:
                 self.partition.needs.hand_over(node, place, real)
             self.accounting.remove_allocation(app, place)
             self.accounting.add_allocation(app, real, node)
+            self.accounting.may_be_overused(node)  # the real ask may have been resized in flight
         if self.partition.events is not None:
             self.partition.events.changes.replaced[place] = real
         group.replaced += 1
@@ -462,6 +463,7 @@ class Replacement:
         self._off_node(real)
         real.shape = self.accounting.shape(amounts, resource, real.shape.need)
         self._to_node(real, place)
+        self.accounting.may_be_overused(cython.cast(Node, real.node))
         self.partition.claims.review(Outcome.FORCED)
         return True
 

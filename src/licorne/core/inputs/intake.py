@@ -289,6 +289,8 @@ class Intake:
                 if tagged is not None:
                     ask.created = tagged
             ask.required = tags.get(TAG_REQUIRED_NODE, "")
+            if ask.required:
+                app.requires_nodes = True
             ask.tags = tags
         ask.repeats = message.max_allocations
         if message.task_group:
@@ -366,6 +368,7 @@ def _change_shape(partition: Partition, app: Application, alloc: Ask, shape: Sha
     alloc.deadline = deadline
     alloc.shape = shape
     partition.accounting.add_allocation(app, alloc, node)
+    partition.accounting.may_be_overused(node)
     if preempted:
         partition.accounting.preempting(app, alloc)
 
@@ -428,6 +431,7 @@ def _placed_outside(
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now
     partition.accounting.add_allocation(app, new, node)
+    partition.accounting.may_be_overused(node)
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
     partition.wakeups.victim_appeared(node)

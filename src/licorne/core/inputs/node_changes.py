@@ -138,6 +138,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
         partition.resize(node.capacity, -1)
         node.capacity = capacity
         partition.resize(capacity, 1)
+        partition.accounting.may_be_overused(node)
     partition.numbering.count_node(node, 1)
     node.refree()
     if capacity.n > partition.index.width:
@@ -188,6 +189,7 @@ def remove_node(partition: Partition, node: Node) -> None:
         partition.notify_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
         partition.lifecycle.emptied(app)
     partition.resize(node.capacity, -1)
+    partition.accounting.overused.pop(node, None)
     partition.claims.review(Outcome.NODE)
     if partition.events is not None:
         partition.events.node_removed(node)

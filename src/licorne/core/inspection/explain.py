@@ -217,7 +217,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     found += _application(partition, app)
     if app.atomic is not None:
         return found + _gang(partition, app)
-    found += _quotas(partition, app, ask.shape.amounts) or _claimed(partition, app, ask, ask.shape.amounts)
+    found += _quotas_of(partition, app, ask)
     if ask.reserved is not None:
         found.append(Reserved(ask.reserved.id, ask.reserved_ns))
     if ask.required:
@@ -268,9 +268,7 @@ def quick_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reas
     """
     if ask.parked == AWAITS_PLACEHOLDER:
         return [_placeholder(app, ask)]
-    amounts = ask.shape.amounts
-    quotas = _quotas(partition, app, amounts) or _claimed(partition, app, ask, amounts)
-    return [*_application(partition, app), *quotas]
+    return [*_application(partition, app), *_quotas_of(partition, app, ask)]
 
 
 def _application(partition: Partition, app: Application) -> list[Reason]:
@@ -289,28 +287,36 @@ def _application(partition: Partition, app: Application) -> list[Reason]:
     return found
 
 
-def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]:
+def _quotas_of(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
+    wanted, cluster = ask.shape.amounts, not ask.required
+    return _quotas(partition, app, wanted, cluster=cluster) or _claimed(partition, app, ask, wanted, cluster=cluster)
+
+
+def _quotas(partition: Partition, app: Application, wanted: Vec, *, cluster: bool = True) -> list[Reason]:
     found: list[Reason] = []
-    for level, limit, used in (*queue_bounds(app), *user_bounds(app)):
+    for level, limit, used in (*queue_bounds(app, cluster=cluster), *user_bounds(app)):
         lacking = missing(partition.types, limit, used, wanted)
         if not lacking:
             continue
         never = bool(missing(partition.types, limit, new_sum(), wanted))
         if isinstance(level, Tracker):
             found.append(UserLimit(level.kind, level.name, level.path, lacking, never))
-        elif level.parent is None:  # root has no max of its own: its limit is the size of the cluster
+        elif level.parent is None:  # root has no max of its own: its limit follows from the size of the cluster
+            never = level.size is not None and bool(missing(partition.types, level.size, new_sum(), wanted))
             found.append(ClusterFull(lacking, never))
         else:
             found.append(QueueQuota(level.path, lacking, never))
     return found
 
 
-def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> list[Reason]:
+def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec, *, cluster: bool = True) -> list[Reason]:
     """Return where claims of other asks leave too little; a lack that exists without claims is found by `_quotas`."""
     found: list[Reason] = []
     if ask in partition.claims.by_ask:
         return found
     for level, limit, planned in partition.claims.levels(app, ask.priority):
+        if level is partition.tree.root and not cluster:
+            continue
         lacking = missing(partition.types, limit, planned, wanted)
         if lacking and isinstance(level, Tracker):
             found.append(Claimed(level.kind, level.name, level.path, lacking))

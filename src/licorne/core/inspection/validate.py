@@ -8,10 +8,12 @@ here.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.base.states import ApplicationState, ObjectState
+from licorne.core.constants import SUM_MAX
 from licorne.core.gangs import check_placeholders
 from licorne.core.gangs.check_atomic import validate_gangs
 from licorne.core.nodes.check import index_steps
@@ -170,12 +172,16 @@ def _node(partition: Partition, node: Node) -> None:
 
 def _total(partition: Partition) -> None:
     total = new_sum()
+    overuse = Counter[str]()
     for node in partition.nodes.values():
         total.plus(node.capacity)
+        overuse += Counter(node.allocated.named(partition.types)) - Counter(node.capacity.named(partition.types))
     _expect(partition.total.agrees(total), 2, "total of the partition")
-    limit = {name: amount for name, amount in partition.tree.root.limit.named(partition.types).items() if amount}
+    root = partition.tree.root
     named = {name: amount for name, amount in total.named(partition.types).items() if amount > 0}
-    _expect(limit == named, 2, "root's max")
+    _expect((root.max_resource() or {}) == named, 2, "root's max")
+    limit = {name: min(amount + overuse[name], SUM_MAX) for name, amount in named.items()}
+    _expect(root.limit.named(partition.types) == limit, 2, "root's limit")
 
 
 def _application(partition: Partition, app: Application) -> None:

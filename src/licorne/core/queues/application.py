@@ -89,6 +89,7 @@ class Application(Ranked):
     starting: cython.bint  # its life includes the state Starting
     independent: cython.bint  # made for an ask of a resource manager without applications
     forced: cython.bint
+    requires_nodes: cython.bint  # one of its asks, at some time, required its node
     running_timeout_ns: cython.longlong
     placeholder_ask: Vec
     placeholder_resource: dict[str, int]  # `placeholder_ask` as a map
@@ -135,6 +136,7 @@ class Application(Ranked):
         self.starting = False
         self.independent = False
         self.forced = False
+        self.requires_nodes = False
         self.running_timeout_ns = 0
         self.placeholder_ask = Vec()
         self.placeholder_resource = {}

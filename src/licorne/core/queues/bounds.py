@@ -28,10 +28,14 @@ class Bound(NamedTuple):
     used: Vec
 
 
-def queue_bounds(app: Application) -> Iterator[Bound]:
-    """Yield the quota of each queue of the application, from its leaf to the root."""
+def queue_bounds(app: Application, *, cluster: bool = True) -> Iterator[Bound]:
+    """Yield the quota of each queue of the application, from its leaf to the root: that of root is the size of the cluster.
+
+    Without `cluster` that one is left out: it does not count for an ask that requires its node.
+    """
     for queue in app.queue.lineage():
-        yield Bound(queue, queue.limit, queue.allocated)
+        if cluster or queue.parent is not None:
+            yield Bound(queue, queue.limit, queue.allocated)
 
 
 def user_bounds(app: Application) -> Iterator[Bound]:

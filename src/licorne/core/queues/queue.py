@@ -43,8 +43,9 @@ STOPPED = ObjectState.STOPPED
 class Queue(Ranked):
     """A queue of the tree of a partition.
 
-    `allocated`, `pending` and `preempting` are sums over the subtree. `limit` is the queue's own max (root: the
-    cluster's size), `UNLIMITED` where none is set; `guaranteed` is -1 for a type that is not listed; `weights` is what
+    `allocated`, `pending` and `preempting` are sums over the subtree. `limit` is the queue's own max, `UNLIMITED` where
+    none is set; of root, `size` is the size of the cluster, and `limit` may exceed it (`Tree.bound_root`).
+    `guaranteed` is -1 for a type that is not listed; `weights` is what
     `share` divides by: the guaranteed amount, else the fair maximum, -1 for neither. `asks_pending` counts the pending
     asks below, `awake_count` the applications below that are awake. `running` and `accepted` are the applications that
     count against `max_apps` (section 10). `blocked` applications wait for room here.
@@ -83,6 +84,7 @@ class Queue(Ranked):
     managed: cython.bint
     state: ObjectState
     preempting: Vec
+    size: Vec | None  # None: it is not root, or there was no node yet
     guaranteed: Vec
     max_config: dict[str, int] | None
     guaranteed_config: dict[str, int] | None
@@ -120,6 +122,7 @@ class Queue(Ranked):
         self.pending = new_sum()
         self.preempting = new_sum()
         self.limit = Vec(0, UNLIMITED)
+        self.size = None
         self.guaranteed = Vec(0, -1)
         self.weights = Vec(0, -1)
         self.max_config = None
@@ -442,7 +445,7 @@ class Queue(Ranked):
     def max_resource(self) -> dict[str, int] | None:
         """Return the queue's own max (root: the cluster's size); None where nothing is set."""
         if self.parent is None:
-            return self.limit.named(self.types) or None
+            return None if self.size is None else self.size.named(self.types) or None
         return self.max_config
 
     def guaranteed_resource(self) -> dict[str, int] | None:

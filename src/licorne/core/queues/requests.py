@@ -234,9 +234,10 @@ class Requests:
             cython.cast(AskBlock, ask.block).count_in(ask)
 
     @cython.cfunc
-    def next_fit(self, room: Vec, freed_nodes: FreedNodes) -> Ask | None:
+    def next_fit(self, room: Vec, room_of_required: Vec, freed_nodes: FreedNodes) -> Ask | None:
         """Return the first ask that is live and fits in `room`, or that waits for a node and fits a freed node.
 
+        One that requires its node need only fit in `room_of_required`, which is `room`, or no less than that in any type.
         None if there is none. One that waits for a node is returned even if it does not fit in `room`: the caller must learn
         of it, because the freed node will be dropped before the headroom is back.
         """
@@ -260,7 +261,7 @@ class Requests:
         )
         for p in range(len(blocks)):
             block = cython.cast(AskBlock, blocks[p])
-            live = block.live > 0 and room.covers(block.low)
+            live = block.live > 0 and room_of_required.covers(block.low)
             waiting = held and block.waiting_minima.any_within(freed_nodes.most)
             if not live and not waiting:
                 continue
@@ -269,7 +270,12 @@ class Requests:
                 if cython.compiled:
                     block.prefetch_after(i)
                 if not ask.parked:
-                    if live and room.covers(ask.shape.amounts):
+                    if live and (
+                        room.covers(ask.shape.amounts)
+                        or (
+                            room is not room_of_required and ask.required and room_of_required.covers(ask.shape.amounts)
+                        )
+                    ):
                         return ask
                 elif waiting and ask.parked == NO_NODE and freed_nodes.most.covers(ask.shape.amounts):
                     if freed_nodes.fit(ask.shape):

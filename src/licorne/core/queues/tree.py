@@ -32,7 +32,7 @@ from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.base.order import any_two_compare
 from licorne.core.base.states import OBJECT, ObjectEvent, ObjectState, next_state
 from licorne.core.base.tags import quota_of_tags
-from licorne.core.constants import UNLIMITED
+from licorne.core.constants import SUM_MAX, UNLIMITED
 from licorne.core.placement.rules import RECOVERY_PATH
 
 from .queue import Queue
@@ -99,7 +99,7 @@ class Tree:
         queue.submit_acl = ACL.parse(config.submit_acl)
         queue.admin_acl = ACL.parse(config.admin_acl)
         queue.max_apps = min(config.max_applications, UNLIMITED)
-        if queue.parent is None:  # root: its limit is the size of the cluster
+        if queue.parent is None:  # root: its limit follows from the nodes (`set_total`)
             self._set_properties(queue, dict(config.properties))
         else:
             self._set_properties(queue, inherit_properties(queue.parent.properties, config.properties))
@@ -210,9 +210,20 @@ class Tree:
         Source: docs/spec/scheduling.md, section 4.1.
         """
         amounts = {name: value for name, value in total.named(self.types).items() if value > 0}
-        self.root.limit = self.types.vector(amounts, UNLIMITED)
+        self.root.size = self.root.limit = self.types.vector(amounts, UNLIMITED)
         self._fair_max = self.types.vector(amounts, -1)
         self.stale = True
+
+    def bound_root(self, overuse: Vec) -> bool:
+        """Set root's limit to the size of the cluster and `overuse`; return whether that is another limit than before.
+
+        `overuse` is what more is allocated on nodes than they have (`Accounting.overuse`). Added here, it is taken from no
+        other node: what root has left is then the sum of what each node has left, which is never below zero.
+        """
+        size = {} if self.root.size is None else self.root.size.named(self.types)
+        amounts = {name: min(value + overuse.at(self.types.index[name]), SUM_MAX) for name, value in size.items()}
+        before, self.root.limit = self.root.limit, self.types.vector(amounts, UNLIMITED)
+        return not before.same(self.root.limit)
 
     def reweigh(self) -> None:
         """Recompute weights, shares and the orders of queues."""

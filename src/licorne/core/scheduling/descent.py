@@ -85,6 +85,7 @@ class Descent:
     partition_name: str
     predicates: Callable[[str, str, bool], bool] | None
     headroom_left: Vec
+    quotas_left: Vec  # the same for asks that require their node, where the application has any: root does not count
     out: list[Output]
     first_interface: cython.bint  # every allocation has a UUID
     uuids: Uuids
@@ -109,6 +110,7 @@ class Descent:
         self.partition_name = partition.name
         self.predicates = None
         self.headroom_left = Vec(0, UNLIMITED)
+        self.quotas_left = Vec(0, UNLIMITED)
         self.out = []
         self.first_interface = partition.first_interface
         self.uuids = Uuids(partition.owner, partition.name)
@@ -214,13 +216,17 @@ class Descent:
             result = self.visit_in_order(app)
         else:
             while result == NOTHING:
-                ask = app.requests.next_fit(self.headroom_left, self.parking.freed_nodes)
+                ask = app.requests.next_fit(
+                    self.headroom_left,
+                    self.quotas_left if app.requires_nodes else self.headroom_left,
+                    self.parking.freed_nodes,
+                )
                 if ask is None:
                     app.visited_seq = self.accounting.asks_seen
                     break
                 if self.claims:
                     self.subtract_claims(app, ask)
-                if (ask.parked or self.reduced_by_claims) and not self.headroom_left.covers(ask.shape.amounts):
+                if (ask.parked or self.reduced_by_claims) and not self.fits_headroom(ask):
                     if ask.parked:
                         # A freed node has room for it, but headroom is lacking: that node will have been dropped from
                         # the freed nodes when the headroom is back, so the shape must not count as failed then.
@@ -245,7 +251,7 @@ class Descent:
             if app.queue.backoff_after and unschedulable >= app.queue.backoff_after:
                 self.partition.back_off(app)
                 return NOTHING
-            if ask.parked >= AWAITS_PLACEHOLDER or not self.headroom_left.covers(ask.shape.amounts):
+            if ask.parked >= AWAITS_PLACEHOLDER or not self.fits_headroom(ask):
                 continue
             if self.claims and not self.subtract_claims(app, ask):
                 continue
@@ -261,36 +267,51 @@ class Descent:
     def headroom(self, app: Application) -> cython.void:
         """Set `headroom_left` to what the application's queues, user and group leave for it (sections 8.1 and 11.3).
 
+        An ask that requires its node needs no room on other nodes. So it is not compared with root, whose limit is the
+        size of the cluster: where that is full, victims on its own node make room (`quotas_left`).
         Claims are not subtracted here, as they depend on an ask's priority (`subtract_claims`).
         """
         room: Vec = self.headroom_left
-        queue: Queue | None = app.queue
+        queue: Queue = app.queue
         tracker: Tracker
         self.reduced_by_claims = False
         self.claims_priority = UNLIMITED
         room.set_all(UNLIMITED)
-        while queue is not None:
+        while queue.parent is not None:
             if queue.limit.n:
                 room.lower_to_rest(queue.limit, queue.allocated)
             queue = queue.parent
         for tracker in app.trackers:
             if tracker.limit is not None:
                 room.lower_to_rest(tracker.limit, tracker.used)
+        if app.requires_nodes:
+            self.quotas_left.copy_from(room)
+        room.lower_to_rest(queue.limit, queue.allocated)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fits_headroom(self, ask: Ask) -> cython.bint:
+        """Return whether the ask of the application being visited fits what its queues, user and group leave."""
+        room: Vec = self.quotas_left if ask.required else self.headroom_left
+        return room.covers(ask.shape.amounts)
 
     @cython.cfunc
     @cython.exceptval(-1)
     def subtract_claims(self, app: Application, ask: Ask) -> cython.bint:
-        """Lower `headroom_left` to what claims leave for asks of this priority; return whether the ask fits it.
+        """Lower the headroom to what claims leave for asks of this priority; return whether the ask fits it.
 
         The asks after this one get no more than this: `headroom_left` only ever shrinks during a visit.
         """
         if self.claims_priority != ask.priority:
             self.claims_priority = ask.priority
             before: Vec = self.headroom_left.clone()
-            for _, limit, planned in self.partition.claims.levels(app, ask.priority):
+            for level, limit, planned in self.partition.claims.levels(app, ask.priority):
                 self.headroom_left.lower_to_rest(limit, planned)
-            self.reduced_by_claims = self.reduced_by_claims or not self.headroom_left.same(before)
-        return self.headroom_left.covers(ask.shape.amounts)
+                if app.requires_nodes and level is not self.root:
+                    self.quotas_left.lower_to_rest(limit, planned)
+            if app.requires_nodes or not self.headroom_left.same(before):
+                self.reduced_by_claims = True
+        return self.fits_headroom(ask)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -517,4 +538,4 @@ class Descent:
         self.headroom(app)
         if self.claims and ask not in self.claims:
             return self.subtract_claims(app, ask)
-        return self.headroom_left.covers(ask.shape.amounts)
+        return self.fits_headroom(ask)

@@ -70,5 +70,5 @@ def _fits(bounds: list[Bound], ask: Ask, used: dict[Queue | Tracker, Vec]) -> bo
 
 
 def _bounds(app: Application) -> list[Bound]:
-    """All that bounds the application but the max of the root queue, which comes last among its queues."""
-    return [*list(queue_bounds(app))[:-1], *user_bounds(app)]
+    """All that bounds the application but the max of the root queue."""
+    return [*queue_bounds(app, cluster=False), *user_bounds(app)]

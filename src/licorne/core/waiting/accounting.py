@@ -57,6 +57,7 @@ class Accounting:
     gangs: Gangs  # set by the partition later, as gangs are built upon this module
     watchers: list[Any]  # of the ends of allocations: objects with the methods `ending` and `resized`
     asks_seen: cython.longlong  # the number of the newest ask: asks are numbered in the order of their arrival
+    overused: dict[Node, None]  # of these nodes more may be allocated than they have
     victims: dict[Ask, None]  # allocations that were evicted, and have not ended
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
@@ -67,6 +68,7 @@ class Accounting:
         self.index = index
         self.types = types
         self.watchers = []
+        self.overused = {}
         self.victims = {}
         self.asks_seen = 0
         self.asked_to_end = 0
@@ -370,6 +372,30 @@ class Accounting:
         while queue is not None:
             queue.preempting.minus(amounts)
             queue = queue.parent
+
+    # -- nodes that have less than is allocated there --------------------------------------------------
+
+    @cython.ccall
+    def may_be_overused(self, node: Node) -> cython.void:
+        """Note a node that has shrunk, or on which something was allocated without a look at what it has left."""
+        self.overused[node] = None
+
+    def overuse(self) -> Vec:
+        """Return what more is allocated on nodes than they have, added up over the nodes; others no longer count as overused."""
+        node: Node
+        beyond: Vec
+        total: Vec = Vec()
+        nothing: Vec = Vec()
+        for node in list(self.overused):
+            beyond = node.allocated.clone()
+            beyond.minus(node.capacity)
+            beyond.raise_to(nothing)
+            if beyond.zero():
+                del self.overused[node]
+            total.plus(beyond)
+        return total
+
+    # -- victims ---------------------------------------------------------------------------------------
 
     def preempting(self, app: Application, alloc: Ask) -> None:
         """Count the allocation as a victim, until it ends."""

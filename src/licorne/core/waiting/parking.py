@@ -195,7 +195,8 @@ class Parking:
             if not app.requests.least_live(least):
                 return
             while queue is not None:
-                if queue.limit.binds(queue.allocated, least):
+                # Root binds no ask that requires its node, so it is not the only cause where there may be such asks.
+                if queue.limit.binds(queue.allocated, least) and not (app.requires_nodes and queue.parent is None):
                     queue.blocked[app] = least
                     return
                 queue = queue.parent
