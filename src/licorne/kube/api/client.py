@@ -320,6 +320,12 @@ def _encoded(body: dict[str, Any]) -> bytes:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(
+        error, aiohttp.ClientConnectorCertificateError
+    ):
+        return (
+            f"cannot connect to {error.host}:{error.port}: {error.os_error}"  # its own text quotes Python's TLS context
+        )
     return str(error) or type(error).__name__
 
 
