@@ -1,6 +1,6 @@
 """The client of the API server: `config` says where it is, `kinds` what there is, `client` calls it.
 
-`plugin`: programs that print credentials; `certificates`: TLS, with certificates that change; `errors`: what a call may raise.
+`requests` counts the calls. `plugin`: programs that print credentials; `certificates`: TLS, with certificates that change; `errors`: what a call may raise.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from .client import Client, Fault, Page, WatchEvent
 from .config import Access
 from .errors import ApiError, ExpiredError, KubeconfigError, UnansweredError
 from .kinds import Kind
+from .requests import Requests
 
 __all__ = [
     "Access",
@@ -19,6 +20,7 @@ __all__ = [
     "Kind",
     "KubeconfigError",
     "Page",
+    "Requests",
     "UnansweredError",
     "WatchEvent",
 ]

@@ -21,6 +21,7 @@ from licorne.kube.objects.meta import ListMeta
 from .config import Access
 from .errors import ApiError, KubeconfigError, UnansweredError, error_of
 from .kinds import PODS, Kind
+from .requests import Requests
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -101,10 +102,19 @@ class Client:
         access: where the server is, and who we are.
         connections: how many requests may be under way at once; more wait.
         user_agent: the name under which the server's log has our calls.
+        requests: counts the calls.
     """
 
-    def __init__(self, access: Access, *, connections: int = 16, user_agent: str = "licorne") -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        connections: int = 16,
+        user_agent: str = "licorne",
+        requests: Requests | None = None,
+    ) -> None:
         self.access = access
+        self.requests = requests or Requests()
         connector = aiohttp.TCPConnector(limit=connections)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -247,11 +257,12 @@ class Client:
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        async with await self._request(method, path, query=query, body=body, content_type=content_type) as response:
-            try:
-                return await response.read()
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise UnansweredError(f"{method} {path}: {_said(error)}") from None
+        with self.requests.write() if method != "GET" else contextlib.nullcontext():
+            async with await self._request(method, path, query=query, body=body, content_type=content_type) as response:
+                try:
+                    return await response.read()
+                except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                    raise UnansweredError(f"{method} {path}: {_said(error)}") from None
 
     async def _request(
         self,
@@ -292,7 +303,9 @@ class Client:
                     server_hostname=self.access.server_name,
                 )
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                self.requests.answers[method, "error"] += 1
                 raise UnansweredError(f"{method} {path}: {_said(error)}") from None
+            self.requests.answers[method, str(response.status)] += 1
             if response.status < 300:
                 return response
             async with response:

@@ -6,7 +6,16 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PodDisruptionBudget, PriorityClass
+from licorne.kube.objects import (
+    ConfigMap,
+    KubernetesObject,
+    Lease,
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+)
 
 T = TypeVar("T", bound=KubernetesObject)
 NAMED: Final = "metadata.name="
@@ -52,6 +61,7 @@ PRIORITY_CLASSES: Final = Kind(
     "PriorityClass", PriorityClass, "/apis/scheduling.k8s.io/v1", "priorityclasses", namespaced=False
 )
 CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
+LEASES: Final = Kind("Lease", Lease, "/apis/coordination.k8s.io/v1", "leases")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
 
 

@@ -27,6 +27,7 @@ from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS
 from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition
+from licorne.kube.objects.meta import micro_time
 from licorne.kube.pauses import PauseGuard
 
 AT_ONCE: Final = 8
@@ -418,7 +419,7 @@ class Writer:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": f"{command.name}.{ending}"[-253:], "namespace": command.namespace or "default"},
-            "eventTime": _microseconds(series.first_s),
+            "eventTime": micro_time(series.first_s),
             "reportingController": COMPONENT,
             "reportingInstance": COMPONENT,
             "action": command.action,
@@ -428,7 +429,7 @@ class Writer:
             "regarding": _reference(command.kind, command.namespace, command.name, command.uid),
         }
         if series.count > 1:
-            body["series"] = {"count": series.count, "lastObservedTime": _microseconds(series.written_s)}
+            body["series"] = {"count": series.count, "lastObservedTime": micro_time(series.written_s)}
         if command.related is not None:
             body["related"] = _reference("Pod", *command.related)
         return body
@@ -445,10 +446,6 @@ def _key(event: PostEvent) -> _Key:
 def _sendable(text: str) -> str:
     """Return a text that can be sent: half of a surrogate pair, as a JSON escape may have it, becomes a question mark."""
     return text.encode(errors="replace").decode()
-
-
-def _microseconds(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _reference(kind: str, namespace: str, name: str, uid: str) -> dict[str, str]:
