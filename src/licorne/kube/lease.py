@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import platform
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from licorne.daemon.log import Log
@@ -98,10 +98,6 @@ class HeldLease:
             self._renewed.clear()
             await self._renewed.wait()
 
-    async def attempt(self) -> bool:
-        """Take the Lease if it is free; return whether this process has it."""
-        return await self._call(self._take)
-
     async def take(self) -> None:
         """Wait until this process has the Lease."""
         while True:
@@ -110,88 +106,83 @@ class HeldLease:
             await asyncio.sleep(RENEW_S)
 
     async def keep(self) -> None:
-        """Renew the Lease until cancelled.
-
-        Raises:
-            LeaseLostError: it is another process's, or gone.
-        """
+        """Renew the Lease until cancelled; raises LeaseLostError."""
         while True:
             await asyncio.sleep(RENEW_S)
-            await self._call(self._renew)
+            await self.attempt()
+
+    async def attempt(self) -> bool:
+        """Take the Lease if that is possible, or renew it; return whether this process has it.
+
+        Raises:
+            LeaseLostError: this process had it, and another one has it now, or none.
+        """
+        began_ns, lapses = self._clock(), self._lapses
+        try:
+            async with asyncio.timeout(CALL_S):
+                found = await self._find()
+                if not self._may_write(found):
+                    return False
+                await self._write(found)
+        except (ApiError, UnansweredError, TimeoutError) as error:
+            if not (isinstance(error, ApiError) and error.status == CONFLICT):
+                text = str(error) or f"no answer within {CALL_S:.0f} s"
+                self._failures("the lease cannot be had; nothing is written without it", reason=text)
+            return False
+        if self.holder != self.identity:
+            self._log.info("the lease is taken", holder=self.identity)
+        self.holder = self.identity
+        if lapses == self._lapses:  # else there was a pause while the request was under way
+            self._until_ns = began_ns + int(HELD_S * 1e9)
+            self._renewed.set()
+        return True
 
     async def release(self) -> None:
         """Let another process have the Lease at once; only when nothing is written any more, nor is under way."""
         self.lapse()
         with contextlib.suppress(ApiError, UnansweredError, TimeoutError):
             async with asyncio.timeout(CALL_S):
-                found = await self._client.get(LEASES, self._namespace, NAME)
-                if found.spec.holder_identity == self.identity:
+                found = await self._find()
+                if found is not None and found.spec.holder_identity == self.identity:
                     await self._patch(found, {"holderIdentity": None})
 
-    async def _call(self, step: Callable[[], Awaitable[bool]]) -> bool:
+    async def _find(self) -> Lease | None:
         try:
-            async with asyncio.timeout(CALL_S):
-                return await step()
-        except (ApiError, UnansweredError, TimeoutError) as error:
-            if not (isinstance(error, ApiError) and error.status == CONFLICT):
-                text = str(error) or f"no answer within {CALL_S:.0f} s"
-                self._failures("the lease cannot be had; nothing is written without it", reason=text)
-            return False
-
-    async def _take(self) -> bool:
-        began = self._clock(), self._lapses
-        try:
-            found = await self._client.get(LEASES, self._namespace, NAME)
+            return await self._client.get(LEASES, self._namespace, NAME)
         except ApiError as error:
             if error.status != NOT_FOUND:
                 raise
+            return None
+
+    def _may_write(self, found: Lease | None) -> bool:
+        """Return whether the Lease is this process's, or may be taken from another one."""
+        holder = (found and found.spec.holder_identity) or ""
+        if holder == self.identity:
+            return True
+        if self.holder == self.identity:
+            self.lapse()
+            raise LeaseLostError(f"the Lease {self._namespace}/{NAME} is lost: {holder or 'nobody'} has it now")
+        if found is None or not holder:
+            return True
+        if holder != self.holder:
+            self._log.info("another process schedules; this one waits for the lease", holder=holder)
+            self.holder = holder
+        if found.metadata.resource_version != self._seen[0]:
+            self._seen = found.metadata.resource_version, self._clock()
+        return self._clock() - self._seen[1] >= (found.spec.lease_duration_seconds or DURATION_S) * 1e9
+
+    async def _write(self, found: Lease | None) -> None:
+        now = micro_time(self._wall())
+        fields: dict[str, Any] = {"holderIdentity": self.identity, "leaseDurationSeconds": DURATION_S, "renewTime": now}
+        if found is None:
             meta = {"name": NAME, "namespace": self._namespace}
             body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta}
-            await self._client.create(LEASES.path(self._namespace), {**body, "spec": self._holding(0)})
-        else:
-            holder, version = found.spec.holder_identity or "", found.metadata.resource_version
-            if holder not in ("", self.identity):
-                if holder != self.holder:
-                    self._log.info("another process schedules; this one waits for the lease", holder=holder)
-                self.holder = holder
-                if version != self._seen[0]:
-                    self._seen = version, self._clock()
-                if self._clock() - self._seen[1] < (found.spec.lease_duration_seconds or DURATION_S) * 1e9:
-                    return False
-            await self._patch(found, self._holding(found.spec.lease_transitions + 1))
-        self._hold(*began)
-        self._log.info("the lease is taken", holder=self.identity)
-        return True
-
-    async def _renew(self) -> bool:
-        began = self._clock(), self._lapses
-        try:
-            found = await self._client.get(LEASES, self._namespace, NAME)
-        except ApiError as error:
-            if error.status != NOT_FOUND:
-                raise
-            found = None
-        if found is None or found.spec.holder_identity != self.identity:
-            self.lapse()
-            self.holder = (found and found.spec.holder_identity) or ""
-            why = f"{self.holder} has it" if self.holder else "nobody has it any more"
-            raise LeaseLostError(f"the Lease {self._namespace}/{NAME} is lost: {why}")
-        await self._patch(found, {"renewTime": micro_time(self._wall())})
-        self._hold(*began)
-        return True
-
-    def _holding(self, transitions: int) -> dict[str, Any]:
-        """Return the fields with which this process begins to hold the Lease."""
-        now = micro_time(self._wall())
-        fields = {"holderIdentity": self.identity, "acquireTime": now, "renewTime": now}
-        return {**fields, "leaseDurationSeconds": DURATION_S, "leaseTransitions": transitions}
+            await self._client.create(LEASES.path(self._namespace), {**body, "spec": {**fields, "acquireTime": now}})
+            return
+        if found.spec.holder_identity != self.identity:
+            fields |= {"acquireTime": now, "leaseTransitions": found.spec.lease_transitions + 1}
+        await self._patch(found, fields)
 
     async def _patch(self, found: Lease, fields: dict[str, Any]) -> None:
         meta = {"resourceVersion": found.metadata.resource_version}
         await self._client.patch(LEASES.path(self._namespace, NAME), {"metadata": meta, "spec": fields})
-
-    def _hold(self, began_ns: int, lapses: int) -> None:
-        self.holder = self.identity
-        if lapses == self._lapses:  # else there was a pause while the request was under way
-            self._until_ns = began_ns + int(HELD_S * 1e9)
-            self._renewed.set()
