@@ -15,6 +15,7 @@ from kube import schedules
 from kube.apiserver import FakeClient, Trouble
 from kube.virtual import VirtualLoop, run
 from licorne.kube.lease import DURATION_S, HELD_S, HeldLease, LeaseLostError
+from licorne.kube.results import Results
 from licorne.kube.runner import Runner
 
 SEEDS = range(1, 4)
@@ -220,5 +221,7 @@ def test_a_renewal_that_was_under_way_in_a_pause_does_not_count() -> None:
 
     world = schedules.World(1)
     client = Suspended(world.server)
-    lease = HeldLease(client, "default", clock=lambda: clock_ns, wall=lambda: 0.0, log=schedules.no_log())
+    lease = HeldLease(
+        client, "default", clock=lambda: clock_ns, wall=lambda: 0.0, log=schedules.no_log(), results=Results()
+    )
     run(play())

@@ -297,8 +297,8 @@ async def _run(
         )
         with runner.memory.running():
             await _run_until_signal(runner)
-        figures = {"bindings": runner.binder.sent, "other_writes": runner.writer.written}
-        log.info("ended", allocations=runner.decided, **figures)
+        done = {f"{kind}s": number for (kind, result), number in runner.results.counts.items() if result == "done"}
+        log.info("ended", allocations=runner.decided, **done)
         if runner.shadow is not None:
             log.info("compared with the other scheduler", **runner.shadow.counts)
     return 0

@@ -8,7 +8,7 @@
 - `importing`: a workload from objects that kubectl prints.
 - `lease`: which of several processes writes. `pauses`: notices that the process was paused, so that nothing is sent
   before the cluster has been read again, or without the lease.
-- `failing`: leaves workers to other namespaces while the requests of one fail.
+- `failing`: leaves workers to other namespaces while the requests of one fail. `results`: what becomes of writes.
 - `binding`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
 - `writing`: carries the other commands out.
 

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from licorne.daemon.log import Log
-from licorne.daemon.sparse import Sparse
 from licorne.kube.api import ApiError, Kind, UnansweredError
 from licorne.kube.api.kinds import LEASES
 from licorne.kube.objects import Lease
 from licorne.kube.objects.meta import micro_time
+from licorne.kube.results import Results
 
 NAME: Final = "licorne"
 DURATION_S: Final = 15
@@ -32,7 +32,7 @@ HELD_S: Final = 10.0
 RENEW_S: Final = 2.0
 CALL_S: Final = 5.0
 """A request about the Lease that takes longer is given up, and made anew."""
-NOT_FOUND, CONFLICT = 404, 409
+NOT_FOUND: Final = 404
 
 
 class LeaseLostError(Exception):
@@ -61,20 +61,28 @@ class HeldLease:
         namespace: where the Lease is.
         clock: returns a time in nanoseconds that never goes back, and goes on while the process is stopped.
         wall: returns the time in seconds since 1970, for people who look at the Lease.
-        log: is told who has it, and what fails.
+        log: is told who has it.
+        results: told what becomes of each attempt.
 
     `holder` is the process that the Lease named last; "": none.
     """
 
     def __init__(
-        self, client: LeaseClient, namespace: str, *, clock: Callable[[], int], wall: Callable[[], float], log: Log
+        self,
+        client: LeaseClient,
+        namespace: str,
+        *,
+        clock: Callable[[], int],
+        wall: Callable[[], float],
+        log: Log,
+        results: Results,
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._clock = clock
         self._wall = wall
         self._log = log.bind(lease=f"{namespace}/{NAME}")
-        self._failures = Sparse(self._log.error, clock)
+        self._results = results
         self.identity = f"{platform.node()}_{uuid.uuid4()}"
         self.holder = ""
         self._until_ns = 0
@@ -125,10 +133,11 @@ class HeldLease:
                     return False
                 await self._write(found)
         except (ApiError, UnansweredError, TimeoutError) as error:
-            if not (isinstance(error, ApiError) and error.status == CONFLICT):
-                text = str(error) or f"no answer within {CALL_S:.0f} s"
-                self._failures("the lease cannot be had; nothing is written without it", reason=text)
+            unanswered = UnansweredError(f"no answer within {CALL_S:.0f} s")
+            told = unanswered if isinstance(error, TimeoutError) else error
+            self._results.failed("lease", f"{self._namespace}/{NAME}", told)
             return False
+        self._results.done("lease")
         if self.holder != self.identity:
             self._log.info("the lease is taken", holder=self.identity)
         self.holder = self.identity

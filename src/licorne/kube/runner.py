@@ -41,13 +41,14 @@ from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reflector import Reflector, Source
+from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
 from licorne.recording.noting import Both, Ignoring
 from licorne.si import v19
 from licorne.si.messages import Output
-from licorne.web.backend import Backend
+from licorne.web.backend import Backend, HostCheck, HostFigures
 from licorne.web.monitor import Monitor
 from licorne.web.server import Web, WebServer
 from licorne.web.settings import WebSettings
@@ -69,6 +70,8 @@ SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
 COMPLAINT_MAX: Final = 2000
 """The most characters of a line of the log about a pod: what it quotes of the pod may have 256 KiB."""
+NEWS_MAX_S: Final = 180.0
+"""How old the last news of a kind may be: the API server tells about once a minute how far a watch is."""
 LOOK_S: Final = 5.0
 """How often it is looked at most which placeholders of a gang have not been seen in time."""
 END_S: Final = 5.0
@@ -152,9 +155,12 @@ class Runner:
         self._requests = clients.requests
         self.manager: Manager | None = None
         self.lease: HeldLease | None = None
+        about = named(log, "kubernetes")
+        self.results = Results(about.error, self._clock)
         if not settings.dry_run:
-            to = named(log, "kubernetes")
-            self.lease = HeldLease(clients.writing, settings.namespace, clock=self._clock, wall=wall, log=to)
+            self.lease = HeldLease(
+                clients.writing, settings.namespace, clock=self._clock, wall=wall, log=about, results=self.results
+            )
         self.guard = PauseGuard(self._clock, wall, self.lease)
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
@@ -197,6 +203,7 @@ class Runner:
             guard=self.guard,
             is_gone=self._is_gone,
             node_of=self._node_of,
+            results=self.results,
             dice=self._dice,
         )
 
@@ -212,6 +219,7 @@ class Runner:
             complain=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
+            results=self.results,
             dice=self._dice,
         )
 
@@ -265,8 +273,37 @@ class Runner:
         if self.monitor is not None:
             self.monitor.on_outputs(rm_id, outputs)
 
-    def _compared(self) -> Mapping[str, int]:
-        return {} if self.shadow is None else self.shadow.counts
+    def _news_ages(self) -> dict[str, float]:
+        """Return the seconds since the last news of each kind that is followed."""
+        now = asyncio.get_running_loop().time()
+        found = self.reflectors.items()
+        return {name: now - one.news_s for name, one in found if one.news_s is not None and not one.absent}
+
+    def _figures(self) -> HostFigures:
+        ages = {(name,): round(age, 3) for name, age in self._news_ages().items()}
+        found: dict[str, Mapping[Any, float]] = {"licorne_news_age_seconds": ages}
+        found["licorne_api_requests"] = self._requests.answers
+        if self.shadow is not None:
+            found["licorne_shadow_pods"] = {(outcome,): number for outcome, number in self.shadow.counts.items()}
+        if self.lease is not None:
+            found |= {"licorne_writes": self.results.counts, "licorne_lease_held": {(): float(self.lease.held())}}
+        return found
+
+    def _checks(self) -> list[HostCheck]:
+        old = [f"{name}: {age:.0f} s ago" for name, age in self._news_ages().items() if age > NEWS_MAX_S]
+        failing = self.results.failing()
+        made = [
+            HostCheck("Cluster", self.manager is not None, "Check if the cluster has been read", "Not read yet"),
+            HostCheck("News", not old, "Check if the API server still tells of changes", f"Last news: {old}"),
+            # No reason not to be ready: a webhook that denies the pods of one namespace must not hide REST.
+            HostCheck("Writes", not failing, "Check if writes succeed", f"Fails: {failing}", readiness=False),
+        ]
+        if self.lease is not None:
+            who = f"The lease is held by {self.lease.holder or 'nobody'}; this process is {self.lease.identity}"
+            made.insert(
+                0, HostCheck("Lease", self.lease.held(), "Check if this process is the one that schedules", who)
+            )
+        return made
 
     def _differs(self, found: Difference) -> None:
         named(self.log, "kubernetes").info("another decision", **msgspec.structs.asdict(found))
@@ -449,7 +486,8 @@ class Runner:
             self.api,
             self._clock,
             build_info=lambda _: build_info(),
-            shadow=self._compared,
+            figures=self._figures,
+            checks=self._checks,
             admit=self._admit,
             changed=self.changed,
             follower=self.follower,

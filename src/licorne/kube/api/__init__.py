@@ -1,15 +1,14 @@
 """The client of the API server: `config` says where it is, `kinds` what there is, `client` calls it.
 
-`requests` counts the calls. `plugin`: programs that print credentials; `certificates`: TLS, with certificates that change; `errors`: what a call may raise.
+`plugin`: programs that print credentials; `certificates`: TLS, with certificates that change; `errors`: what a call may raise.
 """
 
 from __future__ import annotations
 
-from .client import Client, Fault, Page, WatchEvent
+from .client import Client, Fault, Page, Requests, WatchEvent
 from .config import Access
 from .errors import ApiError, ExpiredError, KubeconfigError, UnansweredError
 from .kinds import Kind
-from .requests import Requests
 
 __all__ = [
     "Access",

@@ -8,8 +8,10 @@ Bindings have a client, and so connections, of their own, so that nothing else c
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, Final, Generic, Self, TypeVar
 
 import aiohttp
@@ -21,7 +23,6 @@ from licorne.kube.objects.meta import ListMeta
 from .config import Access
 from .errors import ApiError, KubeconfigError, UnansweredError, error_of
 from .kinds import PODS, Kind
-from .requests import Requests
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -93,6 +94,32 @@ class _Identified(msgspec.Struct):
 class _List(msgspec.Struct):
     metadata: ListMeta
     items: list[msgspec.Raw] = []
+
+
+class Requests:
+    """What all clients that share this object have asked an API server.
+
+    `answers` counts requests by method and status; those without an answer have the status `error`. `idle` is set while no
+    write is under way.
+    """
+
+    def __init__(self) -> None:
+        self.answers: Counter[tuple[str, str]] = Counter()
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._writing = 0
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[None]:
+        """Count a write as under way."""
+        self._writing += 1
+        self.idle.clear()
+        try:
+            yield
+        finally:
+            self._writing -= 1
+            if not self._writing:
+                self.idle.set()
 
 
 class Client:

@@ -97,6 +97,8 @@ class Reflector(Generic[T]):
         """Whether the kind is missing, or may not be read, and never was: then the store stays empty."""
         self.relists = 0
         """How often the list was read anew after the first time."""
+        self.news_s: float | None = None
+        """The loop's time when a watch told something last, if only how far it is; None: never."""
         self._moved = asyncio.Event()
         self._interrupt: asyncio.Timeout | None = None
         self._lists_wanted = 0
@@ -276,7 +278,7 @@ class Reflector(Generic[T]):
         try:
             async with contextlib.aclosing(stream):
                 async for events in stream:
-                    heard = True
+                    heard, self.news_s = True, clock()
                     for event in events:
                         if fresh is None:
                             self._take(event)
@@ -331,7 +333,7 @@ class Reflector(Generic[T]):
     def _publish(self, fresh: dict[tuple[str, str], T], version: str) -> None:
         """Take a complete list: the handler is told the difference to what was known."""
         self._worked()
-        self._published_s = asyncio.get_running_loop().time()
+        self._published_s = self.news_s = asyncio.get_running_loop().time()
         for key in [key for key in self.store if key not in fresh]:
             self._handler.deleted(self.store.pop(key))
         for new in fresh.values():
