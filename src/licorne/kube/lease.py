@@ -138,8 +138,8 @@ class HeldLease:
             self._results.failed("lease", f"{self._namespace}/{NAME}", told)
             return False
         self._results.done("lease")
-        if self.holder != self.identity:
-            self._log.info("the lease is taken", holder=self.identity)
+        if self.holder not in ("", self.identity):
+            self._log.info("the lease is taken over", before=self.holder)
         self.holder = self.identity
         if lapses == self._lapses:  # else there was a pause while the request was under way
             self._until_ns = began_ns + int(HELD_S * 1e9)
