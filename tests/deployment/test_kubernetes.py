@@ -7,6 +7,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from licorne.daemon.security import Security
+from licorne.kube.api.kinds import LEASES
+from licorne.kube.lease import NAME
+from licorne.web.rest.endpoints import ENDPOINTS
+from licorne.web.server import Web
+
 MANIFESTS = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 
 
@@ -22,3 +28,47 @@ def test_an_admission_controller_of_yunikorn_leaves_licorne_to_kube_scheduler() 
     (deployment,) = manifests("Deployment")
     assert namespace["metadata"]["annotations"]["yunikorn.apache.org/namespace.enableYuniKorn"] == "false"
     assert "schedulerName" not in deployment["spec"]["template"]["spec"]
+
+
+def container() -> dict[str, Any]:
+    """Return the container of the Deployment."""
+    (deployment,) = manifests("Deployment")
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def test_as_installed_everybody_may_read_and_nobody_may_change_anything() -> None:
+    arguments = container()["args"]
+    assert "--insecure" in arguments
+    web = Web(addresses=(arguments[arguments.index("--rest") + 1],))
+    assert not web.access.wanted
+    assert Security(insecure=True).exposed(web.addresses, tokens=False), "so `WebServer` lets nobody change anything"
+
+
+def test_the_network_policy_that_lies_beside_is_about_the_port_of_rest() -> None:
+    (policy,) = manifests("NetworkPolicy")
+    (deployment,) = manifests("Deployment")
+    assert policy["spec"]["podSelector"] == deployment["spec"]["selector"]
+    (rule,) = policy["spec"]["ingress"]
+    assert [port["port"] for port in rule["ports"]] == [port["name"] for port in container()["ports"]]
+    (kustomization,) = manifests("Kustomization")
+    assert "networkpolicy.yaml" not in kustomization["resources"], "reading is a choice"
+
+
+def test_the_probes_ask_what_rest_answers() -> None:
+    found = container()
+    paths = {endpoint.path for endpoint in ENDPOINTS}
+    probes = {name: found[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert set(probes.values()) <= paths
+    assert probes["readinessProbe"] == "/readyz"
+    assert probes["livenessProbe"] != "/readyz", "one that waits for the lease is alive"
+
+
+def test_the_account_may_take_the_lease_and_no_other() -> None:
+    rules = [rule for role in manifests("Role") for rule in role["rules"] if rule["resources"] == [LEASES.plural]]
+    assert all(rule["apiGroups"] == [LEASES.group.split("/")[2]] for rule in rules)
+    named = [rule["verbs"] for rule in rules if rule.get("resourceNames") == [NAME]]
+    assert (named, [rule["verbs"] for rule in rules if "resourceNames" not in rule]) == (
+        [["get", "patch"]],
+        [["create"]],
+    )

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from licorne.kube.api import ApiError, ExpiredError, Kind, Page, UnansweredError, WatchEvent
-from licorne.kube.objects import KubernetesObject, Pod
+from licorne.kube.api import ApiError, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
+from licorne.kube.objects import KubernetesObject, Lease, Pod
 from licorne.kube.objects.pods import Condition
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -92,6 +92,8 @@ class Server:
         self.tries_to_tell: dict[str, int] = {}
         """How often a victim was to be told why it goes, by its UID; also requests that failed."""
         self.events: list[dict[str, Any]] = []
+        self.lease: Lease | None = None
+        self._lease_dice = random.Random(1)  # so that schedules are the same with a lease and without
         self._news = asyncio.Event()
 
     # -- what others do to the objects --------------------------------------------------------------------------
@@ -146,20 +148,27 @@ class Server:
 
     # -- calls --------------------------------------------------------------------------------------------------
 
-    async def trouble_before(self) -> None:
-        """Let what goes wrong before a call has any effect go wrong."""
-        await self._late()
-        what = self.dice.random()
+    async def trouble_before(self, *, of_lease: bool = False) -> None:
+        """Let what goes wrong before a call has any effect go wrong; calls of a lease are not late."""
+        dice = self._lease_dice if of_lease else self.dice
+        if not of_lease:
+            await self._late()
+        what = dice.random()
         if what < self.trouble.unsent:
             raise UnansweredError("the connection broke off")
         if what < self.trouble.unsent + self.trouble.refused:
-            status = self.dice.choice((429, 500, 503))
+            status = dice.choice((429, 500, 503))
             raise ApiError(status, "", "try again later", 1.0 if status == 429 else None)
 
     async def trouble_after(self) -> None:
         """Let the answer be lost."""
         await self._late()
         if self.dice.random() < self.trouble.lost:
+            raise UnansweredError("the connection broke off")
+
+    async def lease_answered(self) -> None:
+        """Let the answer to a write of a lease be lost."""
+        if self._lease_dice.random() < self.trouble.lost:
             raise UnansweredError("the connection broke off")
 
     async def _late(self) -> None:
@@ -181,6 +190,9 @@ class FakeClient:
 
     def __init__(self, server: Server) -> None:
         self.server = server
+        self.requests = Requests()
+        self.lease_cut = False
+        """Whether no call of a lease arrives."""
         self.on_write: Callable[[str], None] = lambda _what: None
         """Called when a request that writes is sent, before it arrives."""
 
@@ -258,6 +270,12 @@ class FakeClient:
 
     async def get(self, kind: Kind[T], namespace: str, name: str) -> T:
         """Return one object."""
+        if kind.plural == "leases":
+            await self._lease_trouble()
+            if self.server.lease is None:
+                raise ApiError(404, "NotFound", "there is no lease")
+            assert isinstance(self.server.lease, kind.type)
+            return self.server.lease
         await self.server.trouble_before()
         found = self.server.objects.get(kind.plural, {}).get((namespace, name))
         if found is None:
@@ -294,6 +312,10 @@ class FakeClient:
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind a pod, by the rules of the API server."""
+        with self.requests.write():
+            await self._bind(namespace, name, uid, node)
+
+    async def _bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         self._count("bind")
         await self.server.trouble_before()
         if self.server.dice.random() < self.server.trouble.denied:
@@ -364,8 +386,11 @@ class FakeClient:
         await self.server.trouble_after()
 
     async def create(self, path: str, body: dict[str, Any]) -> None:
-        """Create a pod, or an event. Fails if the body cannot be sent."""
+        """Create a pod, an event or a lease. Fails if the body cannot be sent."""
         msgspec.json.encode(body)
+        if path.endswith("/leases"):
+            await self._write_lease(msgspec.convert(body, Lease), "")
+            return
         self._count("create")
         await self.server.trouble_before()
         if path.endswith("/events"):
@@ -388,7 +413,12 @@ class FakeClient:
         await self.server.trouble_after()
 
     async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Change fields of an event."""
+        """Change fields of an event or a lease."""
+        if "/leases/" in path:
+            now = msgspec.to_builtins(self.server.lease) if self.server.lease is not None else {"metadata": {}}
+            spec = {name: value for name, value in (now.get("spec", {}) | body["spec"]).items() if value is not None}
+            await self._write_lease(msgspec.convert({**now, "spec": spec}, Lease), body["metadata"]["resourceVersion"])
+            return
         self._count("patch")
         await self.server.trouble_before()
         found = [one for one in self.server.events if one["metadata"]["name"] == path.rpartition("/")[2]]
@@ -396,6 +426,22 @@ class FakeClient:
             raise ApiError(404, "NotFound", "there is none")
         found[0].update(body)
         await self.server.trouble_after()
+
+    async def _lease_trouble(self) -> None:
+        if self.lease_cut:
+            raise UnansweredError("the connection broke off")
+        await self.server.trouble_before(of_lease=True)
+
+    async def _write_lease(self, new: Lease, version: str) -> None:
+        """Store a lease in place of one of this version; "": of none."""
+        server = self.server
+        await self._lease_trouble()
+        known = server.lease
+        if version != ("" if known is None else known.metadata.resource_version):
+            raise ApiError(409, "Conflict", "the object has been modified")
+        meta = msgspec.structs.replace(new.metadata, resource_version=str(int(version or 0) + 1))
+        server.lease = msgspec.structs.replace(new, metadata=meta)
+        await server.lease_answered()
 
 
 def _now() -> float:

@@ -257,9 +257,9 @@ class Licorne:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True)
 
     def answers(self) -> bool:
-        """Return whether REST answers, so that the first decisions are made."""
+        """Return whether it is ready, so that the first decisions are made."""
         try:
-            return self.rest.get("/ws/v1/version").is_success
+            return self.rest.get("/readyz").is_success
         except httpx.TransportError:
             return False
 

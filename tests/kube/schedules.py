@@ -503,12 +503,20 @@ def start(
     settings: RunSettings | None = None,
     levels: Levels | None = None,
     recorder: Recorder | None = None,
+    *,
+    beside: bool = False,
+    ending: asyncio.Event | None = None,
 ) -> tuple[Runner, asyncio.Task[None]]:
-    """Start licorne."""
+    """Start licorne, when another one has been killed and its lease deleted, or `beside` that one.
+
+    `ending`: given, it ends in order when this is set.
+    """
     client = client or FakeClient(world.server)
+    if not (beside or (settings is not None and settings.dry_run)):
+        world.server.lease = None
     loop = asyncio.get_running_loop()
     runner = Runner(
-        Clients(client, client, client),
+        Clients(client, client, client, client.requests),
         settings or RunSettings(),
         recorder=recorder,
         log=no_log(),
@@ -520,7 +528,7 @@ def start(
     if world.kind is not None and not runner.settings.dry_run:
         world.watched = Watched(world, runner)
     client.on_write = functools.partial(world.check_writing, runner)
-    task = asyncio.create_task(runner.run())
+    task = asyncio.create_task(runner.run() if ending is None else runner.run_until(ending))
     task.add_done_callback(_take_error)
     return runner, task
 

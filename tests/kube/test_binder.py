@@ -175,7 +175,7 @@ def test_in_the_order_of_decisions_and_never_too_many_at_once(at_once: int) -> N
     binder = play(answers, count=100, at_once=at_once)
     assert answers.calls == [f"n{number}" for number in range(1, 101)]
     assert answers.most == at_once
-    assert binder.sent == 100
+    assert binder.results.counts["binding", "done"] == 100
 
 
 @pytest.mark.parametrize("after", [0, 1])

@@ -12,7 +12,7 @@ import pytest
 
 from common.virtual import run
 from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
-from licorne.kube.api.kinds import NAMESPACES
+from licorne.kube.api.kinds import NAMESPACES, config_map_kind
 from licorne.kube.objects import Namespace
 from licorne.kube.objects.meta import ObjectMeta
 from licorne.kube.reflector import Reflector
@@ -60,6 +60,19 @@ EXPIRED = ExpiredError(410, "Expired", "too old")
 CUT = UnansweredError("the connection broke off")
 BROKEN = ApiError(500, "InternalError", "an error inside the watch")
 NO_STREAMS = ApiError(400, "BadRequest", "unknown")
+
+
+class Silent:
+    """A handler that wants to know nothing."""
+
+    def added(self, new: Any) -> None:
+        """Take in a new object."""
+
+    def updated(self, old: Any, new: Any) -> None:
+        """Take in a change."""
+
+    def deleted(self, old: Any) -> None:
+        """Take in that an object is gone."""
 
 
 class Script:
@@ -369,6 +382,22 @@ def test_failures_wait_longer_each_time_and_never_all_clients_at_once() -> None:
     assert len(script.complaints) == 11
 
 
+def test_the_log_says_which_config_map_cannot_be_read() -> None:
+    said: list[str] = []
+
+    async def main() -> None:
+        script = Script([CUT], [CUT], [CUT])
+        script.ended = asyncio.Event()
+        kind = config_map_kind("licorne", "yunikorn-configs")
+        task = asyncio.create_task(Reflector(script, kind, Silent(), complain=said.append, sleep=script.sleep).run())
+        await script.ended.wait()
+        task.cancel()
+
+    run(main())
+    assert said
+    assert all(text.startswith("configmaps licorne/yunikorn-configs: the connection broke off") for text in said)
+
+
 def test_a_server_that_wants_to_be_left_alone_is() -> None:
     script = Script([ApiError(429, "TooManyRequests", "busy", 17.0)], STREAM)
     script.play()
@@ -486,6 +515,20 @@ def test_the_first_list_that_expires_is_read_again_at_once() -> None:
     assert script.waits == []
     assert script.complaints == []
     assert reflector.relists == 3
+
+
+@pytest.mark.parametrize("answer", [EXPIRED, ApiError(403, "Forbidden", "the roles are not known yet")])
+def test_a_server_that_is_up_again_is_not_left_alone_for_the_time_when_it_was_away(answer: Exception) -> None:
+    """Twice within a minute it is away, and then starts: its answers show that it is up, also if a watch had no news."""
+    back: list[Step] = [*STREAM, 15.0, CUT]
+    away: list[list[Step]] = [[CUT]] * 8
+    script = Script(back, *away, [answer], back, *away, [answer], STREAM)
+    script.play()
+    assert max(script.waits) > 5.0
+    if answer is EXPIRED:
+        assert len(script.waits) == 18, "none before a list"
+    else:
+        assert max(script.waits[9], script.waits[19]) <= 0.2
 
 
 def test_a_watch_that_tells_something_new_each_time_it_is_closed_goes_on_soon() -> None:

@@ -173,8 +173,8 @@ def test_bindings_go_on_while_no_other_write_is_answered() -> None:
         async def patch_pod_status(self, *_: Any) -> None:
             await asyncio.Event().wait()
 
-        async def create(self, *_: Any) -> None:
-            await asyncio.Event().wait()
+        async def create(self, path: str, body: dict[str, Any]) -> None:
+            await (super().create(path, body) if path.endswith("/leases") else asyncio.Event().wait())
 
     async def play() -> None:
         world = schedules.World(1)
@@ -205,7 +205,7 @@ def test_a_placeholder_that_nobody_saw_is_made_again() -> None:
 
         async def create(self, path: str, body: dict[str, Any]) -> None:
             await super().create(path, body)
-            if path.endswith("/events"):
+            if not path.endswith("/pods"):
                 return
             self.names.append(body["metadata"]["name"])
             if len(self.names) == 1:

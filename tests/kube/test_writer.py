@@ -348,7 +348,7 @@ def test_an_older_condition_is_not_written_after_a_newer_one() -> None:
 
     _, writer = written(Busy(None), (0, condition("p", "older")), (10.0, condition("p", "newer")))
     assert texts == ["older", "newer"]
-    assert (len(writer), writer.left_out) == (0, 0)
+    assert (len(writer), writer.results.counts["condition", "left_out"]) == (0, 0)
 
 
 def test_what_is_to_be_repeated_counts_among_the_conditions_that_wait() -> None:
@@ -356,4 +356,4 @@ def test_what_is_to_be_repeated_counts_among_the_conditions_that_wait() -> None:
     events = [msgspec.structs.replace(FAILURE, namespace="bad", uid=str(number)) for number in range(TOLD_MAX + 10)]
     moments = [*((0.0, one) for one in events[:TOLD_MAX]), *((0.2, one) for one in events[TOLD_MAX:])]
     _, writer = written(client, *moments, until_s=0.21)
-    assert writer.left_out == 10
+    assert writer.results.counts["event", "left_out"] == 10

@@ -85,6 +85,10 @@ TABLE: dict[str, Row] = {
     "licorne_log_lines_dropped_total": ("counter", {}, ""),
     "licorne_messages_total": ("counter", {"rm": {"mycluster"}, "way": {"in", "out"}}, ""),
     "licorne_shadow_pods_total": ("counter", {"outcome": {"same", "elsewhere", "first", "gone"}}, ""),
+    "licorne_writes_total": ("counter", {"kind": {"binding"}, "result": {"done"}}, ""),
+    "licorne_api_requests_total": ("counter", {"method": {"POST"}, "code": {"201"}}, ""),
+    "licorne_news_age_seconds": ("gauge", {"kind": {"pods"}}, ""),
+    "licorne_lease_held": ("gauge", {}, ""),
     "licorne_recording_state": ("gauge", {"state": {"waiting", "on", "ended"}}, ""),
     "licorne_recording_bytes_total": ("counter", {}, ""),
     "licorne_recording_entries_total": ("counter", {}, ""),
@@ -109,7 +113,13 @@ def everything() -> World:
     """A scheduler in which every metric has a value."""
     world = busy().node("gpu", {}, **{"nvidia.com/gpu": 4, "ephemeral-storage": 1000})
     world.backend.messages = lambda: {"mycluster": (3, 2)}
-    world.backend.shadow = lambda: {"same": 3, "elsewhere": 1, "first": 0, "gone": 0}
+    world.backend.figures = lambda: {
+        "licorne_shadow_pods": {("same",): 3, ("elsewhere",): 1, ("first",): 0, ("gone",): 0},
+        "licorne_writes": {("binding", "done"): 3},
+        "licorne_api_requests": {("POST", "201"): 3},
+        "licorne_news_age_seconds": {("pods",): 1.5},
+        "licorne_lease_held": {(): 1},
+    }
     recording = Figures(state="on", counts=Counts(bytes=9, entries=3, runs=1), queue_bytes=0, lag_s=0.0)
     world.backend.recording = lambda: recording  # type: ignore[method-assign]
     world.application("refused", "root.a", user="")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
@@ -31,9 +30,10 @@ from licorne.daemon.secrets import SecurityError, pem_in, tokens_in
 from licorne.daemon.security import Security
 from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
 from licorne.daemon.shown_settings import Shown, table
-from licorne.kube.api import Access, ApiError, Client, KubeconfigError, UnansweredError
+from licorne.kube.api import Access, ApiError, Client, KubeconfigError, Requests, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
 from licorne.kube.configmaps import ConfigurationError, read_configuration
+from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
@@ -193,7 +193,7 @@ def kube(
             if rest_options.follow and rest_options.rest != ():
                 following = follower(None if record_options.anonymous else record_options.record, log)
             return _run_on_uvloop(_run(access, settings, rest_options, (recorder, following), log, levels))
-    except (KubeconfigError, ConfigurationError, SecurityError, RecordingError) as error:
+    except (KubeconfigError, ConfigurationError, LeaseLostError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
 
@@ -278,10 +278,15 @@ async def _run(
     levels: Levels,
 ) -> int:
     web, security = rest.web(), rest.security()
-    async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
+    requests = Requests()
+    async with (
+        Client(access, requests=requests) as reading,
+        Client(access, connections=64, requests=requests) as binding,
+        Client(access, requests=requests) as writing,
+    ):
         await access.headers()  # what cannot say who we are ends at once
         runner = Runner(
-            Clients(reading, binding, writing),
+            Clients(reading, binding, writing, requests),
             settings,
             web=web,
             security=security,
@@ -292,20 +297,19 @@ async def _run(
         )
         with runner.memory.running():
             await _run_until_signal(runner)
-        figures = {"bindings": runner.binder.sent, "other_writes": runner.writer.written}
-        log.info("ended", allocations=runner.decided, **figures)
+        done = {f"{kind}s": number for (kind, result), number in runner.results.counts.items() if result == "done"}
+        log.info("ended", allocations=runner.decided, **done)
         if runner.shadow is not None:
             log.info("compared with the other scheduler", **runner.shadow.counts)
     return 0
 
 
 async def _run_until_signal(runner: Runner) -> None:
-    work = asyncio.create_task(runner.run())
+    ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, work.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await work
+        loop.add_signal_handler(number, ending.set)
+    await runner.run_until(ending)
 
 
 __all__ = ["kube"]

@@ -90,7 +90,12 @@ SETTINGS: tuple[Setting, ...] = (
         "File with tokens, one a line; only clients that send one may change anything by REST.",
     ),
     _own("rest-read-token-file", kinds.PATH, "File with tokens, one a line, that permit reading everything by REST."),
-    _own("insecure", kinds.FLAG, "Listen beyond loopback without protection.", "false"),
+    _own(
+        "insecure",
+        kinds.FLAG,
+        "Listen beyond loopback without protection; REST then permits reading alone, unless tokens are given.",
+        "false",
+    ),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
     _own("record", _FOLDER, "Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
     _own(

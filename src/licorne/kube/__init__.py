@@ -6,8 +6,9 @@
   kube-scheduler, and which nodes running pods keep others off.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
 - `importing`: a workload from objects that kubectl prints.
-- `pauses`: notices that the process was paused, so that nothing is sent before the cluster has been read again.
-- `failing`: leaves workers to other namespaces while the requests of one fail.
+- `lease`: which of several processes writes. `pauses`: notices that the process was paused, so that nothing is sent
+  before the cluster has been read again, or without the lease.
+- `failing`: leaves workers to other namespaces while the requests of one fail. `results`: what becomes of writes.
 - `binding`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
 - `writing`: carries the other commands out.
 

@@ -1,8 +1,9 @@
 """Runs licorne as the scheduler of a cluster: what the API server tells goes to the manager, its commands come back.
 
-First everything is read: nodes, namespaces, priority classes, pods, both ConfigMaps. Then the scheduler is told all of it
-in one go, pods that run before pods that wait, and only then the first decision is made. All state is in the API server,
-so a process that is killed and started again goes on where the cluster is.
+First the Lease is taken: one process schedules, others wait. Then everything is read: nodes, namespaces, priority classes,
+pods, both ConfigMaps. Then the scheduler is told all of it in one go, pods that run before pods that wait, and only then
+the first decision is made. All state is in the API server, so a process that is killed and started again goes on where the
+cluster is.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import functools
 import platform
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -30,22 +31,24 @@ from licorne.daemon.log import Levels, Log, named
 from licorne.daemon.memory import Memory
 from licorne.daemon.secrets import SecurityError
 from licorne.daemon.security import Security
-from licorne.kube.api import Kind
+from licorne.kube.api import Kind, Requests
 from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues, read_configuration
+from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reflector import Reflector, Source
+from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
 from licorne.recording.noting import Both, Ignoring
 from licorne.si import v19
 from licorne.si.messages import Output
-from licorne.web.backend import Backend
+from licorne.web.backend import Backend, HostCheck, HostFigures
 from licorne.web.monitor import Monitor
 from licorne.web.server import Web, WebServer
 from licorne.web.settings import WebSettings
@@ -67,24 +70,33 @@ SEEN_S: Final = 30.0
 """A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
 COMPLAINT_MAX: Final = 2000
 """The most characters of a line of the log about a pod: what it quotes of the pod may have 256 KiB."""
+NEWS_MAX_S: Final = 180.0
+"""How old the last news of a kind may be: the API server tells about once a minute how far a watch is."""
 LOOK_S: Final = 5.0
 """How often it is looked at most which placeholders of a gang have not been seen in time."""
+END_S: Final = 5.0
+"""How long a process that ends waits for answers to what it has written."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
 
+class _Writes(WritingClient, LeaseClient, Protocol):
+    """A client for all that is written but bindings."""
+
+
 class Clients(msgspec.Struct, frozen=True):
-    """Connections to the API server, apart, so that none of these uses can delay another."""
+    """Connections to the API server, apart, so that none of these uses can delay another, and what counts their calls."""
 
     reading: Source
     binding: BindingClient
-    writing: WritingClient
+    writing: _Writes
+    requests: Requests = msgspec.field(default_factory=Requests)
 
 
 class RunSettings(msgspec.Struct, frozen=True):
     """How licorne runs in a cluster.
 
-    - `namespace`: where the ConfigMaps are.
+    - `namespace`: where the ConfigMaps are, and the Lease.
     - `scheduler_names`: pods that name one of these are scheduled.
     - `queues`: a queue configuration in place of that of the ConfigMaps; "": theirs.
     - `dry_run`: nothing is written; decisions are compared with those of the scheduler that these pods have
@@ -140,8 +152,16 @@ class Runner:
         counted = None if web is None else _Delivered(self._count)
         self.api.input_log = Both.of(recorder, Both.of(follower, counted))
         self._reading = clients.reading
+        self._requests = clients.requests
         self.manager: Manager | None = None
-        self.guard = PauseGuard(self._clock, wall)
+        self.lease: HeldLease | None = None
+        about = named(log, "kubernetes")
+        self.results = Results(about.error, self._clock)
+        if not settings.dry_run:
+            self.lease = HeldLease(
+                clients.writing, settings.namespace, clock=self._clock, wall=wall, log=about, results=self.results
+            )
+        self.guard = PauseGuard(self._clock, wall, self.lease)
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
@@ -183,6 +203,7 @@ class Runner:
             guard=self.guard,
             is_gone=self._is_gone,
             node_of=self._node_of,
+            results=self.results,
             dice=self._dice,
         )
 
@@ -198,6 +219,7 @@ class Runner:
             complain=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
+            results=self.results,
             dice=self._dice,
         )
 
@@ -251,8 +273,37 @@ class Runner:
         if self.monitor is not None:
             self.monitor.on_outputs(rm_id, outputs)
 
-    def _compared(self) -> Mapping[str, int]:
-        return {} if self.shadow is None else self.shadow.counts
+    def _news_ages(self) -> dict[str, float]:
+        """Return the seconds since the last news of each kind that is followed."""
+        now = asyncio.get_running_loop().time()
+        found = self.reflectors.items()
+        return {name: now - one.news_s for name, one in found if one.news_s is not None and not one.absent}
+
+    def _figures(self) -> HostFigures:
+        ages = {(name,): round(age, 3) for name, age in self._news_ages().items()}
+        found: dict[str, Mapping[Any, float]] = {"licorne_news_age_seconds": ages}
+        found["licorne_api_requests"] = self._requests.answers
+        if self.shadow is not None:
+            found["licorne_shadow_pods"] = {(outcome,): number for outcome, number in self.shadow.counts.items()}
+        if self.lease is not None:
+            found |= {"licorne_writes": self.results.counts, "licorne_lease_held": {(): float(self.lease.held())}}
+        return found
+
+    def _checks(self) -> list[HostCheck]:
+        old = [f"{name}: {age:.0f} s ago" for name, age in self._news_ages().items() if age > NEWS_MAX_S]
+        failing = self.results.failing()
+        made = [
+            HostCheck("Cluster", self.manager is not None, "Check if the cluster has been read", "Not read yet"),
+            HostCheck("News", not old, "Check if the API server still tells of changes", f"Last news: {old}"),
+            # No reason not to be ready: a webhook that denies the pods of one namespace must not hide REST.
+            HostCheck("Writes", not failing, "Check if writes succeed", f"Fails: {failing}", readiness=False),
+        ]
+        if self.lease is not None:
+            who = f"The lease is held by {self.lease.holder or 'nobody'}; this process is {self.lease.identity}"
+            made.insert(
+                0, HostCheck("Lease", self.lease.held(), "Check if this process is the one that schedules", who)
+            )
+        return made
 
     def _differs(self, found: Difference) -> None:
         named(self.log, "kubernetes").info("another decision", **msgspec.structs.asdict(found))
@@ -292,26 +343,33 @@ class Runner:
 
         Raises:
             ConfigurationError: the ConfigMaps, or the queue configuration, cannot be used.
+            LeaseLostError: another process has the Lease.
             SecurityError: REST cannot listen on one of its addresses.
         """
         if self.follower is not None:
             self.follower.start()
         try:
             async with asyncio.TaskGroup() as group:
-                for reflector in self.reflectors.values():
-                    group.create_task(reflector.run())
+                for name in CONFIG_MAP_NAMES:
+                    group.create_task(self.reflectors[name].run())
                 group.create_task(self.guard.watch())
+                if self.lease is not None:
+                    await self._take_lease(self.lease)
+                    group.create_task(self.lease.keep())
+                for name, reflector in self.reflectors.items():
+                    if name not in CONFIG_MAP_NAMES:  # they are read now, with what another process has written
+                        group.create_task(reflector.run())
                 group.create_task(self._read_after_pauses())
-                await self._read_all()
+                await self._read(self.reflectors)
                 self._begin()
-                if self._server is not None:
+                if self._server is not None and not self._server.addresses:
                     await self._server.start()
                 if self.shadow is None:
                     group.create_task(self.binder.run())
                     group.create_task(self.writer.run())
                     group.create_task(self._tell_reasons())
                 await self._work()
-        except* (ConfigurationError, SecurityError) as errors:
+        except* (ConfigurationError, LeaseLostError, SecurityError) as errors:
             raise errors.exceptions[0] from None
         finally:
             if self._server is not None:
@@ -319,24 +377,60 @@ class Runner:
             if self.follower is not None:
                 self.follower.close()
 
-    async def _read_all(self) -> None:
+    async def run_until(self, ending: asyncio.Event) -> None:
+        """Schedule until the event is set, and then end in order, so that another process may have the Lease at once.
+
+        That is so once nothing more is sent, and what was sent is answered. Raises as `run`.
+        """
+        work = asyncio.create_task(self.run())
+        waiting = asyncio.create_task(ending.wait())
+        await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        self.guard.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await self._requests.idle.wait()
+        answered = self._requests.idle.is_set()
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+        if answered and self.lease is not None:
+            await self.lease.release()
+
+    async def _take_lease(self, lease: HeldLease) -> None:
+        """Wait for the Lease. REST says meanwhile that this process is alive, and not ready."""
+        if await lease.attempt():
+            return
+        await self._read(CONFIG_MAP_NAMES)
+        self._watch(self._read_maps())
+        if self._server is not None:
+            await self._server.start()
+        await lease.take()
+
+    def _read_maps(self) -> Configuration:
+        for name in CONFIG_MAP_NAMES:
+            for found in self.reflectors[name].store.values():
+                self._maps[name] = found
+        return read_configuration(self._maps)
+
+    async def _read(self, names: Iterable[str]) -> None:
         began = time.monotonic()
-        for name, reflector in self.reflectors.items():
+        for name in names:
+            reflector = self.reflectors[name]
             while not reflector.synced.is_set():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(10.0):
                         await reflector.synced.wait()
                 if not reflector.synced.is_set():
                     self.log.info("waiting for the API server", kind=name)
+        if names is not self.reflectors:
+            return
         counts = {name: len(reflector.store) for name, reflector in self.reflectors.items()}
         self.log.info("the cluster has been read", seconds=round(time.monotonic() - began, 2), **counts)
 
     def _begin(self) -> None:
         """Tell the scheduler everything that has been read."""
-        for name in CONFIG_MAP_NAMES:
-            for found in self.reflectors[name].store.values():
-                self._maps[name] = found
-        configuration = self._configuration = read_configuration(self._maps)
+        configuration = self._configuration = self._read_maps()
         self._texts_at_start = configuration.texts
         self._policy_group = configuration.settings.policy_group
         set_levels(self._levels, configuration.settings)
@@ -385,11 +479,15 @@ class Runner:
         """Set up REST, metrics, events and history, so that they cover everything that the scheduler is told."""
         if self._web is None:
             return
+        if self._server is not None:
+            self._retune(configuration)
+            return
         backend = Backend(
             self.api,
             self._clock,
             build_info=lambda _: build_info(),
-            shadow=self._compared,
+            figures=self._figures,
+            checks=self._checks,
             admit=self._admit,
             changed=self.changed,
             follower=self.follower,
@@ -607,9 +705,7 @@ class Runner:
         self.manager.gangs.settings = settings
         self.manager.yunikorn_events.wanted = settings.yunikorn_events
         set_levels(self._levels, settings)
-        if self._server is not None and self._web is not None:
-            limits = self._rest(configuration, self._web).limits
-            self._server.retune(configuration.texts, limits.request_s, limits.body_bytes)
+        self._retune(configuration)
         self.log.info("the configuration has been changed", config_map=name)
         for text in misread(configuration.texts):
             self.log.warning(text)
@@ -620,6 +716,11 @@ class Runner:
             self.log.warning(text)
             self._tell_map(found, "RestartNeeded", text)
         self.changed()
+
+    def _retune(self, configuration: Configuration) -> None:
+        if self._server is not None and self._web is not None:
+            limits = self._rest(configuration, self._web).limits
+            self._server.retune(configuration.texts, limits.request_s, limits.body_bytes)
 
     def _reload(self, configuration: Configuration) -> None:
         """Give the scheduler another configuration; raises ConfigurationError or QueuesError if it is refused."""

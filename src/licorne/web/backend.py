@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from licorne.answers.follower import Follower
 from licorne.config import Report, check
@@ -34,6 +34,18 @@ from licorne.recording.recorder import Recorder
 Clock = Callable[[], int]
 BuildInfo = Callable[[str], Mapping[str, str]]
 Figures = Callable[[], Mapping[str, tuple[int, int]]]
+HostFigures = Mapping[str, Mapping[Any, float]]
+"""Figures of a host by the name of the metric (`metric_texts.OF_HOST`) and the values of its labels."""
+
+
+class HostCheck(NamedTuple):
+    """A check of the host itself, by the fields of a health check; `readiness`: it is not ready while this fails."""
+
+    name: str
+    succeeded: bool
+    description: str
+    message: str
+    readiness: bool = True
 
 
 def no_build_info(_rm_id: str) -> Mapping[str, str]:
@@ -46,8 +58,8 @@ def no_figures() -> Mapping[str, tuple[int, int]]:
     return {}
 
 
-def no_outcomes() -> Mapping[str, int]:
-    """Return an empty mapping: the default of `shadow`, for a host that decides."""
+def no_host_figures() -> HostFigures:
+    """Return an empty mapping: the default of `figures`, for a host that counts nothing itself."""
     return {}
 
 
@@ -68,8 +80,8 @@ class Backend:
         clock: returns the time in nanoseconds since 1970; never goes back.
         build_info: returns, by the id of a resource manager, what it said of its build at registration (`buildInfo`).
         messages: returns the numbers of messages (in, out) by resource manager since its registration, for metrics.
-        shadow: returns the numbers of pods by what became of them, of a host that only compares itself with another
-            scheduler, for metrics.
+        figures: returns what the host counts itself, for metrics.
+        checks: returns the checks of the host itself, for its health and readiness.
         prepare: reads a long configuration outside the loop, before it is applied.
         check: finds all faults of a configuration and everything that is surely not meant; its second argument says
             whether the configuration is to be applied.
@@ -86,7 +98,8 @@ class Backend:
         *,
         build_info: BuildInfo = no_build_info,
         messages: Figures = no_figures,
-        shadow: Callable[[], Mapping[str, int]] = no_outcomes,
+        figures: Callable[[], HostFigures] = no_host_figures,
+        checks: Callable[[], list[HostCheck]] = list,
         admit: Callable[[str, str], None] = lambda _, __: None,
         changed: Callable[[], None] = lambda: None,
         prepare: Callable[[str], Awaitable[None]] = no_preparation,
@@ -97,7 +110,8 @@ class Backend:
         self.clock = clock
         self.build_info = build_info
         self.messages = messages
-        self.shadow = shadow
+        self.figures = figures
+        self.checks = checks
         self.prepare = prepare
         self.check = check
         self.admit = admit

@@ -69,7 +69,13 @@ def run(backend: Backend, errors: int, failed_nodes: int) -> Iterator[Health | N
         yield None
         yield from _applications(partition, found)
         yield from _invariants(backend, partition, found)
-    yield _result(found, errors, failed_nodes)
+    health = _result(found, errors, failed_nodes)
+    for name, ok, description, message, _ in backend.checks():
+        health.health_checks.append(
+            HealthCheck(name=name, succeeded=ok, description=description, diagnosis_message=message)
+        )
+        health.healthy &= ok
+    yield health
 
 
 def _partition(partition: Partition, found: _Found) -> None:

@@ -2,7 +2,7 @@
 
 The application itself is made by `licorne.web.rest`; this module decides on which addresses it listens and which of them
 are safe. The default is loopback. Any other address requires TLS and tokens (or client certificates), unless the operator
-explicitly allows insecure operation (`insecure`).
+explicitly allows insecure operation (`insecure`), in which nothing can be changed without a token.
 """
 
 from __future__ import annotations
@@ -130,12 +130,14 @@ class WebServer:
         self, web: Web, monitor: Monitor, security: Security, texts: Mapping[str, str], log: Log, guesses: Guesses
     ) -> None:
         web.check(security)
+        exposed = security.exposed(web.addresses, tokens=web.access.wanted)
         self._app = make_app(
             monitor,
-            access=web.access,
+            access=msgspec.structs.replace(web.access, read_only=bool(exposed)),
             limits=SCHEDULER.fill(web.limits, texts),
             guesses=guesses,
             old_queue_names=web.old_queue_names,
+            on_change=lambda **fields: log.warning("a change by REST", **fields),
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
         self._counted = Waiting(self._app)
@@ -193,7 +195,7 @@ class WebServer:
             raise SecurityError(f"{', '.join(self._web.addresses)}: cannot listen there")
         self._log.info("listening for REST", addresses=self.addresses, tls=config.ssl is not None)
         if exposed := self._security.exposed(self.addresses, tokens=self.wants_token):
-            self._log.warning("open to everybody, as insecure was said", addresses=exposed)
+            self._log.warning("open to everybody, as insecure was said", addresses=exposed, permits="reading")
         elif self._security.token and not self.wants_token and not self._security.client_ca:
             text = "gRPC asks for a token and REST for none, so whoever reaches REST may read and change everything"
             self._log.warning(f"{text}; rest-token-file gives it tokens", addresses=self.addresses)

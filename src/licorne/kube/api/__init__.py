@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .client import Client, Fault, Page, WatchEvent
+from .client import Client, Fault, Page, Requests, WatchEvent
 from .config import Access
 from .errors import ApiError, ExpiredError, KubeconfigError, UnansweredError
 from .kinds import Kind
@@ -19,6 +19,7 @@ __all__ = [
     "Kind",
     "KubeconfigError",
     "Page",
+    "Requests",
     "UnansweredError",
     "WatchEvent",
 ]

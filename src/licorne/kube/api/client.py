@@ -8,8 +8,10 @@ Bindings have a client, and so connections, of their own, so that nothing else c
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, Final, Generic, Self, TypeVar
 
 import aiohttp
@@ -94,6 +96,32 @@ class _List(msgspec.Struct):
     items: list[msgspec.Raw] = []
 
 
+class Requests:
+    """What all clients that share this object have asked an API server.
+
+    `answers` counts requests by method and status; those without an answer have the status `error`. `idle` is set while no
+    write is under way.
+    """
+
+    def __init__(self) -> None:
+        self.answers: Counter[tuple[str, str]] = Counter()
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._writing = 0
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[None]:
+        """Count a write as under way."""
+        self._writing += 1
+        self.idle.clear()
+        try:
+            yield
+        finally:
+            self._writing -= 1
+            if not self._writing:
+                self.idle.set()
+
+
 class Client:
     """A client of one API server, within a running loop.
 
@@ -101,10 +129,19 @@ class Client:
         access: where the server is, and who we are.
         connections: how many requests may be under way at once; more wait.
         user_agent: the name under which the server's log has our calls.
+        requests: counts the calls.
     """
 
-    def __init__(self, access: Access, *, connections: int = 16, user_agent: str = "licorne") -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        connections: int = 16,
+        user_agent: str = "licorne",
+        requests: Requests | None = None,
+    ) -> None:
         self.access = access
+        self.requests = requests or Requests()
         connector = aiohttp.TCPConnector(limit=connections)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -247,11 +284,12 @@ class Client:
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        async with await self._request(method, path, query=query, body=body, content_type=content_type) as response:
-            try:
-                return await response.read()
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise UnansweredError(f"{method} {path}: {_said(error)}") from None
+        with self.requests.write() if method != "GET" else contextlib.nullcontext():
+            async with await self._request(method, path, query=query, body=body, content_type=content_type) as response:
+                try:
+                    return await response.read()
+                except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                    raise UnansweredError(f"{method} {path}: {_said(error)}") from None
 
     async def _request(
         self,
@@ -292,7 +330,9 @@ class Client:
                     server_hostname=self.access.server_name,
                 )
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                self.requests.answers[method, "error"] += 1
                 raise UnansweredError(f"{method} {path}: {_said(error)}") from None
+            self.requests.answers[method, str(response.status)] += 1
             if response.status < 300:
                 return response
             async with response:
@@ -320,6 +360,12 @@ def _encoded(body: dict[str, Any]) -> bytes:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(
+        error, aiohttp.ClientConnectorCertificateError
+    ):
+        return (
+            f"cannot connect to {error.host}:{error.port}: {error.os_error}"  # its own text quotes Python's TLS context
+        )
     return str(error) or type(error).__name__
 
 

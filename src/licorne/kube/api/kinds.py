@@ -6,9 +6,20 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PodDisruptionBudget, PriorityClass
+from licorne.kube.objects import (
+    ConfigMap,
+    KubernetesObject,
+    Lease,
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+)
 
 T = TypeVar("T", bound=KubernetesObject)
+NAMED: Final = "metadata.name="
+"""The field selector of a single object, before its name."""
 
 
 class Kind(msgspec.Struct, Generic[T], frozen=True):
@@ -25,6 +36,12 @@ class Kind(msgspec.Struct, Generic[T], frozen=True):
     namespaced: bool = True
     fields: str = ""
     namespace: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the log calls these objects: the plural, and which one where it is a single one."""
+        name = self.fields.removeprefix(NAMED)
+        return f"{self.plural} {self.namespace}/{name}" if name != self.fields else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the path of the collection, or of one object."""
@@ -44,9 +61,10 @@ PRIORITY_CLASSES: Final = Kind(
     "PriorityClass", PriorityClass, "/apis/scheduling.k8s.io/v1", "priorityclasses", namespaced=False
 )
 CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
+LEASES: Final = Kind("Lease", Lease, "/apis/coordination.k8s.io/v1", "leases")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
 
 
 def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:
     """Return the kind that one ConfigMap is alone."""
-    return msgspec.structs.replace(CONFIG_MAPS, namespace=namespace, fields=f"metadata.name={name}")
+    return msgspec.structs.replace(CONFIG_MAPS, namespace=namespace, fields=f"{NAMED}{name}")

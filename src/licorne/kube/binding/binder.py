@@ -27,6 +27,7 @@ from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import Pod
 from licorne.kube.pauses import PauseGuard
+from licorne.kube.results import Results
 
 AT_ONCE: Final = 32
 FIRST_WAIT_S: Final = 0.1
@@ -100,6 +101,7 @@ class Binder:
         node_of: returns the node of a pod, by its UID, as the API server has shown it; "": none. Nothing is repeated for
             a pod that has one.
         at_once: how many bindings are under way at most.
+        results: told what becomes of each request.
         dice: draws the waiting times.
 
     `bind` may be called before `run`.
@@ -116,6 +118,7 @@ class Binder:
         is_gone: Callable[[str], bool] = lambda _: False,
         node_of: Callable[[str], str] = lambda _: "",
         at_once: int = AT_ONCE,
+        results: Results | None = None,
         dice: random.Random | None = None,
     ) -> None:
         self._client = client
@@ -126,13 +129,12 @@ class Binder:
         self._is_gone = is_gone
         self._node_of = node_of
         self._at_once = at_once
+        self.results = results or Results()
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
         # A queue wakes one worker for each, an event would wake all.
         self._waiting: asyncio.Queue[_Binding] = asyncio.Queue()
         self._later = 0  # bindings whose next step is due after some time
         self._failing: FailingNamespaces[_Binding] = FailingNamespaces(at_once, self._waiting.put_nowait)
-        self.sent = 0
-        """Bindings that the API server has confirmed."""
 
     def bind(self, command: Bind) -> None:
         """Have a pod bound, after those that were given before."""
@@ -166,7 +168,7 @@ class Binder:
             if failing.kept:
                 failing.ended(command.namespace, fails=False if reason is None else None)
             if reason is None:
-                self.sent += 1
+                self.results.done("binding")
                 self._bound(command.uid)
             else:
                 self._not_bound(command.uid, reason)
@@ -217,6 +219,7 @@ class Binder:
 
     async def _after(self, command: Bind, past: _Past, error: ApiError | UnansweredError) -> str | None:
         """Find out what became of a binding that was not confirmed. Returns and raises as `_bind`."""
+        self.results.failed("binding", f"{command.namespace}/{command.name}", error)
         past.attempts += 1
         past.look_ups = 0
         if isinstance(error, UnansweredError):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from .meta import KubernetesObject, ObjectMeta, OwnerReference
 from .nodes import Node
-from .others import ConfigMap, Namespace, PodDisruptionBudget, PriorityClass
+from .others import ConfigMap, Lease, Namespace, PodDisruptionBudget, PriorityClass
 from .pods import Container, Pod, PodSpec, PodStatus
 
 __all__ = [
     "ConfigMap",
     "Container",
     "KubernetesObject",
+    "Lease",
     "Namespace",
     "Node",
     "ObjectMeta",

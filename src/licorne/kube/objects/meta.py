@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -66,6 +67,11 @@ class ListMeta(Object):
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
+
+
+def micro_time(time_s: float) -> str:
+    """Return a time in seconds since 1970 as fields of the type MicroTime have it."""
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 Quantities = dict[str, Any]

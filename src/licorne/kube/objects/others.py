@@ -1,4 +1,4 @@
-"""Namespaces, priority classes, ConfigMaps, disruption budgets."""
+"""Namespaces, priority classes, ConfigMaps, disruption budgets, leases."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ class ConfigMap(KubernetesObject):
 
     data: dict[str, str] | None = None
     binary_data: dict[str, str] | None = None
+
+
+class LeaseSpec(Object):
+    """`spec` of a lease: who holds it, and after how many seconds without a change it has expired."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int = 0
+
+
+class Lease(KubernetesObject):
+    """A lease."""
+
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 
 class PodDisruptionBudgetSpec(Object):

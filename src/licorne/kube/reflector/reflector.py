@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -96,6 +97,8 @@ class Reflector(Generic[T]):
         """Whether the kind is missing, or may not be read, and never was: then the store stays empty."""
         self.relists = 0
         """How often the list was read anew after the first time."""
+        self.news_s: float | None = None
+        """The loop's time when a watch told something last, if only how far it is; None: never."""
         self._moved = asyncio.Event()
         self._interrupt: asyncio.Timeout | None = None
         self._lists_wanted = 0
@@ -106,7 +109,9 @@ class Reflector(Generic[T]):
         self._listed = False
         self._was_listed = False
         self._failures = 0  # in a row, as are the lists that expired
+        self._unanswered = False  # the last failure was no answer at all
         self._expired = 0
+        self._published_s = math.inf  # when a list was complete last, unless one has expired since
         self._refusals = 0
 
     # -- for whoever uses the store -----------------------------------------------------------------------------
@@ -149,9 +154,18 @@ class Reflector(Generic[T]):
             self.relists += 1
             await self._list_expired(error)
         except ApiError as error:
+            if error.status == FORBIDDEN:
+                self._answers()
             await self._refused(error)
         except UnansweredError as error:
+            self._unanswered = True
             await self._wait(str(error))
+
+    def _answers(self) -> None:
+        """Take note of an answer that only a server gives that is up: failures to reach one before do not pace what follows."""
+        if self._unanswered:
+            self._unanswered = False
+            self._failures = 0
 
     async def _refused(self, error: ApiError) -> None:
         if error.status in INVALID and self._streams and not self._listed:
@@ -183,7 +197,7 @@ class Reflector(Generic[T]):
         if believed:
             if not self.absent:
                 self.absent = True
-                self._complain(f"{self._kind.plural} cannot be read, so it is done without them: {error}")
+                self._complain(f"{self._kind.title} cannot be read, so it is done without them: {error}")
             self._list_is_read()
         await self._sleep(max(wait_s * self._dice.uniform(0.8, 1.2), error.retry_after_s or 0.0))
 
@@ -196,15 +210,19 @@ class Reflector(Generic[T]):
         self._failures = min(self._failures + 1, 20)
         wait_s = max(longest * self._dice.uniform(0.5, 1.0), asked_s or 0.0)
         if self._failures > 1 or tell is not None:
-            (tell or self._complain)(f"{self._kind.plural}: {why}; tried again in {wait_s:.1f} s")
+            (tell or self._complain)(f"{self._kind.title}: {why}; tried again in {wait_s:.1f} s")
         await self._sleep(wait_s)
 
     async def _list_expired(self, error: ExpiredError) -> None:
         """Wait before the next list, unless this is the first one in a row that expired: that is usual.
 
-        Only a watch that has lasted ends the row. A complete list does not: a server that forgets faster than it lists
-        would be asked for one complete list after the other.
+        Only a complete list that was of use for `SHORT_S` ends the row, whether or not a watch had news meanwhile. Otherwise
+        a server that forgets faster than it lists would be asked for one complete list after the other.
         """
+        self._answers()
+        if asyncio.get_running_loop().time() - self._published_s >= SHORT_S:
+            self._expired = 0
+        self._published_s = math.inf
         self._expired = min(self._expired + 1, 20)
         if self._expired > 1:
             self._failures = max(self._failures, self._expired - 2)
@@ -220,7 +238,7 @@ class Reflector(Generic[T]):
         if self._broken_streams == BROKEN_STREAMS:
             self._streams = False
             self._complain(
-                f"{self._kind.plural}: {BROKEN_STREAMS} streamed lists in a row broke off; "
+                f"{self._kind.title}: {BROKEN_STREAMS} streamed lists in a row broke off; "
                 "from now on lists are read in pages"
             )
 
@@ -260,7 +278,7 @@ class Reflector(Generic[T]):
         try:
             async with contextlib.aclosing(stream):
                 async for events in stream:
-                    heard = True
+                    heard, self.news_s = True, clock()
                     for event in events:
                         if fresh is None:
                             self._take(event)
@@ -287,8 +305,6 @@ class Reflector(Generic[T]):
 
         A server may open each watch, tell where it is, and break off: that is a failure each time, and must not pass for work.
         """
-        if lasted_s >= SHORT_S:
-            self._expired = 0
         if lasted_s >= SHORT_S or self.version != version:
             self._worked()
 
@@ -317,6 +333,7 @@ class Reflector(Generic[T]):
     def _publish(self, fresh: dict[tuple[str, str], T], version: str) -> None:
         """Take a complete list: the handler is told the difference to what was known."""
         self._worked()
+        self._published_s = self.news_s = asyncio.get_running_loop().time()
         for key in [key for key in self.store if key not in fresh]:
             self._handler.deleted(self.store.pop(key))
         for new in fresh.values():

@@ -27,7 +27,9 @@ from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS
 from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition
+from licorne.kube.objects.meta import micro_time
 from licorne.kube.pauses import PauseGuard
+from licorne.kube.results import Results
 
 AT_ONCE: Final = 8
 CREATING_AT_ONCE: Final = 6
@@ -83,6 +85,14 @@ class _Series:
 
 
 _Command = Evict | Fail | CreatePod | SetCondition | PostEvent
+_KINDS: Final[dict[type[_Command], str]] = {
+    Evict: "eviction",
+    Fail: "failure of a pod",
+    CreatePod: "placeholder",
+    SetCondition: "condition",
+    PostEvent: "event",
+}
+"""What metrics and the log call the commands."""
 
 
 class _Job:
@@ -114,6 +124,7 @@ class Writer:
         complain: told in a sentence what could not be written.
         guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
+        results: told what becomes of each request.
         dice: draws the waiting times.
     """
 
@@ -130,6 +141,7 @@ class Writer:
         complain: Callable[[str], None] = lambda _: None,
         guard: PauseGuard,
         clock: Callable[[], float],
+        results: Results | None = None,
         dice: random.Random | None = None,
     ) -> None:
         self._client = client
@@ -153,18 +165,12 @@ class Writer:
         self._telling = 0  # conditions and events that are not done
         self._newest: dict[str, SetCondition] = {}  # by UID: an older condition is not written after it
         self._complained: set[str] = set()  # UIDs of pods of which something was refused and is not done
-        self.written = 0
-        """Requests that the API server has confirmed."""
-        self.left_out = 0
-        """Conditions and events that were not written."""
-        self.repeated = 0
-        """Events that only raised the count of an equal one, which is written later."""
+        self.results = results or Results()
         self._lately: dict[_Key, _Series] = {}  # in the order in which they were posted first
 
     def write(self, command: _Command) -> None:
         """Have a command carried out; an event that says the same as one before raises the count of that one."""
         if isinstance(command, PostEvent) and not self._is_due(command):
-            self.repeated += 1
             return
         if isinstance(command, SetCondition | PostEvent):
             if self._telling >= TOLD_MAX:
@@ -233,16 +239,18 @@ class Writer:
             return None
         try:
             await self._send(job)
-        except ApiError as error:
+        except (ApiError, UnansweredError) as error:
+            name = command.application_id if isinstance(command, CreatePod) else command.name
+            self.results.failed(_KINDS[type(command)], f"{command.namespace}/{name}", error)
+            if isinstance(error, UnansweredError):
+                self._try_later(job, None)
+                return True
             if self._may_pass(job, error):
                 self._try_later(job, error.retry_after_s)
             else:
                 self._take_refusal(job, error)
             return True if error.status >= SERVER_ERROR else None
-        except UnansweredError:
-            self._try_later(job, None)
-            return True
-        self.written += 1
+        self.results.done(_KINDS[type(command)])
         self._has_been_done(command)
         return False
 
@@ -283,8 +291,6 @@ class Writer:
             if gone or job.untold < TRIES_TO_TELL:
                 raise
             self._complain_once(command, f"{error}; it is evicted without the condition DisruptionTarget")
-        else:
-            self.written += 1
         job.told = True
         await self._guard.recent()
 
@@ -375,7 +381,7 @@ class Writer:
         self._leave_out(command)
 
     def _leave_out(self, command: SetCondition | PostEvent) -> None:
-        self.left_out += 1
+        self.results.counts[_KINDS[type(command)], "left_out"] += 1
         if isinstance(command, SetCondition):
             self._not_told(command.uid)
         elif (series := self._lately.get(_key(command))) is not None and not series.created:
@@ -418,7 +424,7 @@ class Writer:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": f"{command.name}.{ending}"[-253:], "namespace": command.namespace or "default"},
-            "eventTime": _microseconds(series.first_s),
+            "eventTime": micro_time(series.first_s),
             "reportingController": COMPONENT,
             "reportingInstance": COMPONENT,
             "action": command.action,
@@ -428,7 +434,7 @@ class Writer:
             "regarding": _reference(command.kind, command.namespace, command.name, command.uid),
         }
         if series.count > 1:
-            body["series"] = {"count": series.count, "lastObservedTime": _microseconds(series.written_s)}
+            body["series"] = {"count": series.count, "lastObservedTime": micro_time(series.written_s)}
         if command.related is not None:
             body["related"] = _reference("Pod", *command.related)
         return body
@@ -445,10 +451,6 @@ def _key(event: PostEvent) -> _Key:
 def _sendable(text: str) -> str:
     """Return a text that can be sent: half of a surrogate pair, as a JSON escape may have it, becomes a question mark."""
     return text.encode(errors="replace").decode()
-
-
-def _microseconds(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _reference(kind: str, namespace: str, name: str, uid: str) -> dict[str, str]:

@@ -10,6 +10,15 @@ _QUEUE_APP: Final = (
     "Queue application metrics. State of the application includes `new`, `accepted`, `rejected`, `running`, `failing`, "
     "`failed`, `resuming`, `completing`, `completed`."
 )
+OF_HOST: Final = {
+    "licorne_shadow_pods": ("outcome",),
+    "licorne_writes": ("kind", "result"),
+    "licorne_api_requests": ("method", "code"),
+    "licorne_news_age_seconds": ("kind",),
+    "licorne_lease_held": (),
+}
+"""The labels of metrics that only some hosts of the scheduler have."""
+COUNTERS_OF_HOST: Final = ("licorne_shadow_pods", "licorne_writes", "licorne_api_requests")
 HELP: Final = {
     "yunikorn_scheduler_container_allocation_attempt": "Total number of attempts to allocate containers. State of the "
     "attempt includes `allocated`, `rejected`, `error`, `released`",
@@ -50,6 +59,10 @@ HELP: Final = {
     "licorne_decision_gap_seconds_max": "The longest of these times, since this was asked last.",
     "licorne_messages": "Messages in and out, by resource manager.",
     "licorne_shadow_pods": "Pods that another scheduler has bound or that have ended, by how licorne had decided.",
+    "licorne_writes": "Requests to the API server that bind, evict and so on, by kind and by what became of them.",
+    "licorne_api_requests": "All requests to the API server, by method and status; error: without an answer.",
+    "licorne_news_age_seconds": "Time since a watch of the API server told something last, if only how far it is.",
+    "licorne_lease_held": "1 if this process holds the Lease, and so is the one that schedules.",
     "licorne_recording_state": "1 for the state of the recording: inputs are recorded, none has begun, or it has ended.",
     "licorne_recording_bytes": "Bytes that were recorded, compressed.",
     "licorne_recording_entries": "Entries that were recorded.",

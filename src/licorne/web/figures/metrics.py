@@ -30,7 +30,7 @@ from licorne.web.monitor import Monitor
 from .counts import WAIT_BUCKETS_S, Shown
 from .lag import LAG_BUCKETS_S
 from .latencies import BUCKETS_S
-from .metric_texts import HELP, QUEUE_CONTAINER_HELP, RANGES
+from .metric_texts import COUNTERS_OF_HOST, HELP, OF_HOST, QUEUE_CONTAINER_HELP, RANGES
 from .queue_figures import QueueFigures, add_amounts, figures_of, homes_of, keep_zeros
 
 if TYPE_CHECKING:
@@ -323,8 +323,10 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     messages = sorted(monitor.backend.messages().items())
     ways = [((rm, way), number) for rm, both in messages for way, number in zip(("in", "out"), both, strict=True)]
     found.counter("licorne_messages", ["rm", "way"], ways)
-    shadow = [((outcome,), number) for outcome, number in monitor.backend.shadow().items()]
-    found.counter("licorne_shadow_pods", ["outcome"], shadow)
+    figures = monitor.backend.figures()
+    for name, labels in OF_HOST.items():
+        add = found.counter if name in COUNTERS_OF_HOST else found.gauge
+        add(name, labels, figures.get(name, {}).items())
     _recording(found, monitor.backend.recording())
     clock = (time.time_ns() - monitor.backend.clock()) / 1e9
     found.gauge("licorne_clock_offset_seconds", [], [((), round(clock, 3))])

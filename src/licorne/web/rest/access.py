@@ -15,7 +15,7 @@ Role = Literal["read", "admin"]
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The accepted tokens. Without any, every client may do everything, which is meant for loopback only.
+    """The accepted tokens. Without any, every client may read everything, and change everything unless `read_only`.
 
     A token is sent as `Authorization: Bearer TOKEN`. One of `read_tokens` permits reading everything; a change needs one of
     `admin_tokens`.
@@ -23,6 +23,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     read_tokens: tuple[str, ...] = ()
     admin_tokens: tuple[str, ...] = ()
+    read_only: bool = False
 
     @property
     def wanted(self) -> bool:
@@ -36,9 +37,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             RestError: 401 without an accepted token; 403 if the token's role does not permit the request. Also 403 if no token is
-                required and a page wants to change something, because any page that a user visits could do that.
+                required and something is to be changed `read_only`, or by a page, because any page that a user visits could do that.
         """
         if not self.wanted:
+            if role == "admin" and self.read_only:
+                refuse(
+                    403,
+                    "Strangers reach this address (insecure), so it is for reading; rest-token-file permits changes",
+                )
             if role == "admin" and origin:
                 refuse(403, "A page may only read where no token is needed")
             return

@@ -27,7 +27,12 @@ from .routing import Call, Endpoint, Match, Routes, decoded
 DEBUG = "/debug/"
 STREAM_PATH = "/ws/v1/events/stream"
 GZIP_MIN = 1400
+OnChange = Callable[..., None]
 OnError = Callable[[str, Exception], None]
+
+
+def ignore_change(**_fields: object) -> None:
+    """Ignore a change: the default of `on_change`."""
 
 
 def ignore(_path: str, _error: Exception) -> None:
@@ -41,6 +46,7 @@ def make_app(
     limits: RequestLimits | None = None,
     guesses: Guesses | None = None,
     old_queue_names: bool = False,
+    on_change: OnChange = ignore_change,
     on_error: OnError = ignore,
 ) -> RestApp:
     """Return the REST interface of a monitored scheduler.
@@ -51,19 +57,23 @@ def make_app(
         limits: limits of requests.
         guesses: counts refused requests by address, and slows down clients that guess tokens.
         old_queue_names: whether metrics are also exported under the names of releases up to 1.3.
+        on_change: called when a client wanted to change something: who, from where, and whether it was done.
         on_error: called with (path, exception) when an endpoint fails, which is a bug; the client sees a plain 500.
     """
     handlers = Handlers(monitor, limits or RequestLimits(), old_queue_names=old_queue_names)
-    return RestApp(handlers, Dispatcher(handlers, access or Access(), guesses or Guesses(), on_error))
+    return RestApp(handlers, Dispatcher(handlers, access or Access(), guesses or Guesses(), on_change, on_error))
 
 
 class Dispatcher:
     """The ASGI application below compression: routes, authorises and answers requests."""
 
-    def __init__(self, handlers: Handlers, access: Access, guesses: Guesses, on_error: OnError) -> None:
+    def __init__(
+        self, handlers: Handlers, access: Access, guesses: Guesses, on_change: OnChange, on_error: OnError
+    ) -> None:
         self._handlers = handlers
         self._access = access
         self._guesses = guesses
+        self._on_change = on_change
         self._on_error = on_error
         self._routes = Routes(ENDPOINTS)
 
@@ -112,7 +122,7 @@ class Dispatcher:
             call = Call(request, {n: both[0] for n, both in pairs.items()}, {n: both[1] for n, both in pairs.items()})
             async with asyncio.timeout(limits.request_s if endpoint.limited else None):
                 call.body = await _body(request, limits.body_bytes)
-                return await endpoint.handler(self._handlers, call)
+                response = await endpoint.handler(self._handlers, call)
         except RestError as error:
             response = failure(error.status, error.message)
             response.headers.update(error.headers)
@@ -126,10 +136,14 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001  a bug: the client learns only that there is one
             self._on_error(endpoint.path, error)
             return failure(500, "Internal error")
+        if endpoint.role == "admin":
+            by = "a token" if self._access.wanted else "no token"
+            self._on_change(path=endpoint.path, peer=_peer(request)[:80], by=by, applied=response.status_code == 200)
+        return response
 
     async def _check(self, request: Request, endpoint: Endpoint) -> None:
         """Refuse a request that is not permitted, after a pause for an address that has guessed tokens."""
-        headers, address = request.headers, request.client.host if request.client else "unix"
+        headers, address = request.headers, _peer(request)
         token = headers.get("authorization", "") if self._access.wanted else ""
         if token and not await self._guesses.pause(address):
             raise RestError(429, "Too many wrong tokens came from this address", {"Retry-After": "1"})
@@ -188,6 +202,10 @@ async def _body(request: Request, most: int) -> bytes:
         if len(body) > most:
             raise RestError(413, f"The body is longer than {most} bytes")
     return bytes(body)
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client else "unix"
 
 
 def _raw_path(scope: Scope) -> str:

@@ -168,6 +168,7 @@ _WATCHING = (
         "How full the nodes are",
         list[objects.PartitionNodesUtilization],
     ),
+    _get("/readyz", H.ready, "Does this process schedule? Else 503, and why not", media="text/plain", statuses=(503,)),
     _get("/ws/v1/metrics", H.metrics, "Metrics in Prometheus' text format", media="text/plain"),
     _get(
         "/ws/v1/events/batch",

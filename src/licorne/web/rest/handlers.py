@@ -265,6 +265,13 @@ class Handlers:
         """Answer with the result of the last health check."""
         return json_response(self.monitor.health or refuse(404, errors.HEALTH_NOT_AVAILABLE))
 
+    async def ready(self, call: Call) -> Response:
+        """Answer whether this process schedules, and if not, why."""
+        wrong = [check.message for check in self.backend.checks() if check.readiness and not check.succeeded]
+        return Response(
+            "".join(f"{line}\n" for line in wrong or ["ok"]), 503 if wrong else 200, media_type="text/plain"
+        )
+
     async def node_utilizations(self, call: Call) -> Response:
         """Answer with the nodes in ten buckets of utilisation, by resource type."""
         found = []
