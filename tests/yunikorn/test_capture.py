@@ -16,7 +16,7 @@ from yunikorn.original import PROGRAM, REASON, playing
 
 __all__ = ["licorne"]
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=REASON)
+pytestmark = [pytest.mark.gate, pytest.mark.skipif(not PROGRAM.exists(), reason=REASON)]
 
 
 def test_the_workload_is_the_one_that_was_played(tmp_path: Path, licorne: Command) -> None:

@@ -16,7 +16,7 @@ from yunikorn.original import PROGRAM, REASON, USERS, Original, ask, beginning, 
 
 __all__ = ["licorne"]
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=REASON)
+pytestmark = [pytest.mark.gate, pytest.mark.skipif(not PROGRAM.exists(), reason=REASON)]
 
 
 def _workload() -> list[lines.Line]:
