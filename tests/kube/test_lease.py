@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
-from kube.virtual import VirtualLoop, run
 
 from common.planting import raised_by_a_law
+from common.virtual import VirtualLoop, run
 from kube import schedules
 from kube.apiserver import FakeClient, Trouble
+from licorne.daemon.log import no_log
 from licorne.kube.lease import DURATION_S, HELD_S, HeldLease, LeaseLostError
 from licorne.kube.results import Results
 from licorne.kube.runner import Runner
@@ -221,7 +222,5 @@ def test_a_renewal_that_was_under_way_in_a_pause_does_not_count() -> None:
 
     world = schedules.World(1)
     client = Suspended(world.server)
-    lease = HeldLease(
-        client, "default", clock=lambda: clock_ns, wall=lambda: 0.0, log=schedules.no_log(), results=Results()
-    )
+    lease = HeldLease(client, "default", clock=lambda: clock_ns, wall=lambda: 0.0, log=no_log(), results=Results())
     run(play())

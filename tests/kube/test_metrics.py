@@ -8,8 +8,7 @@ import io
 import json
 from typing import TYPE_CHECKING
 
-from kube.virtual import run
-
+from common.virtual import run
 from kube import schedules
 from kube.apiserver import FakeClient
 from kube.test_settings import served
@@ -142,7 +141,7 @@ def test_old_news_are_seen_in_metrics_and_readiness() -> None:
         await asyncio.sleep(300.0)
         assert max(runner._figures()["licorne_news_age_seconds"].values()) < 70.0
         assert all(one.succeeded for one in runner._checks())
-        world.server.news = lambda _: asyncio.sleep(1e6)  # type: ignore[method-assign]  watches hang
+        world.server.news = lambda _: asyncio.sleep(1e6)  # type: ignore[assignment, method-assign]  # watches hang
         await asyncio.sleep(600.0)
         assert runner._figures()["licorne_news_age_seconds"]["pods",] > 180.0
         assert "News" in {one.name for one in runner._checks() if one.readiness and not one.succeeded}
