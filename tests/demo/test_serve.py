@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
-from licorne.recording import Replay, choose_run, list_runs
+from licorne.recording import Replay, choose_run
 from licorne.service.streams import End
 from service.peers import Peer, service
 from service.processes import Serving, serving
@@ -134,14 +133,18 @@ def test_each_metric_has_a_sample(tmp_path: Path) -> None:
         wait_for(lambda: not metrics_without_a_sample(client), f"without a sample: {metrics_without_a_sample(client)}")
 
 
+def recorded_entries(client: httpx.Client) -> float:
+    (value,) = re.findall(r"^licorne_recording_entries_total (\S+)$", client.get("/ws/v1/metrics").text, re.MULTILINE)
+    return float(value)
+
+
 @pytest.mark.gate
 @pytest.mark.parametrize("killed", [False, True])
 def test_what_a_service_decided_is_decided_again_from_its_recording(tmp_path: Path, killed: bool) -> None:
     folder = tmp_path / "recording"
     with demonstration("--demo-speed", "20", "--record", str(folder)) as (running, client):
         wait_for(lambda: client.get(f"{PARTITION}/applications/completed").json())
-        wait_for(lambda: folder.exists() and any(run.begins_ns is not None for run in list_runs(folder)))
-        time.sleep(2.0)  # what is written goes on with digests, once a second
+        wait_for(lambda: recorded_entries(client) > 500)
         if killed:
             running.kill()
         else:

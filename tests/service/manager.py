@@ -31,7 +31,9 @@ partitions:
           - {limit: all, users: ['*'], maxresources: {vcore: 1000}}
           - {limit: some, groups: [dev, ops], maxresources: {vcore: 1000}}
 """
-REQUEST = v19.RegisterResourceManagerRequest(rm_id="rm", config=CONFIG)
+# A reservation, after two seconds of real time, would keep a pod off a node with room for it.
+SETTINGS = {"reservation.enabled": "false"}
+REQUEST = v19.RegisterResourceManagerRequest(rm_id="rm", config=CONFIG, extra_config=SETTINGS)
 
 
 class Manager(ResourceManagerCallback):
@@ -50,7 +52,7 @@ class Manager(ResourceManagerCallback):
         self.twin.register_resource_manager(self._registration())
 
     def _registration(self) -> v19.RegisterResourceManagerRequest:
-        return v19.RegisterResourceManagerRequest(rm_id=self.rm_id, config=CONFIG)
+        return v19.RegisterResourceManagerRequest(rm_id=self.rm_id, config=CONFIG, extra_config=SETTINGS)
 
     # -- what the scheduler says
 
