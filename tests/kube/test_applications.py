@@ -355,6 +355,16 @@ def test_the_next_try_does_not_give_its_placeholders_to_a_pod_whose_failure_is_s
     assert [each.owner for each in cluster.see() if isinstance(each, CreatePod)] == ["late", "late"]
 
 
+def test_the_next_try_is_not_forgotten_with_the_one_that_has_failed() -> None:
+    """Its first pod comes when the scheduler is told of the last placeholder's end, and licorne has not gone on yet."""
+    cluster, placeholders = failing()
+    for each in (pod("p", "a"), *placeholders):
+        cluster.manager.pod_gone(each)
+    cluster.manager.flush()
+    late = pod("late", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"})
+    assert [each.owner for each in cluster.see(late) if isinstance(each, CreatePod)] == ["late", "late"]
+
+
 @pytest.mark.parametrize("when", ["it fails", "it has failed", "the next try reserves room"])
 def test_a_placeholder_that_comes_when_its_gang_has_failed_is_deleted(when: str) -> None:
     """Its creation was under way. It belongs to licorne; as a pod of phase Failed it would stay as long as its owner."""

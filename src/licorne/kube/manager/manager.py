@@ -506,9 +506,9 @@ class Manager:
         self.forget_if_done(application)
 
     def forget_if_done(self, application: ApplicationRecord) -> None:
-        """Forget an application without pods that the scheduler does not know."""
-        if not application.is_known and not application.pods:
-            self.applications.pop(application.id, None)
+        """Forget an application without pods that the scheduler does not know, and no later one with the same id."""
+        if not application.is_known and not application.pods and self.applications.get(application.id) is application:
+            del self.applications[application.id]
 
     def _is_homeless(self, uid: str, node: str) -> None:
         """Put a pod to those whose node is unknown."""
