@@ -720,6 +720,19 @@ def reserving(manager: Manager) -> list[Pod]:
     return placeholders
 
 
+def test_a_gang_is_not_complete_with_a_placeholder_on_a_node_that_is_not_there() -> None:
+    """The scheduler does not count it. With this one the pods of the gang would start, and a Hard gang fail in the end."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    lost, *others = [as_pod(f"{number}", one.body, 10 + number) for number, one in enumerate(created(step(manager)))]
+    lost.spec.node_name = "m"
+    for pod in (lost, *others):
+        manager.pod_seen(pod)
+    assert not [one for one in [*step(manager), *step(manager)] if isinstance(one, Evict)]
+    manager.node_seen(node("m"))
+    assert [one.reason for one in [*step(manager), *step(manager)] if isinstance(one, Evict)] == ["PLACEHOLDER_REPLACED"]
+
+
 @pytest.mark.parametrize(("cpu", "is_bound"), [("1", True), ("3", False)])
 def test_a_member_that_is_another_one_when_its_placeholder_ends_is_bound_where_it_fits(
     cpu: str, is_bound: bool

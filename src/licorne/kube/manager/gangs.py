@@ -31,7 +31,8 @@ from .waiting import was_asked_for
 if TYPE_CHECKING:
     from .manager import Manager
 
-PLACED: Final = (Stage.ASSUMED, Stage.BOUND, Stage.HOMELESS)
+COUNTED: Final = (Stage.ASSUMED, Stage.BOUND)
+PLACED: Final = (*COUNTED, Stage.HOMELESS)
 NOT_OF_NAMES: Final = re.compile(r"[^a-z0-9-]")
 LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """What a label may have as its value, if it has one."""
@@ -207,7 +208,7 @@ class Gangs:
         placed = Counter(
             record.work.ask.task_group_name
             for record in application.pods.values()
-            if record.stage in PLACED and record.work.ask.task_group_name
+            if record.stage in COUNTED and record.work.ask.task_group_name
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
             self._manager.yunikorn_events.reserved(application)
