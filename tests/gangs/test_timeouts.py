@@ -33,6 +33,8 @@ LENGTHS = [
     (0, {"yunikorn.apache.org/creationTime": "999900"}, MINUTES - 100),
     (20_000, {"yunikorn.apache.org/creationTime": "2000000"}, 20),
     (20_000, {"yunikorn.apache.org/creationTime": "yesterday"}, 20),
+    (20_000, {"yunikorn.apache.org/creationTime": "900000", "licorne/whole-placeholder-timeout": "true"}, 20),
+    (20_000, {"yunikorn.apache.org/creationTime": "999993", "licorne/whole-placeholder-timeout": "no"}, 13),
 ]
 
 

@@ -282,11 +282,20 @@ class World:
             kinds.dress(self.kind, dice, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 
-    def add_gang(self, members: int = 0, annotations: dict[str, str] | None = None, timeout_s: int = 30) -> None:
+    def add_gang(
+        self,
+        members: int = 0,
+        annotations: dict[str, str] | None = None,
+        timeout_s: int = 30,
+        *,
+        hard: bool = False,
+        gated: bool = False,
+    ) -> None:
         """Create the pods of a gang with placeholders; 0: of a drawn number."""
         members = members or self.dice.randrange(1, 4)
         groups = f'[{{"name":"g","minMember":{members},"minResource":{{"cpu":"500m","memory":"256Mi"}}}}]'
-        parameters = f"placeholderTimeoutInSeconds={timeout_s} gangSchedulingStyle=Soft"
+        parameters = f"placeholderTimeoutInSeconds={timeout_s} gangSchedulingStyle={'Hard' if hard else 'Soft'}"
+        gates = {"schedulingGates": [{"name": kinds.GATE}]} if gated else {}
         application = {"applicationId": f"root.b-gang{self.made}", "queue": "root.b"}
         for _ in range(members):
             self.add_pod(
@@ -300,6 +309,7 @@ class World:
                     },
                 },
                 containers=[{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}],
+                **gates,
             )
 
     def add_atomic_gang(self) -> None:

@@ -11,13 +11,14 @@ import pytest
 
 from kube.places import Places
 from licorne.core.queues.application import Application
-from licorne.kube.manager.commands import AskAgain, Bind, Evict, Fail, PostEvent
+from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail, PostEvent
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Namespace, Pod, PriorityClass
 from licorne.si import v19
 
 SECOND_NS = 10**9
 Y = "yunikorn.apache.org/"
+PLACEHOLDER = "internal.yunikorn.apache.org/placeholder"
 QUEUES = """
 partitions:
   - name: default
@@ -46,7 +47,7 @@ def pod(name: str, app: str, queue: str = "lender", *, cpu: str = "4", owner: st
     }
     if owner:
         meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner}]
-        meta["annotations"] = annotations | {"internal.yunikorn.apache.org/placeholder": "true"}
+        meta["annotations"] = annotations | {PLACEHOLDER: "true"}
     containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
     spec = {"schedulerName": "yunikorn", "containers": containers, **more}
     return msgspec.convert({"metadata": meta, "spec": spec}, Pod)
@@ -319,15 +320,66 @@ def test_a_pod_that_could_not_be_bound_is_failed_with_its_application() -> None:
     assert failed(cluster.manager.commands()) == [("p", "ResourceReservationTimeout")]
 
 
-def test_a_pod_that_comes_while_its_application_fails_is_failed() -> None:
+def failing() -> tuple[Cluster, list[Pod]]:
+    """Return a cluster where the Hard gang of pod `p` fails, and its placeholders: one has a node and has not ended yet."""
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "3"}}])
     parameters = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=1"
     gang = {Y + "task-groups": groups, Y + "task-group-name": "g", Y + "schedulingPolicyParameters": parameters}
     cluster = Cluster(1)
-    placeholders = (pod(f"holds-{number}", "a", cpu="3", owner="p", annotations=gang) for number in range(2))
+    placeholders = [pod(f"holds-{number}", "a", cpu="3", owner="p", annotations=gang) for number in range(2)]
     cluster.see(pod("p", "a", annotations=gang), *placeholders)
     assert cluster.application("a").state.name == "FAILING"
-    assert failed(cluster.see(pod("late", "a"))) == [("late", "ApplicationFailed")]
+    return cluster, placeholders
+
+
+def test_a_pod_that_comes_while_its_application_fails_is_the_next_try() -> None:
+    """A controller that replaces pods that fail makes one for each member and try, not as many as it can."""
+    cluster, placeholders = failing()
+    late = pod("late", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"})
+    assert not [each for each in cluster.see(late) if isinstance(each, Bind | Fail)]
+    waits = cluster.manager.waiting.why_held(cluster.manager.pods["late"])
+    assert waits.startswith("The pod waits until the last try of application a, which has failed, has ended.")
+    cluster.manager.pod_gone(pod("p", "a"))
+    for each in placeholders:
+        cluster.manager.pod_gone(each)
+    commands = cluster.see()
+    assert failed(commands) == []
+    assert [each.owner for each in commands if isinstance(each, CreatePod)] == ["late", "late"]
+
+
+def test_the_next_try_does_not_give_its_placeholders_to_a_pod_whose_failure_is_still_being_written() -> None:
+    cluster, placeholders = failing()
+    cluster.see(pod("late", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"}))
+    for each in placeholders:
+        cluster.manager.pod_gone(each)
+    assert [each.owner for each in cluster.see() if isinstance(each, CreatePod)] == ["late", "late"]
+
+
+def test_the_next_try_is_not_forgotten_with_the_one_that_has_failed() -> None:
+    """Its first pod comes when the scheduler is told of the last placeholder's end, and licorne has not gone on yet."""
+    cluster, placeholders = failing()
+    for each in (pod("p", "a"), *placeholders):
+        cluster.manager.pod_gone(each)
+    cluster.manager.flush()
+    late = pod("late", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"})
+    assert [each.owner for each in cluster.see(late) if isinstance(each, CreatePod)] == ["late", "late"]
+
+
+@pytest.mark.parametrize("when", ["it fails", "it has failed", "the next try reserves room"])
+def test_a_placeholder_that_comes_when_its_gang_has_failed_is_deleted(when: str) -> None:
+    """Its creation was under way. It belongs to licorne; as a pod of phase Failed it would stay as long as its owner."""
+    cluster, placeholders = failing()
+    late = pod("late", "a", cpu="3", owner="p", annotations=placeholders[0].metadata.annotations)
+    if when != "it fails":
+        for each in (pod("p", "a"), *placeholders):
+            cluster.manager.pod_gone(each)
+        cluster.see()
+        assert "a" not in cluster.manager.applications
+    if when == "the next try reserves room":
+        cluster.see(pod("next", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"}))
+    commands = cluster.see(late)
+    assert [each.name for each in commands if isinstance(each, Evict)] == ["late"]
+    assert not [each for each in commands if isinstance(each, Bind | Fail)]
 
 
 def completes_and_loses_its_queue(cluster: Cluster) -> None:
@@ -369,13 +421,7 @@ def test_a_pod_that_runs_counts_whatever_queue_it_names(queue: str) -> None:
 
 def test_a_pod_that_runs_is_not_failed_with_its_application() -> None:
     """Somebody else has bound it while its application fails, or its node comes back. It counts on its node at once."""
-    groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "3"}}])
-    parameters = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=1"
-    gang = {Y + "task-groups": groups, Y + "task-group-name": "g", Y + "schedulingPolicyParameters": parameters}
-    cluster = Cluster(1)
-    shown = [pod(f"holds-{number}", "a", cpu="3", owner="p", annotations=gang) for number in range(2)]
-    cluster.see(pod("p", "a", cpu="3", annotations=gang), *shown)
-    assert cluster.manager.applications["a"].state == "Failing"
+    cluster, shown = failing()
     assert failed(cluster.see(pod("late", "a", cpu="1", nodeName="n0"))) == []
     assert "late" in cluster.counted("n0")
     for each in shown:

@@ -13,12 +13,15 @@ import pytest
 
 from common.virtual import run
 from kube import schedules
+from kube.apiserver import FakeClient
+from kube.books import is_placeholder
 from licorne import SchedulerAPI
+from licorne.kube.api import ApiError
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Node, Pod
-from licorne.kube.objects.pods import Condition, SchedulingGate
+from licorne.kube.objects.pods import Condition, Volume
 from licorne.kube.pods import Surroundings, read_pod, unix_seconds
 from licorne.kube.runner import RunSettings
 from licorne.si import v19
@@ -31,6 +34,7 @@ partitions:
 """
 GROUPS = json.dumps([{"name": "g", "minMember": 3, "minResource": {"cpu": "1"}}])
 LABELS = {"applicationId": "app", "queue": "root.q"}
+HARD = {"yunikorn.apache.org/schedulingPolicyParameters": "gangSchedulingStyle=Hard"}
 ANNOTATIONS = {"yunikorn.apache.org/task-groups": GROUPS, "yunikorn.apache.org/task-group-name": "g"}
 
 
@@ -180,7 +184,7 @@ def test_placeholders_belong_to_a_pod_without_a_fault_when_the_first_one_has_gon
     first, second, third = (member(name) for name in ("first", "second", "third"))
     second.metadata.annotations = {**ANNOTATIONS, "yunikorn.apache.org/queue": "root." + "q" * 2000}
     second.metadata.labels = {"applicationId": "app"}
-    for each in (first, second, third):
+    for each in (first, second, third, member("fourth"), member("fifth")):
         manager.pod_seen(each)
     manager.pod_gone(first)
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
@@ -352,16 +356,163 @@ def test_a_gang_that_is_older_than_its_timeout_has_given_up_if_a_pod_was_asked_f
     assert len(created(step(manager))) == placeholders
 
 
-def test_scheduling_gates_take_no_time_from_a_gang() -> None:
-    """As those of Kueue, which may keep a pod for hours."""
-    now_s = float(unix_seconds("2026-01-01T00:00:00Z"))
-    manager = started(now_s=lambda: now_s)
-    first = member("first")
-    manager.pod_seen(changed(first, scheduling_gates=(SchedulingGate("kueue.x-k8s.io/admission"),)))
-    assert not created(step(manager))
-    now_s += 1000.0
-    manager.pod_seen(first)
+@pytest.mark.parametrize("hard", [True, False], ids=["Hard", "Soft"])
+@pytest.mark.parametrize("behind", ["nothing", "gates", "no scheduler"])
+def test_a_gang_has_its_whole_time_from_its_first_placeholder_on(behind: str, hard: bool) -> None:
+    """Gates, such as those of Kueue, may keep pods for hours; so may an outage, or a change of the scheduler.
+
+    Room for two of four is free. Until the time is over nothing ends; then all is given up.
+    """
+
+    async def main() -> None:
+        world = schedules.World(1)
+        ended: list[float] = []
+        loop = asyncio.get_running_loop()
+        world.server.on_delete = lambda _pod: ended.append(loop.time())
+        for name in ("n1", "n2"):
+            world.server.remove("nodes", "", name)
+        world.add_pod(nodeName="n0", containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+        if behind != "no scheduler":
+            _, task = schedules.start(world)
+        world.add_gang(4, timeout_s=60, hard=hard, gated=behind == "gates")
+        if behind != "nothing":
+            await asyncio.sleep(70.0)
+        for _ in range(4 if behind == "gates" else 0):
+            world.open_gate()
+        if behind == "no scheduler":
+            _, task = schedules.start(world)
+        began = loop.time()
+        await asyncio.sleep(59.0)
+        placed = [pod for pod in world.server.pods() if pod.spec.node_name and is_placeholder(pod)]
+        assert (len(placed), ended) == (2, [])
+        assert not [pod for pod in world.server.pods() if pod.status.phase == "Failed"]
+        await asyncio.sleep(2.0)
+        assert {round(at - began) for at in ended} == {60}
+        assert len([pod for pod in world.server.pods() if pod.status.phase == "Failed"]) == hard * 4
+        await schedules.stop(task)
+
+    run(main())
+
+
+def test_a_hard_gang_that_runs_does_not_fail_after_a_restart_for_a_member_that_does_not_come() -> None:
+    """It had all its room once, which the new scheduler has not seen: only the placeholder that is left times out."""
+    now_ns = 10**18
+    runs, other = member("runs"), member("other")
+    for pod in (runs, other):
+        pod.metadata.annotations = {**ANNOTATIONS, **HARD}
+    before = started()
+    before.pod_seen(runs)
+    left = as_pod("left", created(step(before))[0].body, 10)
+    for pod in (runs, other, left):
+        pod.spec.node_name = "n"
+    manager = started(clock=lambda: now_ns)
+    manager.pods_read([runs, other, left])
+    step(manager)
+    now_ns += 1000 * 10**9
+    done = [*step(manager), *step(manager)]
+    assert [one.uid for one in done if isinstance(one, Evict)] == ["uid-left"]
+    assert not [one for one in done if isinstance(one, Fail)]
+    manager.api.validate()
+
+
+def held_with(manager: Manager, pod: Pod) -> str:
+    return manager.waiting.why_held(manager.pods[pod.metadata.uid])
+
+
+@pytest.mark.parametrize("why", ["not decided", "a fault"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_a_gang_with_a_member_that_is_not_asked_for_is_held_as_a_whole(style: str, place: int, why: str) -> None:
+    """In whatever order they come, and also if room was being reserved: what was made of it is deleted."""
+    now_ns = 10**18
+    manager = started(clock=lambda: now_ns)
+    members = [member(name) for name in ("first", "second", "third")]
+    for pod in members:
+        pod.metadata.annotations = {**ANNOTATIONS, **(HARD if style == "Hard" else {})}
+    odd = members[place]
+    if why == "a fault":
+        odd.metadata.labels = {**LABELS, **{f"label-{number}": "" for number in range(5000)}}
+    else:
+        volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+        odd.spec = msgspec.structs.replace(odd.spec, volumes=msgspec.convert([volume], tuple[Volume, ...]))
+    under_way = []
+    for pod in members:
+        manager.pod_seen(pod)
+        under_way += created(step(manager))
+    assert len(under_way) == (0 if place == 0 else 3)
+    assert not any(manager.gangs.is_wanted(one) for one in under_way)
+    late = [as_pod(f"late-{number}", one.body, 10) for number, one in enumerate(under_way)]
+    for pod in late:
+        manager.pod_seen(pod)
+    done = step(manager)
+    assert [one.name for one in done if isinstance(one, Evict)] == [pod.metadata.name for pod in late]
+    for pod in late:
+        manager.pod_gone(pod)
+    for _ in range(3):  # the scheduler forgets an application of which nothing waits
+        assert not [one for one in step(manager) if isinstance(one, Bind | CreatePod | Fail)]
+        now_ns += 1000 * 10**9
+    reason = held_with(manager, odd)
+    for pod in members:
+        if pod is not odd:
+            text = f"The pod waits until all of application app can start together. Pod default/{odd.metadata.name}: "
+            assert held_with(manager, pod) == text + reason
+
+    manager.pod_gone(odd)
+    manager.pod_seen(member("fourth"))
     assert len(created(step(manager))) == 3
+
+
+def test_a_gang_with_more_members_than_it_needs_does_not_wait_for_one_that_is_not_asked_for() -> None:
+    manager = started()
+    spare = member("spare")
+    spare.spec = msgspec.structs.replace(
+        spare.spec, volumes=(msgspec.convert({"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, Volume),)
+    )
+    for pod in (spare, *(member(f"member-{number}") for number in range(3))):
+        manager.pod_seen(pod)
+    assert len(created(step(manager))) == 3
+
+
+def test_a_hard_gang_of_which_a_placeholder_is_refused_waits_and_tries_again() -> None:
+    """As by a ResourceQuota: its user has asked for all or nothing. Of the members none starts, and they say why."""
+
+    class Refuses(FakeClient):
+        refused = 0
+
+        async def create(self, path: str, body: dict[str, Any]) -> None:
+            placeholders = [pod for pod in self.server.pods() if is_placeholder(pod)]
+            if path.endswith("/pods") and len(placeholders) >= quota:
+                self.refused += 1
+                raise ApiError(403, "Forbidden", f"pods {body['metadata']['name']} is forbidden: exceeded quota")
+            await super().create(path, body)
+
+    async def main() -> None:
+        nonlocal quota
+        world = schedules.World(1)
+        client = Refuses(world.server)
+        _, task = schedules.start(world, client)
+        await asyncio.sleep(1.0)
+        world.add_gang(4, timeout_s=600, hard=True)
+        await asyncio.sleep(300.0)
+        members = [pod for pod in world.server.pods() if not is_placeholder(pod)]
+        assert len(members) == 4
+        assert not [pod for pod in members if pod.spec.node_name or pod.status.phase == "Failed"]
+        assert 10 <= client.refused <= 40, "each is tried about twice a minute"
+        for pod in members:
+            [condition] = pod.status.conditions or ()
+            assert condition.reason == "SchedulingSkipped"
+            assert "exceeded quota" in condition.message
+        told = [event for event in world.server.events if event["action"] == "PlaceholderCreateFailed"]
+        assert len(told) == 1
+        quota = 4
+        for _ in range(60):
+            await asyncio.sleep(1.0)
+            world.kubelets()
+        assert len(world.bound) == 8
+        await schedules.stop(task)
+
+    quota = 2
+    run(main())
 
 
 def test_placeholders_that_come_after_their_gang_has_given_up_are_deleted_and_get_no_room() -> None:
@@ -373,7 +524,7 @@ def test_placeholders_that_come_after_their_gang_has_given_up_are_deleted_and_ge
     manager.flush()
     assert manager.pods["uid-early"].stage is Stage.ASKED
     assert all(manager.gangs.is_wanted(one) for one in creations)
-    manager.gangs.not_created("app", "403 Forbidden: no")
+    manager.gangs.not_created("app", creations[0].body["metadata"]["name"], "403 Forbidden: no", 1.0)
     assert not any(manager.gangs.is_wanted(one) for one in creations)
     manager.pod_seen(as_pod("late", creations[1].body, 11))
     running = as_pod("bound", creations[2].body, 12)
@@ -567,6 +718,21 @@ def reserving(manager: Manager) -> list[Pod]:
     for pod in placeholders:
         manager.pod_seen(pod)
     return placeholders
+
+
+def test_a_gang_is_not_complete_with_a_placeholder_on_a_node_that_is_not_there() -> None:
+    """The scheduler does not count it. With this one the pods of the gang would start, and a Hard gang fail in the end."""
+    manager = started()
+    manager.pod_seen(member("first"))
+    lost, *others = [as_pod(f"{number}", one.body, 10 + number) for number, one in enumerate(created(step(manager)))]
+    lost.spec.node_name = "m"
+    for pod in (lost, *others):
+        manager.pod_seen(pod)
+    assert not [one for one in [*step(manager), *step(manager)] if isinstance(one, Evict)]
+    manager.node_seen(node("m"))
+    assert [one.reason for one in [*step(manager), *step(manager)] if isinstance(one, Evict)] == [
+        "PLACEHOLDER_REPLACED"
+    ]
 
 
 @pytest.mark.parametrize(("cpu", "is_bound"), [("1", True), ("3", False)])

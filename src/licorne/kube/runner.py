@@ -606,11 +606,13 @@ class Runner:
     def _is_there(self, application_id: str, name: str, *, taken: bool) -> None:
         """Note that the API server has a placeholder, and look in a while whether it has been seen."""
         assert self.manager is not None
-        loop = asyncio.get_running_loop()
-        self.manager.gangs.created(application_id, name, loop.time(), taken=taken)
+        self.manager.gangs.created(application_id, name, asyncio.get_running_loop().time(), taken=taken)
+        self._look_in_a_while(application_id)
+
+    def _look_in_a_while(self, application_id: str) -> None:
         if application_id not in self._looks:
             self._looks.add(application_id)
-            loop.call_later(SEEN_S, self._look_at_gang, application_id)
+            asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id)
 
     def _look_at_gang(self, application_id: str) -> None:
         assert self.manager is not None
@@ -623,9 +625,10 @@ class Runner:
             loop.call_later(wait_s, self._look_at_gang, application_id)
         self.changed()
 
-    def _not_created(self, application_id: str, reason: str) -> None:
+    def _not_created(self, application_id: str, name: str, reason: str) -> None:
         assert self.manager is not None
-        self.manager.gangs.not_created(application_id, reason)
+        self.manager.gangs.not_created(application_id, name, reason, asyncio.get_running_loop().time())
+        self._look_in_a_while(application_id)
         self.changed()
 
     def _is_wanted(self, command: CreatePod) -> bool:

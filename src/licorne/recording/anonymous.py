@@ -53,6 +53,7 @@ from licorne.si.constants import (
     TAG_NAMESPACE_PARENT_QUEUE,
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
+    TAG_WHOLE_TIMEOUT,
 )
 from licorne.si.output_lines import TEXTS
 
@@ -77,6 +78,7 @@ _READ_TAGS: Final = frozenset(
         TAG_NAMESPACE_PARENT_QUEUE,
         TAG_NODE_CONSTRAINTS,
         TAG_REQUIRED_NODE.lower(),
+        TAG_WHOLE_TIMEOUT,
         f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}".lower(),
         f"{DOMAIN_K8S}{GROUP_META}{KEY_POD_NAME}".lower(),
     }

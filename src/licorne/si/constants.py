@@ -66,9 +66,10 @@ DEFAULT_PARTITION: Final = "default"
 NOBODY_USER: Final = "nobody"
 NOBODY_GROUP: Final = "nogroup"
 
-# licorne's own: an ask's constraints as JSON, a node's labels and taints as attributes
-# (docs/spec/scheduler-interface.md, section 9).
+# licorne's own: an ask's constraints as JSON, whether the age of an application leaves its placeholder timeout whole
+# ("true"), a node's labels and taints as attributes (docs/spec/scheduler-interface.md, section 9).
 TAG_NODE_CONSTRAINTS: Final = "licorne/node-constraints"
+TAG_WHOLE_TIMEOUT: Final = "licorne/whole-placeholder-timeout"
 ATTRIBUTE_LABEL_PREFIX: Final = "label/"
 ATTRIBUTE_TAINTS: Final = "taints"
 SETTING_PRIORITY_CLASS_PREFIX: Final = "priority.class."

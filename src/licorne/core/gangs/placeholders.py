@@ -23,7 +23,7 @@ from licorne.core.base.states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, A
 from licorne.core.base.tags import seconds_tag, tag
 from licorne.core.base.timers import Timer
 from licorne.core.preemption.evictions import Outcome
-from licorne.si.constants import TAG_APPLICATION_CREATION_TIME
+from licorne.si.constants import TAG_APPLICATION_CREATION_TIME, TAG_WHOLE_TIMEOUT
 from licorne.si.messages import AddApplication
 
 if TYPE_CHECKING:
@@ -221,10 +221,13 @@ class Gangs:
             self._open(app, message.gang_style == "Hard", timeout_ns)
 
     def _open(self, app: Application, hard: bool, timeout_ns: int) -> PlaceholderGang:
-        """Make the application's gang; the time since its tagged creation shortens the timeout, to 1 ms at least."""
+        """Make the application's gang.
+
+        The time since its tagged creation shortens the timeout, to 1 ms at least, unless a tag says that it does not.
+        """
         timeout: int = timeout_ns if timeout_ns > 0 else PLACEHOLDER_TIMEOUT_NS
         created = seconds_tag(tag(app.tags, TAG_APPLICATION_CREATION_TIME))
-        if created is not None:
+        if created is not None and tag(app.tags, TAG_WHOLE_TIMEOUT) != "true":
             timeout = max(timeout - max(0, self.partition.now - created), MILLISECOND_NS)
         gang: PlaceholderGang = PlaceholderGang(hard, timeout)
         app.gang = gang

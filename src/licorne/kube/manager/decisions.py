@@ -13,7 +13,6 @@ from licorne.si.callback import ResourceManagerCallback
 
 from .commands import Bind
 from .diagnostics import cache, held
-from .gangs import FAILED
 from .records import PodRecord, Stage
 
 if TYPE_CHECKING:
@@ -75,10 +74,11 @@ class Decisions(ResourceManagerCallback):
         elif record.node:
             if not manager.is_counted(record):  # else only a change was refused
                 record.stage = Stage.HELD  # its binding is under way; it is reported when the API server shows it
-        elif application.state == "Failing":
-            manager.fail(record, FAILED, refused.reason)
         elif record.work.ask.placeholder:
             manager.remove_placeholder(record, refused.reason)
+        elif application.is_failing:
+            if record.stage is Stage.ASKED:  # else it has been failed
+                record.stage = Stage.HELD
         else:
             manager.refuse(record, refused.reason)
 

@@ -22,6 +22,7 @@ from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Note, TaskGroup, Work, keys, placeholder_ask, read_task_groups, unix_seconds
 from licorne.kube.settings import Settings
 from licorne.si import v19
+from licorne.si.constants import TAG_WHOLE_TIMEOUT
 
 from .commands import CreatePod, Evict
 from .records import ApplicationRecord, Creation, GangStage, PodRecord, Stage
@@ -30,7 +31,8 @@ from .waiting import was_asked_for
 if TYPE_CHECKING:
     from .manager import Manager
 
-PLACED: Final = (Stage.ASSUMED, Stage.BOUND, Stage.HOMELESS)
+COUNTED: Final = (Stage.ASSUMED, Stage.BOUND)
+PLACED: Final = (*COUNTED, Stage.HOMELESS)
 NOT_OF_NAMES: Final = re.compile(r"[^a-z0-9-]")
 LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """What a label may have as its value, if it has one."""
@@ -65,10 +67,18 @@ class Gangs:
         elif owner := _owner(record.pod):
             application.originator = owner
 
-    def announce(self, work: Work) -> None:
-        """Complete the message that makes an application known, if it is a gang."""
+    def announce(self, application: ApplicationRecord, work: Work) -> None:
+        """Complete the message that makes an application known, if it is a gang.
+
+        One of which a pod runs had all its room before a restart, so it does not fail for a member that is still to come.
+        """
         if work.gang is not None and not work.gang.atomic:
             request = work.application
+            own = (record for record in application.pods.values() if not record.work.ask.placeholder)
+            whole = any(record.node or record.pod.spec.node_name for record in own)
+            request.gang_scheduling_style = "Hard" if work.gang.hard and not whole else "Soft"
+            # The oldest pod may have waited for hours with scheduling gates, or for a scheduler.
+            request.tags[TAG_WHOLE_TIMEOUT] = "true"
             request.placeholder_ask = placeholder_ask(work.gang)
             request.tags.setdefault(keys.GANG_KIND, BY_QUEUE)
 
@@ -79,6 +89,8 @@ class Gangs:
         application.gang = record.work.gang
         application.gang_stage = GangStage.NONE
         application.given_up = False
+        application.undecided = None
+        application.not_created = ""
         application.spent.clear()
         application.creations.clear()
         if application.gang is None:
@@ -94,6 +106,13 @@ class Gangs:
         """Have the room reserved for a pod that waits for it, if the pod for which that was begun is gone."""
         application = record.application
         if application.reserved_for not in application.pods:
+            self._due[application.id] = None
+
+    def changed(self, record: PodRecord) -> None:
+        """Look anew whether a gang that reserves room can be whole, where a pod that comes, changes or goes may decide that."""
+        application = record.application
+        waits = record.work.later or record.work.fault or application.undecided is not None
+        if waits and application.gang_stage is GangStage.RESERVING:
             self._due[application.id] = None
 
     def create_missing(self) -> None:
@@ -113,15 +132,21 @@ class Gangs:
             return
         assert application.gang is not None
         application.reserved_for = originator.uid
-        present = Counter(
-            record.work.ask.task_group_name for record in application.pods.values() if record.work.ask.placeholder
-        )
+        placeholders = [record for record in application.pods.values() if record.work.ask.placeholder]
+        stay = (record for record in placeholders if record.leaving is not v19.TerminationType.STOPPED_BY_RM)
+        present = Counter(record.work.ask.task_group_name for record in stay)
         names = {record.pod.metadata.name for record in application.pods.values()}
         for name, creation in application.creations.items():
             if name not in names and creation.owner == originator.uid:
                 present[creation.group] += 1
         if not present and self._has_given_up(application, application.gang, originator):
             self._run(application)
+            return
+        application.undecided = _undecided(application, application.gang)
+        if application.undecided is not None:
+            application.creations.clear()
+            for record in placeholders:
+                self._manager.remove_placeholder(record, f"Application {application.id} cannot start as a whole")
             return
         if not present:
             text = f"Application {application.id} creating placeholders"
@@ -152,9 +177,9 @@ class Gangs:
         the queue that cannot be used.
         """
         known = application.pods.get(application.originator)
-        if known is None:
+        if known is None or known.is_failed:
             own = (record for record in application.pods.values() if not record.work.ask.placeholder)
-            able = (record for record in own if not record.pod.metadata.deletion_timestamp)
+            able = (record for record in own if not (record.pod.metadata.deletion_timestamp or record.is_failed))
             known = min(able, key=lambda record: bool(record.work.fault), default=None)
             application.originator = "" if known is None else known.uid
         return known
@@ -183,7 +208,7 @@ class Gangs:
         placed = Counter(
             record.work.ask.task_group_name
             for record in application.pods.values()
-            if record.stage in PLACED and record.work.ask.task_group_name
+            if record.stage in COUNTED and record.work.ask.task_group_name
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
             self._manager.yunikorn_events.reserved(application)
@@ -205,6 +230,7 @@ class Gangs:
         application = record.application
         if application.gang_stage is not GangStage.RESERVING:
             return
+        self.changed(record)
         application.creations.pop(record.pod.metadata.name, None)
         preempted = record.leaving is v19.TerminationType.PREEMPTED_BY_SCHEDULER
         ended = record.work.ask.placeholder and (record.leaving is None or preempted)
@@ -230,8 +256,9 @@ class Gangs:
         """Note that the API server has a placeholder, since it was created, or since before: then the name was taken."""
         application = self._manager.applications.get(application_id)
         creation = None if application is None else application.creations.get(name)
-        if creation is not None:
+        if application is not None and creation is not None:
             creation.told_s, creation.taken = now_s, taken
+            application.not_created = ""
 
     def look_again(self, application_id: str, before_s: float = math.inf) -> float | None:
         """Create what a gang lacks, some time after placeholders were created.
@@ -259,20 +286,42 @@ class Gangs:
     def is_wanted(self, command: CreatePod) -> bool:
         """Return whether a placeholder is still to be created: its gang reserves room, and the pod that owns it is there."""
         application = self._manager.applications.get(command.application_id)
-        if application is None or application.gang_stage is not GangStage.RESERVING:
+        if (
+            application is None
+            or application.gang_stage is not GangStage.RESERVING
+            or application.undecided is not None
+        ):
             return False
         return command.owner in application.pods
 
-    def remove_late(self, record: PodRecord) -> None:
-        """Have a new placeholder deleted whose gang has given up: its creation was under way."""
-        if record.work.ask.placeholder and record.application.given_up:
-            text = f"Application {record.application.id} goes on without its placeholders"
-            self._manager.remove_placeholder(record, text)
+    def remove_late(self, record: PodRecord, *, read_at_start: bool) -> None:
+        """Have a new placeholder deleted that is of no use: its creation was under way when its gang gave up or failed.
 
-    def not_created(self, application_id: str, reason: str) -> None:
-        """Go on without a gang, because a placeholder could not be created."""
+        That may be some time ago, and the gang have begun anew: then the pod that the placeholder belongs to is not there.
+        """
+        if not record.work.ask.placeholder:
+            return
+        application, owner = record.application, _owner(record.pod)
+        orphan = owner and owner not in application.pods and not (read_at_start or record.pod.spec.node_name)
+        if application.given_up or orphan:
+            self._manager.remove_placeholder(record, f"Application {application.id} does not need the placeholder")
+
+    def not_created(self, application_id: str, name: str, reason: str, now_s: float) -> None:
+        """Note that the API server refuses a placeholder: a Soft gang goes on without its room.
+
+        A Hard one is to start as a whole or not at all, so it waits, and `look_again` has the placeholder created again.
+        """
         application = self._manager.applications.get(application_id)
         if application is None or application.gang_stage is not GangStage.RESERVING:
+            return
+        assert application.gang is not None
+        if application.gang.hard:
+            first = not application.not_created
+            self.created(application_id, name, now_s)
+            application.not_created = reason
+            if first:
+                text = f"Application {application_id} waits for a placeholder that is refused: {reason}"
+                self._tell_originator(application, Note("GangScheduling", "PlaceholderCreateFailed", text))
             return
         text = f"Application {application_id} fall back to normal scheduling: {reason}"
         self._tell_originator(application, Note("GangScheduling", "PlaceholderCreateFailed", text))
@@ -286,17 +335,21 @@ class Gangs:
         """Take a new state of an application: a gang whose time is over goes on without its room, or fails."""
         if application.state == "Resuming" and application.gang_stage is GangStage.RESERVING:
             self._give_up(application)
-        elif application.state in ("Completed", "Expired"):
+        elif application.state in ("Completed", "Expired", "Failed"):
             application.gang_stage = GangStage.NONE
-        elif application.state in ("Failing", "Failed"):
-            timed_out = TIMEOUT_REASON in message
-            self._manager.yunikorn_events.failed(application, message)
-            application.gang_stage = GangStage.NONE
-            for record in application.pods.values():
-                waits = record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND) and not record.node
-                if waits and not record.work.ask.placeholder:
-                    reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if timed_out else (FAILED, message)
-                    self._manager.fail(record, reason, text)
+        elif application.is_failing:
+            self._fail(application, message)
+
+    def _fail(self, application: ApplicationRecord, message: str) -> None:
+        """Fail the pods of an application that wait. Those that come until it has failed are the next try, and are held."""
+        self._manager.yunikorn_events.failed(application, message)
+        application.gang_stage = GangStage.NONE
+        self._abandon_placeholders(application, f"Application {application.id} has failed")
+        reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if TIMEOUT_REASON in message else (FAILED, message)
+        for record in application.pods.values():
+            waits = record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND) and not record.node
+            if waits and not record.work.ask.placeholder:
+                self._manager.fail(record, reason, text)
 
     def placeholder_timed_out(self, record: PodRecord) -> None:
         """Note that a placeholder has timed out: a gang of which a pod runs already, bound by somebody else, goes on without its room.
@@ -311,12 +364,15 @@ class Gangs:
         text = f"Application {application.id} resuming as non-gang application (SOFT)"
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
         self._manager.yunikorn_events.timed_out(application)
-        for record in application.pods.values():
-            # The scheduler does not know these placeholders, so it does not release them.
-            if record.work.ask.placeholder and record.stage in (Stage.HELD, Stage.UNBOUND):
-                self._manager.remove_placeholder(record, text)
-        application.given_up = True
+        self._abandon_placeholders(application, text)
         self._run(application)
+
+    def _abandon_placeholders(self, application: ApplicationRecord, why: str) -> None:
+        """Have placeholders deleted that the scheduler does not know, so that it does not release them; also later ones."""
+        application.given_up = True
+        for record in application.pods.values():
+            if record.work.ask.placeholder and record.stage in (Stage.HELD, Stage.UNBOUND):
+                self._manager.remove_placeholder(record, why)
 
     def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:
         originator = application.pods.get(application.originator)
@@ -413,6 +469,25 @@ class Gangs:
                 }
             ],
         }
+
+
+def _undecided(application: ApplicationRecord, gang: Gang) -> PodRecord | None:
+    """Return a member that cannot be asked for, if its task group has not enough others; None: there is no such member.
+
+    Members that are not there yet may come: a driver makes its executors when it runs.
+    """
+    lacking = {group.name: group.members for group in gang.groups}
+    undecided: dict[str, PodRecord] = {}
+    for record in application.pods.values():
+        group = record.work.ask.task_group_name
+        gone = record.pod.metadata.deletion_timestamp or record.is_failed
+        if group not in lacking or record.work.ask.placeholder or gone:
+            continue
+        if record.work.later or record.work.fault:
+            undecided.setdefault(group, record)
+        else:
+            lacking[group] -= 1
+    return next((record for group, record in undecided.items() if lacking[group] > 0), None)
 
 
 def _make_allowed(metadata: dict[str, Any]) -> None:

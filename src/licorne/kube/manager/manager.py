@@ -506,9 +506,9 @@ class Manager:
         self.forget_if_done(application)
 
     def forget_if_done(self, application: ApplicationRecord) -> None:
-        """Forget an application without pods that the scheduler does not know."""
-        if not application.is_known and not application.pods:
-            self.applications.pop(application.id, None)
+        """Forget an application without pods that the scheduler does not know, and no later one with the same id."""
+        if not application.is_known and not application.pods and self.applications.get(application.id) is application:
+            del self.applications[application.id]
 
     def _is_homeless(self, uid: str, node: str) -> None:
         """Put a pod to those whose node is unknown."""
@@ -593,7 +593,7 @@ class Manager:
             self.decided.append(AskAgain(record.uid, CLASS_WAIT_S))
         self.pods[record.uid] = application.pods[record.uid] = record
         self.gangs.note_originator(record)
-        self.gangs.remove_late(record)
+        self.gangs.remove_late(record, read_at_start=read_at_start)
         self.budgets.pod_seen(pod)
         for note in () if read_at_start and pod.spec.node_name else work.notes:
             self.tell(pod, note)
@@ -609,6 +609,7 @@ class Manager:
 
     def _enter(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod, or hold it."""
+        self.gangs.changed(record)
         self._place(record)
         self.yunikorn_events.grouped(record)
 
@@ -625,7 +626,7 @@ class Manager:
             return True
         self.flush()
         first = _creator(record)
-        self.gangs.announce(first.work)
+        self.gangs.announce(application, first.work)
         request = first.work.application
         if record.node:  # what runs must count, though the pod that says what the application is may wait
             request = msgspec.structs.replace(request, tags=request.tags | {TAG_CREATE_FORCE: "true"})
@@ -663,6 +664,7 @@ class Manager:
             or record.pod.metadata.deletion_timestamp
             or record.leaving is not None
             or record.awaits_class
+            or record.application.is_failing
             or self.is_early(record)
         ):
             if asked:
@@ -769,6 +771,7 @@ class Manager:
         was = record.work
         self.budgets.pod_seen(pod, record.pod)
         record.pod, record.work = pod, work
+        self.gangs.changed(record)
         if work.uncounted != was.uncounted:
             self._tell_uncounted(record)
         node = pod.spec.node_name

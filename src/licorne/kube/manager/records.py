@@ -20,7 +20,7 @@ class Stage(Enum):
     """
 
     HELD = "held"
-    """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet, or its namespace or priority class is not known yet."""
+    """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet or its application fails, or its namespace or priority class is not known yet."""
     ASKED = "asked"
     """Waits for a decision."""
     ASSUMED = "assumed"
@@ -90,6 +90,11 @@ class PodRecord:
         """When which reason was posted as an event last, in seconds since 1970."""
 
     @property
+    def is_failed(self) -> bool:
+        """Whether the pod was failed with its application: its phase is being written, or not seen yet."""
+        return self.stage is Stage.REFUSED and not self.failure
+
+    @property
     def uid(self) -> str:
         """The pod's UID, which is the key of its ask and its allocation."""
         return self.pod.metadata.uid
@@ -144,12 +149,14 @@ class ApplicationRecord:
         "gang_stage",
         "given_up",
         "id",
+        "not_created",
         "originator",
         "pods",
         "refusal",
         "reserved_for",
         "spent",
         "state",
+        "undecided",
     )
 
     def __init__(self, application_id: str) -> None:
@@ -159,7 +166,11 @@ class ApplicationRecord:
         self.atomic = False
         """Whether its gang is placed without placeholders."""
         self.given_up = False
-        """Whether its gang goes on without its room, so that placeholders that come later are of no use."""
+        """Whether its gang goes on without its room, or has failed, so that placeholders that come later are of no use."""
+        self.undecided: PodRecord | None = None
+        """A member that licorne cannot ask for, and without which the gang would not be whole: no room is reserved."""
+        self.not_created = ""
+        """Why the API server has refused a placeholder of a Hard gang, until it takes one; "" if it has not."""
         self.originator = ""
         """The UID of the pod that started the application, such as a driver: the first one that is no placeholder.
 
@@ -176,6 +187,11 @@ class ApplicationRecord:
         """As the scheduler said last; "" while it does not know the application."""
         self.refusal = ""
         """Why the scheduler refused it the last time."""
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the scheduler fails the application, and waits for the end of what it has placed of it."""
+        return self.state == "Failing"
 
     @property
     def is_known(self) -> bool:

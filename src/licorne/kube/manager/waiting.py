@@ -23,7 +23,7 @@ from licorne.kube.objects import Pod
 from licorne.kube.pods import Note
 
 from .commands import SetCondition
-from .records import GangStage, PodRecord, Stage
+from .records import ApplicationRecord, GangStage, PodRecord, Stage
 
 if TYPE_CHECKING:
     from licorne.core.queues.application import Application
@@ -213,9 +213,7 @@ class Waiting:
             return self._of_asked(record, counted)
         if self._manager.is_early(record):
             return Verdict(SKIPPED, f"{UNTIL}licorne has seen namespace {record.pod.metadata.namespace}.")
-        if record.application.gang_stage is GangStage.RESERVING:
-            return Verdict(SKIPPED, f"{UNTIL}all placeholders of application {record.application.id} run.")
-        return None
+        return _of_gang(record.application)
 
     def _of_asked(self, record: PodRecord, counted: explain.Counted) -> Verdict | None:
         found = self.ask_of(record)
@@ -243,6 +241,24 @@ class Waiting:
         if not (ask.attempted or ask.seq <= application.visited_seq):
             return None  # it has not had its turn
         return Verdict(SKIPPED, "Pods before it will take what is left of its quotas.", "others")
+
+
+def _of_gang(application: ApplicationRecord) -> Verdict | None:
+    """Return why the pods of an application are not asked for, if that is for its gang."""
+    if application.is_failing:
+        text = f"{UNTIL}the last try of application {application.id}, which has failed, has ended. Then it begins anew."
+        return Verdict(SKIPPED, text)
+    if application.gang_stage is not GangStage.RESERVING:
+        return None
+    if (other := application.undecided) is not None:
+        meta, why = other.pod.metadata, other.work.fault or other.work.later
+        text = f"{UNTIL}all of application {application.id} can start together. Pod {meta.namespace}/{meta.name}: {why}"
+        return Verdict(SKIPPED, text)
+    text = f"{UNTIL}all placeholders of application {application.id} run."
+    if application.not_created:
+        refused = f" One is refused, and tried again: {application.not_created}"
+        return Verdict(SKIPPED, text + refused, f"{text} refused")
+    return Verdict(SKIPPED, text)
 
 
 def was_asked_for(record: PodRecord) -> bool:

@@ -115,7 +115,7 @@ class Writer:
 
     Parameters:
         client: sends the calls.
-        not_created: told the application and the reason when a placeholder is refused for good.
+        not_created: told application, name and reason when a placeholder is refused for good.
         created: told the application and the name when a placeholder has been created.
         taken: told the application and the name when a pod of a placeholder's name is there already.
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
@@ -131,7 +131,7 @@ class Writer:
     def __init__(
         self,
         client: WritingClient,
-        not_created: Callable[[str, str], None],
+        not_created: Callable[[str, str, str], None],
         *,
         created: Callable[[str, str], None] = lambda *_: None,
         taken: Callable[[str, str], None] = lambda *_: None,
@@ -342,7 +342,7 @@ class Writer:
             if error.status == CONFLICT:  # it is there already: an answer was lost, or one has ended before
                 self._taken(command.application_id, command.body["metadata"]["name"])
             else:
-                self._not_created(command.application_id, str(error))
+                self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
         elif isinstance(command, SetCondition | PostEvent):
             self._give_up(command)
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
