@@ -332,10 +332,15 @@ def failing() -> tuple[Cluster, list[Pod]]:
     return cluster, placeholders
 
 
+def as_member(placeholder: Pod) -> dict[str, str]:
+    """The annotations of a member of the gang of a placeholder."""
+    return {**(placeholder.metadata.annotations or {}), PLACEHOLDER: "false"}
+
+
 def test_a_pod_that_comes_while_its_application_fails_is_the_next_try() -> None:
     """A controller that replaces pods that fail makes one for each member and try, not as many as it can."""
     cluster, placeholders = failing()
-    late = pod("late", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"})
+    late = pod("late", "a", annotations=as_member(placeholders[0]))
     assert not [each for each in cluster.see(late) if isinstance(each, Bind | Fail)]
     waits = cluster.manager.waiting.why_held(cluster.manager.pods["late"])
     assert waits.startswith("The pod waits until the last try of application a, which has failed, has ended.")
@@ -349,7 +354,7 @@ def test_a_pod_that_comes_while_its_application_fails_is_the_next_try() -> None:
 
 def test_the_next_try_does_not_give_its_placeholders_to_a_pod_whose_failure_is_still_being_written() -> None:
     cluster, placeholders = failing()
-    cluster.see(pod("late", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"}))
+    cluster.see(pod("late", "a", annotations=as_member(placeholders[0])))
     for each in placeholders:
         cluster.manager.pod_gone(each)
     assert [each.owner for each in cluster.see() if isinstance(each, CreatePod)] == ["late", "late"]
@@ -361,7 +366,7 @@ def test_the_next_try_is_not_forgotten_with_the_one_that_has_failed() -> None:
     for each in (pod("p", "a"), *placeholders):
         cluster.manager.pod_gone(each)
     cluster.manager.flush()
-    late = pod("late", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"})
+    late = pod("late", "a", annotations=as_member(placeholders[0]))
     assert [each.owner for each in cluster.see(late) if isinstance(each, CreatePod)] == ["late", "late"]
 
 
@@ -376,7 +381,7 @@ def test_a_placeholder_that_comes_when_its_gang_has_failed_is_deleted(when: str)
         cluster.see()
         assert "a" not in cluster.manager.applications
     if when == "the next try reserves room":
-        cluster.see(pod("next", "a", annotations=placeholders[0].metadata.annotations | {PLACEHOLDER: "false"}))
+        cluster.see(pod("next", "a", annotations=as_member(placeholders[0])))
     commands = cluster.see(late)
     assert [each.name for each in commands if isinstance(each, Evict)] == ["late"]
     assert not [each for each in commands if isinstance(each, Bind | Fail)]

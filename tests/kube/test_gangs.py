@@ -478,16 +478,16 @@ def test_a_hard_gang_of_which_a_placeholder_is_refused_waits_and_tries_again() -
 
     class Refuses(FakeClient):
         refused = 0
+        quota = 2
 
         async def create(self, path: str, body: dict[str, Any]) -> None:
             placeholders = [pod for pod in self.server.pods() if is_placeholder(pod)]
-            if path.endswith("/pods") and len(placeholders) >= quota:
+            if path.endswith("/pods") and len(placeholders) >= self.quota:
                 self.refused += 1
                 raise ApiError(403, "Forbidden", f"pods {body['metadata']['name']} is forbidden: exceeded quota")
             await super().create(path, body)
 
     async def main() -> None:
-        nonlocal quota
         world = schedules.World(1)
         client = Refuses(world.server)
         _, task = schedules.start(world, client)
@@ -504,14 +504,13 @@ def test_a_hard_gang_of_which_a_placeholder_is_refused_waits_and_tries_again() -
             assert "exceeded quota" in condition.message
         told = [event for event in world.server.events if event["action"] == "PlaceholderCreateFailed"]
         assert len(told) == 1
-        quota = 4
+        client.quota = 4
         for _ in range(60):
             await asyncio.sleep(1.0)
             world.kubelets()
         assert len(world.bound) == 8
         await schedules.stop(task)
 
-    quota = 2
     run(main())
 
 
