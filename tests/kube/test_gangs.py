@@ -730,7 +730,9 @@ def test_a_gang_is_not_complete_with_a_placeholder_on_a_node_that_is_not_there()
         manager.pod_seen(pod)
     assert not [one for one in [*step(manager), *step(manager)] if isinstance(one, Evict)]
     manager.node_seen(node("m"))
-    assert [one.reason for one in [*step(manager), *step(manager)] if isinstance(one, Evict)] == ["PLACEHOLDER_REPLACED"]
+    assert [one.reason for one in [*step(manager), *step(manager)] if isinstance(one, Evict)] == [
+        "PLACEHOLDER_REPLACED"
+    ]
 
 
 @pytest.mark.parametrize(("cpu", "is_bound"), [("1", True), ("3", False)])
