@@ -64,6 +64,16 @@ def is_placeholder(pod: Pod) -> bool:
     return (pod.metadata.annotations or {}).get(PLACEHOLDER) == "true"
 
 
+def is_member(pod: Pod) -> bool:
+    """Return whether a pod is one of a gang."""
+    return "yunikorn.apache.org/task-group-name" in (pod.metadata.annotations or {})
+
+
+def is_undecided(pod: Pod) -> bool:
+    """Return whether a pod has a volume; those of a schedule are claims, which licorne does not decide."""
+    return bool(pod.spec.volumes)
+
+
 def has_ended(pod: Pod) -> bool:
     """Return whether a pod takes nothing any more."""
     return pod.status.phase in ("Succeeded", "Failed")

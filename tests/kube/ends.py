@@ -73,7 +73,7 @@ def is_at_rest(world: World, runner: Runner) -> bool:
             return False
     for app in manager.applications.values():
         placeholders = [record for record in app.pods.values() if record.work.ask.placeholder]
-        if app.gang_stage is GangStage.RESERVING and not placeholders:
+        if app.gang_stage is GangStage.RESERVING and not placeholders and app.undecided is None:
             return False  # nobody has seen those that it had made; they are made again in a while
     return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.pods.values())
 
@@ -147,8 +147,12 @@ def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
     if pod.spec.scheduling_gates:
         assert told is None, f"{pod.metadata.name} has scheduling gates, and is told {told}"
         return
+    mates = [other for other in view.places if books.application_of(other[0]) == books.application_of(pod)]
+    if books.is_undecided(pod) or any(books.is_undecided(other) and not node for other, node in mates):
+        assert told is not None, f"{pod.metadata.name} is told nothing, {_why(runner, pod)}"
+        assert told.reason == "SchedulingSkipped", f"{pod.metadata.name}: {told}, {_why(runner, pod)}"
+        return
     if record.application.gang_stage is GangStage.RESERVING and not books.is_placeholder(pod):
-        mates = [other for other in view.places if books.application_of(other[0]) == books.application_of(pod)]
         lacking = [other for other, node in mates if books.is_placeholder(other) and not node]
         assert lacking, f"{pod.metadata.name} waits for room that nobody looks for, {_why(runner, pod)}"
         return  # some of its placeholders find no room, for which they are looked at themselves

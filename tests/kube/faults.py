@@ -20,14 +20,16 @@ from licorne.core.scheduling.reservations import Reservations
 from licorne.kube import runner
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
-from licorne.kube.manager import Manager, demands, manager
+from licorne.kube.manager import Manager, demands, gangs, manager
 from licorne.kube.manager.budgets import Budgets
+from licorne.kube.manager.gangs import Gangs
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import constraints, foreign
 from licorne.kube.reflector import Reflector
 from licorne.kube.writing import Writer
 from licorne.si import v19
+from licorne.si.constants import TAG_WHOLE_TIMEOUT
 from recording import recorded
 
 ENOUGH = 400
@@ -177,6 +179,23 @@ def _untold(sound: Any) -> Any:
     return send
 
 
+def _failed_on_sight(sound: Any) -> Any:
+    def hold_or_ask(self: Manager, record: Any) -> None:
+        if record.application.is_failing and not record.work.ask.placeholder:
+            self.fail(record, "ApplicationFailed", "")
+        sound(self, record)
+
+    return hold_or_ask
+
+
+def _with_its_age(sound: Any) -> Any:
+    def announce(self: Gangs, application: Any, work: Any) -> None:
+        sound(self, application, work)
+        work.application.tags.pop(TAG_WHOLE_TIMEOUT, None)
+
+    return announce
+
+
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a binding whose answer was lost gives its place back": (Binder, "_bind", _given_back_without_looking),
     "pods that are gone keep their places": (Manager, "pod_gone", _nothing),
@@ -203,6 +222,9 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "nobody is evicted": (Manager, "evict", _nothing),
     "all pods are as important": (manager, "read_pod", _all_as_important),
     "a victim is deleted before it is told so": (Writer, "_send", _untold),
+    "the age of its pods takes time from a gang": (Gangs, "announce", _with_its_age),
+    "a pod that comes while its gang fails is failed": (Manager, "_hold_or_ask", _failed_on_sight),
+    "a gang begins without a member that is not decided": (gangs, "_undecided", lambda _sound: lambda *_: None),
     "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),
 }
 
@@ -213,6 +235,9 @@ KINDS = {
     "a changed ConfigMap changes no queue": Kind(quotas=True, maps=True),
     "host ports of other schedulers' pods do not count": Kind(foreign=True, ports=True),
     "disruption budgets are not told": Kind(preemption=True, budgets=True),
+    "the age of its pods takes time from a gang": Kind(hard=True),
+    "a pod that comes while its gang fails is failed": Kind(hard=True),
+    "a gang begins without a member that is not decided": Kind(hard=True),
 }
 """Kinds of worlds for faults that few of the drawn ones can show; the others are looked for in those."""
 

@@ -25,6 +25,12 @@ CORDON: Final = "node.kubernetes.io/unschedulable"
 GUARDED: Final = {"guarded": "yes"}
 GATE: Final = "example.com/wait"
 GIB: Final = 1 << 30
+GANG_S: Final = 30
+"""The placeholder timeout of gangs."""
+GATED_S: Final = (1.0, 20.0, 40.0, 100.0)
+"""How long the gates of a gang may stay."""
+CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+"""A volume that licorne does not decide."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -41,6 +47,8 @@ class Kind(msgspec.Struct, frozen=True):
     - `places`: nodes are tainted, cordoned and relabelled; pods select and tolerate.
     - `maps`: the ConfigMap changes, sometimes to one that is refused.
     - `reservations`: pods that wait may reserve nodes.
+    - `hard`: gangs are Hard, come with scheduling gates that go later, have a member that licorne does not decide, or all of
+      these; and a controller replaces pods that fail at once.
     """
 
     quotas: bool = False
@@ -54,6 +62,7 @@ class Kind(msgspec.Struct, frozen=True):
     places: bool = False
     maps: bool = False
     reservations: bool = False
+    hard: bool = False
 
     @property
     def keeps_nodes(self) -> bool:
@@ -70,6 +79,7 @@ def draw(seed: int) -> Kind:
     has["preemption"] |= has["budgets"]
     has["holds"] &= has["atomic"]
     has["reservations"] &= dice.random() < 0.5
+    has["hard"] &= not has["foreign"]  # a Hard gang that fails takes the members with it that others have bound
     return Kind(**has)
 
 

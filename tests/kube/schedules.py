@@ -86,6 +86,10 @@ class World:
         self.budgets: dict[str, int] = {}
         """How many of the pods that a budget means must stay."""
         self._maps: dict[str, Limits | None] = {}  # by version
+        self._opens_at: dict[str, float] = {}  # when the gates of gangs go
+        self._controlled: dict[str, dict[str, Any]] = {}  # what the pods of Hard gangs are, by application
+        self.controllers_act = True
+        """Whether controllers replace pods that have failed: without an end, where a gang has no room."""
         for name in ("default", "kube-system"):
             self.server.put("namespaces", msgspec.convert({"metadata": {"name": name}}, Namespace))
         self.limits = Limits() if kind is None else kinds.draw_limits(kind, self.dice)
@@ -286,31 +290,53 @@ class World:
         self,
         members: int = 0,
         annotations: dict[str, str] | None = None,
-        timeout_s: int = 30,
+        timeout_s: int = kinds.GANG_S,
         *,
         hard: bool = False,
         gated: bool = False,
+        undecided: bool = False,
     ) -> None:
-        """Create the pods of a gang with placeholders; 0: of a drawn number."""
+        """Create the pods of a gang with placeholders; 0: of a drawn number. `undecided`: the first has a claim."""
         members = members or self.dice.randrange(1, 4)
         groups = f'[{{"name":"g","minMember":{members},"minResource":{{"cpu":"500m","memory":"256Mi"}}}}]'
         parameters = f"placeholderTimeoutInSeconds={timeout_s} gangSchedulingStyle={'Hard' if hard else 'Soft'}"
         gates = {"schedulingGates": [{"name": kinds.GATE}]} if gated else {}
         application = {"applicationId": f"root.b-gang{self.made}", "queue": "root.b"}
-        for _ in range(members):
-            self.add_pod(
-                metadata={
-                    "labels": application,
-                    "annotations": {
-                        "yunikorn.apache.org/task-group-name": "g",
-                        "yunikorn.apache.org/task-groups": groups,
-                        "yunikorn.apache.org/schedulingPolicyParameters": parameters,
-                        **(annotations or {"yunikorn.apache.org/user.info": '{"user":"ann"}'}),
-                    },
-                },
-                containers=[{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}],
-                **gates,
-            )
+        annotations = {
+            "yunikorn.apache.org/task-group-name": "g",
+            "yunikorn.apache.org/task-groups": groups,
+            "yunikorn.apache.org/schedulingPolicyParameters": parameters,
+            **(annotations or {"yunikorn.apache.org/user.info": '{"user":"ann"}'}),
+        }
+        parts = {
+            "metadata": {"labels": application, "annotations": annotations},
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}],
+        }
+        if hard:
+            self._controlled[application["applicationId"]] = parts
+        for number in range(members):
+            volumes = {"volumes": [kinds.CLAIM]} if undecided and not number else {}
+            self.add_pod(**parts, **gates, **volumes)
+        if gated:
+            self._opens_at[application["applicationId"]] = self.now_s() + self.dice.choice(kinds.GATED_S)
+
+    def add_drawn_gang(self) -> None:
+        """Create a gang with placeholders of a kind that this world has."""
+        if self.kind is None or not self.kind.hard:
+            self.add_gang()
+            return
+        hard, gated, undecided = (self.dice.random() < share for share in (0.8, 0.6, 0.2))
+        self.add_gang(self.dice.randrange(1, 13), hard=hard, gated=gated, undecided=undecided)
+
+    def control_gangs(self) -> None:
+        """Remove the gates of gangs whose time has come, and replace members of Hard gangs that have failed."""
+        for pod in self.server.pods():
+            gang = books.application_of(pod)
+            if pod.spec.scheduling_gates and self.now_s() >= self._opens_at.get(gang, NEVER_S):
+                self._remove_gates(pod)
+            elif self.controllers_act and pod.status.phase == "Failed" and gang in self._controlled:
+                self.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
+                self.add_pod(**self._controlled[gang])
 
     def add_atomic_gang(self) -> None:
         """Create the pods of a gang without placeholders, perhaps one too few."""
@@ -375,10 +401,11 @@ class World:
         """Remove the scheduling gates of a pod."""
         gated = [pod for pod in self.server.pods() if pod.spec.scheduling_gates]
         if gated:
-            pod = self.dice.choice(gated)
-            self.server.put(
-                "pods", msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=None))
-            )
+            self._remove_gates(self.dice.choice(gated))
+
+    def _remove_gates(self, pod: Pod) -> None:
+        spec = msgspec.structs.replace(pod.spec, scheduling_gates=None)
+        self.server.put("pods", msgspec.structs.replace(pod, spec=spec))
 
     def change_budget(self) -> None:
         """Create a disruption budget, change how many of its pods must stay, or remove it."""
@@ -438,7 +465,7 @@ class World:
         if what < 0.40:
             self.add_pod()
         elif what < 0.45:
-            self.add_gang()
+            self.add_drawn_gang()
         elif what < 0.60 and pods:
             self.end(dice.choice(pods))
         elif what < 0.70 and pods:
@@ -489,6 +516,7 @@ class World:
             elif pod.spec.node_name and pod.status.phase == "Pending" and self.dice.random() < 0.7:
                 self.set_phase(pod, "Running")
         self.control_budgets()
+        self.control_gangs()
 
 
 def random_trouble(dice: random.Random) -> Trouble:
@@ -607,6 +635,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     world.mend_map()
     ends_at = loop.time() + CALM_S
     while loop.time() < ends_at:
+        world.controllers_act = loop.time() < ends_at - ends.SETTLED_S
         world.kubelets()
         await asyncio.sleep(2.0)
         check_runs(task)
@@ -635,6 +664,7 @@ async def compare_now(world: World, runner: Runner) -> bool:
     """
     server = world.server
     trouble, server.trouble = server.trouble, calm()
+    world.controllers_act = False
     world.mend_map()
     loop = asyncio.get_running_loop()
     version, since = server.version, loop.time()
@@ -653,6 +683,7 @@ async def compare_now(world: World, runner: Runner) -> bool:
         await stop(task)
         server.read_at = read_at  # what the other process has read says nothing of this one
     server.trouble = trouble
+    world.controllers_act = True
     return at_rest
 
 

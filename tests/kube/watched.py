@@ -15,7 +15,8 @@ import msgspec
 
 from kube import books
 from kube.books import Amounts, Limits, View
-from licorne.kube.manager.commands import AnyCommand, Bind, Evict, PostEvent
+from kube.kinds import GANG_S
+from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
 from licorne.kube.objects import ConfigMap, Pod
 from licorne.kube.runner import Runner
 
@@ -63,6 +64,9 @@ class Watched:
         self._evicted: dict[str, tuple[str, str]] = {}  # victims: for whom, and where
         self._victim = ""
         self._exchanges: Counter[str] = Counter()  # placeholders that make way for a pod, by application
+        self._began = _now()
+        self._counts_from: dict[str, float] = {}  # since when the placeholder timeout of a gang counts, at the earliest
+        self._failed_at: dict[str, float] = {}  # when pods of an application were last failed
         self._whole: dict[str, float] = {}  # when the first pod of a gang without placeholders got a node
         binder, writer = runner.binder, runner.writer
         self._bind, self._write, self._map_changed = binder.bind, writer.write, runner.map_changed
@@ -108,6 +112,7 @@ class Watched:
         found = [pod for pod, _ in view.places if pod.metadata.uid == command.uid]
         assert found, f"{command.name} is to be bound, and is gone"
         assert not found[0].spec.node_name, f"{command.name} is to be bound, and has a node"
+        self._check_gang(view, found[0])
         exchanged = self._is_exchange(found[0])
         self._check_binding(view, found[0], command.node, exchanged=exchanged)
         others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)
@@ -115,6 +120,30 @@ class Watched:
         self._chosen[command.uid] = command.node
         self._notes.decisions[command.uid] = Decision(command.node, _now(), known, found[0], exchanged)
         self._bind(command)
+
+    def _check_gang(self, view: View, pod: Pod) -> None:
+        """Check that no gang begins with a member of which it is known that it cannot follow; note when it takes room first."""
+        gang = books.application_of(pod)
+        mates = [other for other in view.places if books.application_of(other[0]) == gang]
+        if books.is_placeholder(pod):
+            since = self._began if any(other.spec.node_name for other, _ in mates) else _now()
+            self._counts_from.setdefault(gang, since)
+        elif books.is_member(pod) and not any(node for other, node in mates if not books.is_placeholder(other)):
+            never = [other for other, _ in mates if books.is_undecided(other) and not other.metadata.deletion_timestamp]
+            assert not never, f"{pod.metadata.name} is to be bound, and {never[0].metadata.name} of its gang never is"
+
+    def _check_failure(self, command: Fail) -> None:
+        """Check that pods are failed when the time of their gang is over, and not again before it is over once more."""
+        pods = [pod for pod, _ in self.view().places if pod.metadata.uid == command.uid]
+        for pod in pods if command.reason != "ApplicationRejected" else ():
+            gang = books.application_of(pod)
+            assert not books.is_placeholder(pod), f"placeholder {command.name} is failed, and stays"
+            waited_s = _now() - self._counts_from.get(gang, self._began)
+            with_others = self._failed_at.get(gang) == _now()
+            assert with_others or waited_s > GANG_S - 0.01, (
+                f"{command.name} is failed after {waited_s} s: {command.reason}"
+            )
+            self._failed_at[gang] = self._counts_from[gang] = _now()
 
     def _is_exchange(self, pod: Pod) -> bool:
         """Return whether a pod takes the place of a placeholder that has gone."""
@@ -179,7 +208,9 @@ class Watched:
         self._write(command)
 
     def _check_writing(self, command: AnyCommand) -> None:
-        if isinstance(command, Evict) and command.reason == "PLACEHOLDER_REPLACED":
+        if isinstance(command, Fail):
+            self._check_failure(command)
+        elif isinstance(command, Evict) and command.reason == "PLACEHOLDER_REPLACED":
             pods = (pod for pod, _ in self.view().places if pod.metadata.uid == command.uid)
             self._exchanges.update(books.application_of(pod) for pod in pods)
         elif isinstance(command, Evict) and command.disruption:
