@@ -44,14 +44,13 @@ def test_what_nodes_have_enough_of_does_not_say_where_a_member_leaves_least(ampl
     assert b.run() == "g0@n2 g1@n1 g2@n1"
 
 
-def test_the_search_asks_for_constraints_and_required_nodes() -> None:
-    """Without them the 5 would go to n2, and one of the other members with it."""
-    b = GangBench(6, 7)
-    b.node("n3", vcore=7)
+@pytest.mark.parametrize(("required", "placed"), [("n2", "g4@n3 g3@n2 g0@n1 g1@n1 g2@n2"), ("n1", "")])
+def test_the_search_places_members_on_the_nodes_that_they_require(required: str, placed: str) -> None:
+    b = GangBench(6, 7, 7)
     b.add("g", task_groups(w=5))
-    for number, (size, on) in enumerate([(3, ""), (3, ""), (2, "n2"), (5, ""), (7, "n3")]):
+    for number, (size, on) in enumerate([(3, ""), (3, ""), (2, required), (5, ""), (7, "n3")]):
         b.member("g", f"g{number}", size, tags={"yunikorn.apache.org/requiredNode": on} if on else {})
-    assert b.run() == "g4@n3 g3@n2 g0@n1 g1@n1 g2@n2"
+    assert b.run() == placed
 
 
 def test_nothing_starts_until_every_group_is_complete() -> None:
