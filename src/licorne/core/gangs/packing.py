@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MEMBERS_MAX = 32
 """Members of the largest gang that is searched."""
-WORK_MAX = 50_000
-"""Most comparisons of members or states with a node, some 50 ms. Gangs of eight members take some hundreds."""
+WORK_MAX = 20_000
+"""Most comparisons of members or states with a node: less than 0.1 s. Tight gangs of eight members take some hundreds."""
 
 
 class Search:
