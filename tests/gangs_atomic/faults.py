@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 from common.planting import Faults, raised_by_a_law, replace
-from gangs_atomic import laws
-from licorne.core.gangs import atomic, backfill, plans, trial
+from gangs_atomic import laws, packings
+from licorne.core.gangs import atomic, backfill, packing, plans, trial
 from licorne.core.waiting.accounting import Accounting
 
 FAULTS = Faults()
@@ -37,6 +37,16 @@ def a_trial_is_not_undone() -> None:
 def a_trial_leaves_one_member() -> None:
     real = trial.Trial.undo
     trial.Trial.undo = lambda self, placed: real(self, placed[1:])  # type: ignore[method-assign]
+
+
+@FAULTS.add
+def the_search_gives_up_at_once() -> None:
+    packing.WORK_MAX = 0
+
+
+@FAULTS.add
+def the_search_takes_nodes_for_equal_that_are_not() -> None:
+    packing.Search._state = lambda self, node: (0, (10**9,) * len(self._types))  # type: ignore[method-assign]
 
 
 @FAULTS.add
@@ -149,8 +159,9 @@ def caught() -> str:
         nodes = [rng.randint(6, 12) for _ in range(rng.randint(1, 4))]
         try:
             laws.check(steps, nodes, work, gang, jobs)
+            packings.check(number)
         except Exception as error:
-            if not raised_by_a_law(error, laws):
+            if not raised_by_a_law(error, laws, packings):
                 raise
             return f"caught after {number + 1} runs: {type(error).__name__} {error}"
     return ""

@@ -39,9 +39,12 @@ class GangBench(Bench):
         more = {"queue": "root.a", "user": "u", **more}
         return self.send(AddApplication(application_id=id, tags=tags(text, how), **more))
 
-    def member(self, app: str, key: str, vcore: int, group: str = "w", **more: Any) -> list[str]:
-        """An ask of a task group."""
-        return self.send(Allocation(key=key, application_id=app, resource={"vcore": vcore}, task_group=group, **more))
+    def member(
+        self, app: str, key: str, vcore: int, group: str = "w", *, more: Mapping[str, int] | None = None, **fields: Any
+    ) -> list[str]:
+        """An ask of a task group, for vcore and perhaps `more`."""
+        resource = {"vcore": vcore, **(more or {})}
+        return self.send(Allocation(key=key, application_id=app, resource=resource, task_group=group, **fields))
 
     def gang(self, id: str, *sizes: int, **more: Any) -> None:
         """A gang of one task group with members `id0`, `id1` ... of these sizes."""

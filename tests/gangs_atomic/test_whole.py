@@ -9,7 +9,7 @@ from gangs_atomic.helpers import GangBench, task_groups
 from licorne.core.inspection.explain import Gang, MaxApplications, QueueQuota
 from licorne.si.messages import NodeAction, NodeUpdate
 
-# nodes, members, where they come: in request order first, then the largest first, then each where it leaves least
+# nodes, members, where they come: in request order, then the largest first, each where it leaves least, by a search
 PACKINGS = [
     ((10, 10), (4, 4, 4, 4), "g0@n1 g1@n2 g2@n1 g3@n2"),
     ((10, 10), (4, 4, 4, 4, 4), ""),
@@ -17,6 +17,7 @@ PACKINGS = [
     ((10, 10), (5, 5, 10), "g2@n1 g0@n2 g1@n2"),  # in request order the two small ones take both nodes
     ((10, 6), (6, 4, 6), "g0@n1 g2@n2 g1@n1"),  # the largest first
     ((10, 6), (6, 5, 5), "g0@n2 g1@n1 g2@n1"),  # on the first node the 6 leaves too little for the others
+    ((6, 7), (3, 3, 2, 5), "g3@n2 g0@n1 g1@n1 g2@n2"),  # where it leaves least, on n1, the 5 is in the way
     ((10, 10), (11,), ""),
 ]
 
@@ -30,6 +31,26 @@ def test_a_gang_is_packed_or_waits(nodes: tuple[int, ...], members: tuple[int, .
     if not placed:
         assert [b.free(f"n{number}") for number in range(1, len(nodes) + 1)] == free
         assert b.state("g") == "Accepted"
+
+
+@pytest.mark.parametrize("ample", [{}, {"memory": 100}, {"pods": 110}])
+def test_what_nodes_have_enough_of_does_not_say_where_a_member_leaves_least(ample: dict[str, int]) -> None:
+    b = GangBench()
+    b.node("n1", vcore=6, **ample)
+    b.node("n2", vcore=5, gpu=8, **ample)
+    b.add("g", task_groups(w=3))
+    for number, size in enumerate((5, 4, 2)):
+        b.member("g", f"g{number}", size, more=dict.fromkeys(ample, 1))
+    assert b.run() == "g0@n2 g1@n1 g2@n1"
+
+
+@pytest.mark.parametrize(("required", "placed"), [("n2", "g4@n3 g3@n2 g0@n1 g1@n1 g2@n2"), ("n1", "")])
+def test_the_search_places_members_on_the_nodes_that_they_require(required: str, placed: str) -> None:
+    b = GangBench(6, 7, 7)
+    b.add("g", task_groups(w=5))
+    for number, (size, on) in enumerate([(3, ""), (3, ""), (2, required), (5, ""), (7, "n3")]):
+        b.member("g", f"g{number}", size, tags={"yunikorn.apache.org/requiredNode": on} if on else {})
+    assert b.run() == placed
 
 
 def test_nothing_starts_until_every_group_is_complete() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from licorne.config.properties import parse_gang_scheduling
@@ -212,6 +213,7 @@ class Trial:
         self.sums = sums
         self.predicates = predicates
         self.refused = False
+        self.wanted: Amounts = {}
         self.free = {node: sums.free(node) for node in partition.nodes.values()}
         own = hold.nodes if hold is not None else []
         self.open = {
@@ -221,12 +223,45 @@ class Trial:
         }
 
     def place(self, asks: list[Ask]) -> Placing | None:
-        """In request order; the largest first; the largest first, each where it leaves least."""
+        """In request order; the largest first; the largest first, each where it leaves least; a search of few members."""
         found = self._in_order(asks, best=False)
         if found is not None or all(_alike(ask, asks[0]) for ask in asks):
             return found
         largest = sorted(asks, key=self._size, reverse=True)
-        return self._in_order(largest, best=False) or self._in_order(largest, best=True)
+        self.wanted = sum_of(asks)
+        found = self._in_order(largest, best=False) or self._in_order(largest, best=True)
+        return found or (self._searched(largest) if len(asks) <= 32 else None)
+
+    def _searched(self, largest: list[Ask]) -> Placing | None:
+        """Step back where a member finds no node; members that always find one come last."""
+        nodes = {
+            ask: list(islice((n for n in self._sorted(self.free) if self._takes(ask, n, self.free)), len(largest)))
+            for ask in largest
+        }
+        if not all(nodes.values()):
+            return None
+        first, last = largest.copy(), []
+        while easy := [ask for ask in first if len(nodes[ask]) >= len(first)][:1]:
+            first.remove(easy[0])
+            last[:0] = easy
+        hopeless: set[tuple[tuple[int, ...], ...]] = set()
+
+        def place(asks: list[Ask], free: dict[Node, Amounts]) -> Placing | None:
+            if not asks:
+                return []
+            state = ((len(asks),), *(tuple(amounts[t] for t in sorted(amounts)) for amounts in free.values()))
+            if state in hopeless:
+                return None
+            ask = asks[0]
+            for node in sorted(nodes[ask], key=lambda node: self._left(free[node], ask)):
+                if fits(free[node], ask.amounts):
+                    rest = place(asks[1:], free | {node: minus(free[node], ask.amounts)})
+                    if rest is not None:
+                        return [(ask, node), *rest]
+            hopeless.add(state)
+            return None
+
+        return place(first + last, self.free)
 
     def place_as(self, asks: list[Ask], plan: Placing) -> Placing | None:
         """As planned, if it still can be."""
@@ -246,7 +281,7 @@ class Trial:
             nodes = [node for node in self._sorted(free) if self._takes(ask, node, free, first=not best)]
             if not nodes:
                 return None
-            node = min(nodes, key=lambda n: _left(n, free[n], ask)) if best and not ask.required else nodes[0]
+            node = min(nodes, key=lambda n: self._left(free[n], ask)) if best and not ask.required else nodes[0]
             free[node] = minus(free[node], ask.amounts)
             placed.append((ask, node))
         return placed
@@ -270,10 +305,18 @@ class Trial:
         cluster = self.sums.cluster
         return max((a / cluster[t] for t, a in ask.amounts.items() if cluster.get(t, 0) > 0), default=0.0)
 
+    def _left(self, free: Amounts, ask: Ask) -> float:
+        """Of the types that the gang wants, the part of the cluster that is left, times the part that the gang wants."""
+        cluster = self.sums.cluster
+        return max(
+            (
+                want * (free.get(t, 0) - ask.amounts.get(t, 0)) / cluster[t] ** 2
+                for t, want in self.wanted.items()
+                if want > 0 and cluster.get(t, 0) > 0
+            ),
+            default=0.0,
+        )
+
 
 def _alike(one: Ask, other: Ask) -> bool:
     return (one.amounts, one.constraints, one.required) == (other.amounts, other.constraints, other.required)
-
-
-def _left(node: Node, free: Amounts, ask: Ask) -> float:
-    return max((free.get(t, 0) - ask.amounts.get(t, 0)) / size for t, size in node.capacity.items() if size > 0)

@@ -4,15 +4,19 @@ A trial changes the free amounts of nodes and the node index, and wakes nothing;
 before. It may open nodes that are held for the gang, and end allocations before their time
 (`licorne.core.gangs.backfill`).
 
-Up to three ways are tried until all asks have a node: in request order, each ask on the first node in order that takes
+Up to four ways are tried until all asks have a node: in request order, each ask on the first node in order that takes
 it; the largest ask first, again each on the first node; the largest first, each on the node on which it leaves the
-least. None of them finds every solution, because bin packing is hard. If all asks are alike, the first way does: how
-many of them a node takes does not depend on the order.
+least; and for few asks a search that steps back (`licorne.core.gangs.packing`). If all asks are alike, the first way is
+exact: how many of them a node takes does not depend on the order.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from licorne.core.amounts.vectors import Vec
+
+from .packing import MEMBERS_MAX, Search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,8 +39,9 @@ class Trial:
         self._predicates = ask_predicates and partition.predicates is not None
         given = partition.descent.orders
         self._choose = given.choose_node if given is not None else None
-        self._counts = partition.needs.counts  # host ports or devices
+        self.counts = partition.needs.counts  # host ports or devices
         self._looks = 0
+        self._wanted: list[tuple[int, int, int]] = []  # types that the asks want: how much, and the square of the total
         self.refused = False
         for node in self._opened:
             node.open = True
@@ -62,7 +67,11 @@ class Trial:
         if largest != asks:
             found = self._in_order(largest, best=False)
         self._looks = 0
-        return found if found is not None else self._in_order(largest, best=True)
+        self._wanted = self._wanted_by(asks)
+        found = found if found is not None else self._in_order(largest, best=True)
+        if found is None and len(asks) <= MEMBERS_MAX:
+            found = Search(self, largest, [d for d, _, _ in self._wanted]).find()
+        return found
 
     def place_as(self, asks: list[Ask], plan: list[tuple[Ask, Node]]) -> list[tuple[Ask, Node]] | None:
         """Put the asks on the nodes of an earlier plan; return None, with nothing taken, if it no longer fits them."""
@@ -70,13 +79,11 @@ class Trial:
             return None
         placed: list[tuple[Ask, Node]] = []
         for ask, node in plan:
-            live = self._partition.nodes.get(node.id) is node and (
-                ask.required or node.fits(ask.shape.amounts, ask.shape.need)
-            )
-            if not live or (ask.required and self._required(ask) is None) or not self._allows(ask, node):
+            live = self._partition.nodes.get(node.id) is node and self.has_room(ask, node)
+            if not live or not self._allows(ask, node):
                 self.undo(placed)
                 return None
-            self._put(ask, node)
+            self.put(ask, node)
             placed.append((ask, node))
         return placed
 
@@ -84,13 +91,14 @@ class Trial:
         """Take asks off their nodes again, in reverse order."""
         for ask, node in reversed(placed):
             node.free.plus(ask.shape.amounts)
-            if self._counts and ask.shape.need.counted:
+            if self.counts and ask.shape.need.counted:
                 self._partition.needs.undo_try(node, ask)
             self._index.mend(node)
 
-    def _put(self, ask: Ask, node: Node) -> None:
+    def put(self, ask: Ask, node: Node) -> None:
+        """Take the room of the ask on the node."""
         node.free.minus(ask.shape.amounts)
-        if self._counts and ask.shape.need.counted:
+        if self.counts and ask.shape.need.counted:
             self._partition.needs.try_take(node, ask)
         self._index.mend(node)
 
@@ -102,13 +110,13 @@ class Trial:
             elif best:
                 node = self._best(ask)
             elif self._choose is not None:  # an order of the host program (`licorne.core.scheduling.host_orders`)
-                node = self._choose(ask, self._fitting(ask))
+                node = self._choose(ask, self.fitting(ask))
             else:
                 node = self._first(ask)
             if node is None:
                 self.undo(placed)
                 return None
-            self._put(ask, node)
+            self.put(ask, node)
             placed.append((ask, node))
         return placed
 
@@ -122,18 +130,30 @@ class Trial:
             node = self._index.find(amounts, need, node)
         return None
 
-    def _fitting(self, ask: Ask) -> Iterator[Node]:
-        """Yield all nodes that `_first` might return, in order."""
-        node = self._first(ask)
+    def fitting(self, ask: Ask) -> Iterator[Node]:
+        """Yield all nodes that take the ask, in order."""
+        node = self._required(ask) if ask.required else self._first(ask)
         while node is not None:
             yield node
-            node = self._first(ask, node)
+            node = None if ask.required else self._first(ask, node)
+
+    def _wanted_by(self, asks: list[Ask]) -> list[tuple[int, int, int]]:
+        wanted = Vec()
+        for ask in asks:
+            wanted.plus(ask.shape.amounts)
+        total = self._partition.total
+        return [(d, want, total.at(d) ** 2) for d, want in enumerate(wanted.values()) if want > 0 and total.at(d) > 0]
+
+    def left(self, ask: Ask, node: Node) -> float:
+        """Return how much the ask leaves on the node: of the types that the asks want, the share of the cluster's total.
+
+        A type weighs as much as the share of it that all asks want together, so that the scarcest one decides.
+        """
+        free, amounts = node.free, ask.shape.amounts
+        return max((want * (free.at(d) - amounts.at(d)) / square for d, want, square in self._wanted), default=0.0)
 
     def _best(self, ask: Ask) -> Node | None:
-        """Return the node on which the ask leaves the least, measured by the type of which the largest part is left.
-
-        Of equal nodes it is the first in order.
-        """
+        """Return the node on which the ask leaves the least (`left`); of equal nodes it is the first in order."""
         amounts, need = ask.shape.amounts, ask.shape.need
         best: Node | None = None
         least = 0.0
@@ -143,11 +163,7 @@ class Trial:
             if self._looks > LOOKS_MAX:
                 return None
             if (need.exact or need.matches(node)) and self._allows(ask, node):
-                left = max(
-                    (node.free.at(d) - amounts.at(d)) / size
-                    for d, size in enumerate(node.capacity.values())
-                    if size > 0
-                )
+                left = self.left(ask, node)
                 if best is None or left < least:
                     best, least = node, left
             node = self._index.find(amounts, need, node)
@@ -159,11 +175,15 @@ class Trial:
         That is unlike docs/spec/scheduling.md, section 7.4, by which an ask displaces ordinary reservations.
         """
         node: Node | None = self._partition.nodes.get(ask.required)
-        if node is None or node.reservations or (node.schedulable and not node.open):
-            return None
-        if not node.free.covers(ask.shape.amounts) or not ask.shape.need.matches(node):
-            return None
-        return node if self._allows(ask, node) else None
+        return node if node is not None and self.has_room(ask, node) and self._allows(ask, node) else None
+
+    def has_room(self, ask: Ask, node: Node) -> bool:
+        """Tell whether a node that the ask may use takes it, if no predicate refuses it."""
+        if not ask.required:
+            return node.fits(ask.shape.amounts, ask.shape.need)
+        if node.reservations or (node.schedulable and not node.open):
+            return False
+        return node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)
 
     def _allows(self, ask: Ask, node: Node) -> bool:
         if not self._predicates or self._partition.predicate_allows(ask, node, True):
