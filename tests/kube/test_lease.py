@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
+from kube.virtual import VirtualLoop, run
 
 from common.planting import raised_by_a_law
 from kube import schedules
 from kube.apiserver import FakeClient, Trouble
-from kube.virtual import VirtualLoop, run
 from licorne.kube.lease import DURATION_S, HELD_S, HeldLease, LeaseLostError
 from licorne.kube.results import Results
 from licorne.kube.runner import Runner

@@ -8,10 +8,11 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+from kube.virtual import run
+
 from kube import schedules
 from kube.apiserver import FakeClient
 from kube.test_settings import served
-from kube.virtual import run
 from licorne.daemon.log import make_log
 from licorne.kube.api import ApiError
 from licorne.kube.runner import Clients, Runner, RunSettings
