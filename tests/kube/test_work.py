@@ -162,8 +162,11 @@ def test_a_pod_beyond_a_limit_is_not_asked_for(
 @pytest.mark.parametrize(
     ("annotations", "unread"),
     [
-        ({"namespace.quota": "{"}, ["namespace.quota"]),
-        ({"namespace.quota": ""}, ["namespace.quota"]),
+        (
+            {"namespace.quota": '{"cpu":\n x}'},
+            ["namespace.quota (line 2, column 2: Expecting value)"],
+        ),
+        ({"namespace.quota": ""}, ["namespace.quota (line 1, column 1: Expecting value)"]),
         ({"namespace.quota": '{"cpu":"-1"}', "namespace.max.cpu": "x"}, ["namespace.quota"]),
         ({"namespace.max.cpu": "x", "namespace.max.memory": "1G"}, ["namespace.max.cpu"]),
         ({"namespace.guaranteed": "[" * 100_000}, ["namespace.guaranteed"]),
@@ -252,6 +255,11 @@ def test_task_groups_that_cannot_be_read_are_noted_and_passed_over(text: str) ->
     found = work(pod({}, {Y + "task-groups": text}))
     assert found.gang is None
     assert [note.action for note in found.notes] == ["TaskGroupsError"]
+
+
+def test_task_groups_that_are_no_json_are_told_with_the_place() -> None:
+    [note] = work(pod({}, {Y + "task-groups": GROUPS[:-1] + ",\n x]"})).notes
+    assert "line 2, column 2: Expecting value" in note.text
 
 
 def test_the_most_task_groups_and_members() -> None:

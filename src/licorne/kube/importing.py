@@ -7,6 +7,7 @@ in the notes of the workload.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -159,7 +160,7 @@ class Imported:
         except msgspec.ValidationError as error:
             meta = found.get("metadata")
             name = meta.get("name", "") if isinstance(meta, Mapping) else ""
-            raise ImportedError(f"{kind} {name!r}: {error}") from None
+            raise ImportedError(f"{kind} {name!r}: {_with_key(str(error), found)}") from None
 
     def _take(self, made: KubernetesObject, found: Mapping[str, Any]) -> None:
         meta = made.metadata
@@ -334,3 +335,15 @@ class Imported:
 
 
 __all__ = ["Imported", "ImportedError"]
+
+
+def _with_key(text: str, found: Any) -> str:
+    """Return the words about a fault with the key of a map whose value is no text, such as a label's: `[...]` stands for it."""
+    at, unknown, _ = text.partition("[...]")
+    if unknown:
+        for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", at.partition("`$")[2]):
+            found = found[name] if name else found[int(index)]
+        text = text.replace(
+            unknown, f"[{next(key for key, value in found.items() if not isinstance(value, str))!r}]", 1
+        )
+    return text

@@ -7,6 +7,7 @@ import json
 import msgspec
 
 from licorne.config.kubernetes import QuantityError, read_amounts
+from licorne.core.gangs.task_groups import json_fault
 from licorne.kube.objects import Namespace
 from licorne.si.constants import (
     TAG_NAMESPACE_PARENT_QUEUE,
@@ -42,14 +43,16 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
 
 
 def unread_annotations(namespace: Namespace) -> list[str]:
-    """Return the keys of annotations that say something about the queue and cannot be read."""
+    """Return the keys of annotations that say something about the queue and cannot be read, with where they are no JSON."""
     annotations = namespace.metadata.annotations or {}
     unread = [key for key, amounts in _quotas(annotations).items() if amounts is None]
     if keys.NAMESPACE_GUARANTEED in annotations and _amounts(annotations[keys.NAMESPACE_GUARANTEED]) is None:
         unread.append(keys.NAMESPACE_GUARANTEED)
     if keys.NAMESPACE_MAX_APPS in annotations and not _is_count(annotations[keys.NAMESPACE_MAX_APPS]):
         unread.append(keys.NAMESPACE_MAX_APPS)
-    return unread
+    of_json = (keys.NAMESPACE_QUOTA, keys.NAMESPACE_GUARANTEED)
+    why = {key: json_fault(annotations[key]) for key in unread if key in of_json}
+    return [f"{key} ({why[key]})" if why.get(key) else key for key in unread]
 
 
 def _quotas(annotations: dict[str, str]) -> dict[str, dict[str, int] | None]:
