@@ -84,7 +84,10 @@ def test_a_job_that_cannot_be_simulated_is_left_out_and_counted(row: str, reason
     [
         ("", "jobs.csv:1: the file is empty"),
         (HEAD + FIRST + "b,x,bob,vc\n", "jobs.csv:3: has 4 fields, where the header has 7; is the line cut off?"),
-        (HEAD + '"a\nb",x,u,q,1,0,1\n' + "b,x\n", "jobs.csv:4: has 2 fields, where the header has 7; is the line cut off?"),
+        (
+            HEAD + '"a\nb",x,u,q,1,0,1\n' + "b,x\n",
+            "jobs.csv:4: has 2 fields, where the header has 7; is the line cut off?",
+        ),
         (HEAD + FIRST + "b,x,u,q,1,0,1,2\n", "jobs.csv:3: has 8 fields, where the header has 7"),
         (HEAD + FIRST + 'b,"x,bob', "jobs.csv:3: not a row of CSV"),
         (HEAD + "a,x,u,q,1,0,1_0\n", "jobs.csv:2: duration: '1_0' is no number"),

@@ -334,16 +334,16 @@ class Imported:
         )
 
 
-__all__ = ["Imported", "ImportedError"]
-
-
-def _with_key(text: str, found: Any) -> str:
+def _with_key(text: str, found: Mapping[str, Any]) -> str:
     """Return the words about a fault with the key of a map whose value is no text, such as a label's: `[...]` stands for it."""
     at, unknown, _ = text.partition("[...]")
     if unknown:
+        value: Any = found
         for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", at.partition("`$")[2]):
-            found = found[name] if name else found[int(index)]
-        text = text.replace(
-            unknown, f"[{next(key for key, value in found.items() if not isinstance(value, str))!r}]", 1
-        )
+            value = value[name] if name else value[int(index)]
+        key = next(key for key, each in value.items() if not isinstance(each, str))
+        text = text.replace(unknown, f"[{key!r}]", 1)
     return text
+
+
+__all__ = ["Imported", "ImportedError"]
