@@ -100,6 +100,15 @@ def test_the_first_pod_of_an_application_is_its_originator(node: str) -> None:
     assert cluster.originators("a") == ["driver"]
 
 
+@pytest.mark.parametrize("given", ["", "spark-uniqueautogen"])
+def test_no_pod_is_the_originator_of_an_application_whose_id_was_generated(given: str) -> None:
+    cluster = Cluster(2)
+    pods = [pod("first", given, cpu="1", nodeName="n0"), pod("second", given, cpu="1")]
+    cluster.see(*pods)
+    apps = cluster.api.cluster.partition("rm").applications
+    assert len(apps) == (2 if given else 1) and [cluster.originators(name) for name in apps] == [[]] * len(apps)
+
+
 def test_a_pod_that_heeds_the_demands_of_others_is_an_originator_too() -> None:
     cluster = Cluster(1)
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"applicationId": "a"}}}

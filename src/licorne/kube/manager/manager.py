@@ -729,13 +729,14 @@ class Manager:
                 self.disown(record, f"application {record.application.id} is refused: {record.application.refusal}")
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
-        originator = record.uid == record.application.originator
         ask = record.work.ask
         tags = ask.allocation_tags
         if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
             created = str(unix_seconds(record.pod.metadata.creation_timestamp))
             tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
-        self._asks[record.uid] = msgspec.structs.replace(ask, node_id=node, originator=originator, allocation_tags=tags)
+        self._asks[record.uid] = msgspec.structs.replace(
+            ask, node_id=node, originator=record.is_driver, allocation_tags=tags
+        )
         self.gangs.placed(record)
 
     def disown(self, record: PodRecord, why: str) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from licorne.config.kubernetes import QuantityError
 from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
+from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
 from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
 from licorne.si import v19
@@ -252,10 +253,23 @@ def _first(pod: Pod, name: str, sources: tuple[tuple[bool, str], ...], notes: li
     return found
 
 
+def has_generated_id(pod: Pod) -> bool:
+    """Return whether nobody has given the pod the id of an application that it has with others.
+
+    Such pods have nothing in common but their namespace, so none of them is the driver of the others.
+    """
+    found = _given_id(pod, [])
+    return not found or found.endswith(keys.UNIQUE_SUFFIX)
+
+
+def _given_id(pod: Pod, notes: list[Note]) -> str:
+    sources = ((True, keys.APP_ID), (False, keys.APP_ID), (True, keys.OLD_APP_ID), (True, keys.SPARK_APP_ID))
+    return _first(pod, "app-id", sources, notes)
+
+
 def _application_id(pod: Pod, settings: WorkSettings, notes: list[Note]) -> str:
     meta = pod.metadata
-    sources = ((True, keys.APP_ID), (False, keys.APP_ID), (True, keys.OLD_APP_ID), (True, keys.SPARK_APP_ID))
-    found = _first(pod, "app-id", sources, notes)
+    found = _given_id(pod, notes)
     if found:
         if found.endswith(keys.UNIQUE_SUFFIX):
             return _unique_id(found.removesuffix(keys.UNIQUE_SUFFIX), pod)
@@ -366,6 +380,10 @@ def _beyond_limits(
         "queue": application.queue_name,
         "task group": ask.task_group_name,
     }
+    constraints = len((ask.allocation_tags or {}).get(TAG_NODE_CONSTRAINTS, ""))
+    if constraints > MAX_TEXT_LENGTH:
+        what = "its node selector, required node affinity, tolerations and host ports have"
+        return f"{what} {constraints} characters, and at most {MAX_TEXT_LENGTH} can be read"
     entries = {"labels": pod.metadata.labels or (), "kinds of resources": ask.resource_per_alloc or ()}
     return _too_long(names, settings) or _too_many(entries, settings)
 
