@@ -100,6 +100,13 @@ def test_the_first_pod_of_an_application_is_its_originator(node: str) -> None:
     assert cluster.originators("a") == ["driver"]
 
 
+@pytest.mark.parametrize(("app", "events"), [("a", 1), ("", 2)])
+def test_a_misspelled_key_is_told_once_for_an_application_that_has_a_name(app: str, events: int) -> None:
+    cluster = Cluster(1)
+    commands = cluster.see(*(pod(name, app, annotations={Y + "taskGroup": "[]"}) for name in ("one", "two")))
+    assert [each.reason for each in commands if isinstance(each, PostEvent)].count("InvalidAnnotation") == events
+
+
 @pytest.mark.parametrize("given", ["", "spark-uniqueautogen"])
 def test_no_pod_is_the_originator_of_an_application_whose_id_was_generated(given: str) -> None:
     cluster = Cluster(2)

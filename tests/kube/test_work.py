@@ -217,6 +217,50 @@ def test_who_may_be_evicted(own: str, of_class: str, policy: str | None, wanted:
     assert (found.allow_preempt_self, found.allow_preempt_other) == wanted
 
 
+@pytest.mark.parametrize(
+    ("labels", "annotations", "told"),
+    [
+        ({}, {"taskGroup": "[]"}, f"annotation {Y}taskGroup: it is not known; did you mean {Y}task-groups?"),
+        ({}, {"taskGroupName": "g"}, f"annotation {Y}taskGroupName: it is not known; did you mean {Y}task-group-name?"),
+        ({"appid": "a"}, {}, f"label {Y}appid: it is not known; did you mean {Y}app-id?"),
+        ({"allow-preemption": "false"}, {}, f"label {Y}allow-preemption: it counts as an annotation only"),
+        ({}, {"username": "ann"}, f"annotation {Y}username: it counts as a label only"),
+        (
+            {},
+            {"gangSchedulingStyle": "hard"},
+            (
+                f"annotation {Y}gangSchedulingStyle: it does not count; "
+                f"gangSchedulingStyle is an item of the annotation {Y}schedulingPolicyParameters"
+            ),
+        ),
+        (
+            {},
+            {"schedulingPolicyParameters": "placeholderTimeoutSeconds=30,gangSchedulingStyle=Hard"},
+            (
+                f"annotation {Y}schedulingPolicyParameters: 'placeholderTimeoutSeconds' is not known; "
+                "did you mean placeholderTimeoutInSeconds?"
+            ),
+        ),
+        (
+            {},
+            {"schedulingPolicyParameters": "queue=a"},
+            (
+                f"annotation {Y}schedulingPolicyParameters: 'queue' is not known; "
+                "known are gangSchedulingStyle and placeholderTimeoutInSeconds, with a blank between"
+            ),
+        ),
+        ({}, {"ignore-application": "true"}, None),
+        ({}, {"somebody-elses": "key"}, None),
+    ],
+)
+def test_keys_and_items_that_mean_nothing_are_told(
+    labels: dict[str, str], annotations: dict[str, str], told: str | None
+) -> None:
+    given = [{Y + key: value for key, value in each.items()} for each in (labels, annotations)]
+    notes = work(pod(*given)).notes
+    assert [(note.reason, note.text) for note in notes] == ([("InvalidAnnotation", told)] if told else [])
+
+
 def test_a_gang() -> None:
     annotations = {
         Y + "task-groups": GROUPS,

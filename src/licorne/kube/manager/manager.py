@@ -34,6 +34,7 @@ from licorne.kube.pods import (
     WorkSettings,
     asks_the_same,
     foreign_allocation,
+    has_generated_id,
     is_managed,
     is_over,
     lacks_class,
@@ -72,6 +73,8 @@ CLASS_AGE_S = 60.0
 """A pod older than this, in seconds, does not wait for an unknown priority class: the class was deleted after the pod was created."""
 PODS_A_BEAT = 1000
 """How many pods are taken in at the start before the process says that it is awake."""
+NOTED_MAX = 20
+"""The most events about misspelled keys that the pods of an application get together."""
 ASKS_A_CALL = 100
 """The most asks in one call of the scheduler. Where each has constraints of its own, 5,000 nodes make that two seconds."""
 PREEMPTED = "PreemptionByScheduler"
@@ -596,6 +599,10 @@ class Manager:
         self.gangs.remove_late(record)
         self.budgets.pod_seen(pod)
         for note in () if read_at_start and pod.spec.node_name else work.notes:
+            if note.once and not has_generated_id(pod):
+                if note.text in application.noted or len(application.noted) >= NOTED_MAX:
+                    continue
+                application.noted.add(note.text)
             self.tell(pod, note)
         self._tell_uncounted(record)
         return record

@@ -149,6 +149,7 @@ class ApplicationRecord:
         "gang_stage",
         "given_up",
         "id",
+        "noted",
         "originator",
         "pods",
         "refusal",
@@ -177,6 +178,8 @@ class ApplicationRecord:
         self.spent: set[str] = set()
         """Names that its next placeholders do not get: pods that have ended may still be there under them."""
         self.pods: dict[str, PodRecord] = {}
+        self.noted: set[str] = set()
+        """The events that its pods get only once together, and have got."""
         self.state = ""
         """As the scheduler said last; "" while it does not know the application."""
         self.refusal = ""

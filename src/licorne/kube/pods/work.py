@@ -32,6 +32,7 @@ from licorne.si.constants import (
 
 from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
+from .misspelled import STYLE, TIMEOUT, misspelled
 from .resources import PODS, read_countable, read_resources, takes_the_same
 from .task_groups import read_task_groups
 from .unsupported import why_later
@@ -48,12 +49,13 @@ SHOWN_MAX: Final = 60
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):
-    """An event about a pod, in the words of the events API."""
+    """An event about a pod, in the words of the events API. `once`: for all pods of an application that somebody has named."""
 
     reason: str
     action: str
     text: str
     warning: bool = True
+    once: bool = False
 
 
 class WorkSettings(msgspec.Struct, frozen=True):
@@ -185,6 +187,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
     application = _application(pod, application_id, gang, around.settings, notes)
     if not (ask.placeholder or pod.spec.node_name):
         notes += [Note("Scheduling", "Scheduling", text) for text in unknown_operators(pod)]
+        notes += [Note("InvalidAnnotation", "Scheduling", text, once=True) for text in misspelled(pod)]
     return Work(
         application=application,
         ask=ask,
@@ -427,11 +430,11 @@ def _gang_parameters(pod: Pod, notes: list[Note]) -> tuple[bool, int]:
     hard, timeout_s, why = False, 0, ""
     for item in _label(pod, keys.GANG_PARAMETERS).split():
         name, _, value = item.partition("=")
-        if name == "gangSchedulingStyle":
+        if name == STYLE:
             hard = value == "Hard"
             if value not in ("Hard", "Soft"):
                 why = f"gangSchedulingStyle: {shown_value(value)}: must be Hard or Soft; Soft counts"
-        elif name == "placeholderTimeoutInSeconds":
+        elif name == TIMEOUT:
             if value.isascii() and value.isdigit() and len(value) < 10:
                 timeout_s = int(value)
             else:
