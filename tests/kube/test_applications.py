@@ -210,6 +210,23 @@ def test_the_quota_of_a_namespace_is_that_of_the_moment_when_the_application_is_
         assert tags["namespace.resourcequota"] == '{"resources": {"vcore": {"value": 1000}}}'
 
 
+def test_a_quota_that_is_raised_counts_at_once() -> None:
+    cluster = Cluster(2)
+
+    def quota(cpus: str) -> None:
+        meta = {"name": "n", "annotations": {Y + "namespace.quota": json.dumps({"cpu": cpus})}}
+        cluster.manager.namespace_seen(msgspec.convert({"metadata": meta}, Namespace))
+
+    def bound(*pods: Pod) -> list[str]:
+        return [each.name for each in cluster.see(*pods) if isinstance(each, Bind)]
+
+    quota("2")
+    assert bound(*(pod(name, "a", "of.n", cpu="2") for name in ("one", "two"))) == ["one"]
+    quota("4")
+    assert bound() == ["two"]
+    assert [*cluster.api.cluster.partition("rm").applications] == [*cluster.manager.applications] == ["a"]
+
+
 def test_a_pod_that_comes_before_its_namespace_waits_for_its_quota() -> None:
     cluster = Cluster(1)
     cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "default"}}, Namespace))

@@ -14,6 +14,7 @@ from licorne.kube.pods import (
     Work,
     WorkSettings,
     foreign_allocation,
+    misnamed_resources,
     namespace_tags,
     node_info,
     placeholder_ask,
@@ -178,6 +179,22 @@ def test_annotations_of_a_namespace_that_cannot_be_read(annotations: dict[str, s
     own = {Y + key: value for key, value in annotations.items()}
     namespace = msgspec.convert({"metadata": {"name": "ns", "annotations": own}}, Namespace)
     assert unread_annotations(namespace) == [Y + key for key in unread]
+
+
+@pytest.mark.parametrize(
+    ("quota", "told"),
+    [
+        ('{"vcore":"2"}', ["vcore counts thousandths of a core here; cores are called cpu"]),
+        ('{"cpu":"2","mem":"4Gi"}', ["no pod asks for 'mem'; the resource is called 'memory'"]),
+        ('{"cpus":"2"}', ["no pod asks for 'cpus'; the resource is called 'cpu'"]),
+        ('{"cpu":"2","memory":"4Gi","nvidia.com/gpu":"1"}', []),
+        ("{", []),
+    ],
+)
+def test_resources_of_a_quota_that_have_another_name_are_told(quota: str, told: list[str]) -> None:
+    meta = {"name": "ns", "annotations": {Y + "namespace.quota": quota}}
+    found = misnamed_resources(msgspec.convert({"metadata": meta}, Namespace))
+    assert found == [f"annotation {Y}namespace.quota: {each}" for each in told]
 
 
 @pytest.mark.parametrize(

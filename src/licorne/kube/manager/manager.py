@@ -38,6 +38,7 @@ from licorne.kube.pods import (
     is_managed,
     is_over,
     lacks_class,
+    misnamed_resources,
     namespace_tags,
     node_info,
     read_pod,
@@ -51,6 +52,7 @@ from licorne.si.constants import (
     NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_CREATE_FORCE,
+    TAG_NAMESPACE,
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
 )
@@ -230,7 +232,7 @@ class Manager:
     # -- namespaces and priority classes ------------------------------------------------------------------------
 
     def namespace_seen(self, namespace: Namespace) -> None:
-        """Take in a namespace; what its annotations say counts for applications that come later."""
+        """Take in a namespace; what its annotations say counts for its queues at once."""
         name = namespace.metadata.name
         before = self.namespaces.get(name)
         self.namespaces[name] = namespace
@@ -240,13 +242,44 @@ class Manager:
             for record in list(self.pods.values()):
                 if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
                     self.apart(record.pod, self._place, record)
-        unread = unread_annotations(namespace)
-        if unread and (before is None or unread_annotations(before) != unread):
-            text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
-            uid = namespace.metadata.uid
-            self.decided.append(
-                PostEvent("Namespace", "", name, uid, "InvalidAnnotation", "Scheduling", text, warning=True)
+        elif (tags := namespace_tags(namespace)) != namespace_tags(before):
+            self._tell_of_quota(name, tags)
+        told = () if before is None else _namespace_faults(before)
+        for text in _namespace_faults(namespace):
+            if text not in told:
+                uid = namespace.metadata.uid
+                self.decided.append(
+                    PostEvent("Namespace", "", name, uid, "InvalidAnnotation", "Scheduling", text, warning=True)
+                )
+
+    def _tell_of_quota(self, namespace: str, tags: dict[str, str]) -> None:
+        """Have the queues that were made for a namespace get its new quota.
+
+        The scheduler takes a quota from each application that is added to such a queue. So one without pods is added to each
+        of them, like one that is there, and removed at once.
+        """
+        partition = self.api.cluster.partition(self.rm_id)
+        queues: dict[str, Work] = {}
+        for application in self.applications.values():
+            known = partition.applications.get(application.id)
+            first = next(iter(application.pods.values()), None)
+            if known is None or known.queue.managed or first is None:
+                continue
+            if first.pod.metadata.namespace == namespace:
+                queues[known.queue.path] = first.work
+        for number, work in enumerate(queues.values()):
+            like = work.application
+            new = v19.AddApplicationRequest(
+                application_id=f"licorne-quota-{namespace}-{number}",
+                queue_name=like.queue_name,
+                partition_name=DEFAULT_PARTITION,
+                ugi=like.ugi,
+                tags={TAG_NAMESPACE: namespace, **tags},
             )
+            gone = v19.RemoveApplicationRequest(application_id=new.application_id, partition_name=DEFAULT_PARTITION)
+            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[new]))
+            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
+        self.changed()
 
     def namespace_gone(self, namespace: Namespace) -> None:
         """Forget a namespace."""
@@ -973,6 +1006,13 @@ def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:
     if eviction.kind == "required-node":
         return f"Evicted for pod {name} of queue {queue}, which runs on this node only."
     return f"Evicted for pod {name} of queue {queue}, which is below its guarantee."
+
+
+def _namespace_faults(namespace: Namespace) -> list[str]:
+    """Return what is wrong with the quota of a namespace, each fault as the text of an event."""
+    unread = unread_annotations(namespace)
+    text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
+    return [*([text] if unread else ()), *misnamed_resources(namespace)]
 
 
 def _age(pod: Pod) -> tuple[str, bool, str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .constraints import allowed_names, constraints_text, host_ports, node_constraints
 from .foreign import foreign_allocation
-from .namespaces import namespace_tags, unread_annotations
+from .namespaces import misnamed_resources, namespace_tags, unread_annotations
 from .nodes import node_info, read_allocatable
 from .resources import read_resources
 from .task_groups import TaskGroup, read_task_groups
@@ -49,6 +49,7 @@ __all__ = [
     "is_over",
     "is_placeholder",
     "lacks_class",
+    "misnamed_resources",
     "namespace_tags",
     "node_constraints",
     "node_info",
