@@ -210,8 +210,14 @@ def test_the_quota_of_a_namespace_is_that_of_the_moment_when_the_application_is_
         assert tags["namespace.resourcequota"] == '{"resources": {"vcore": {"value": 1000}}}'
 
 
+class WithNewQueues(Cluster):
+    """The queue that a pod names is made if there is none."""
+
+    queues = QUEUES.replace("{name: provided}", "{name: provided, create: true}")
+
+
 def test_a_quota_that_is_raised_counts_at_once() -> None:
-    cluster = Cluster(2)
+    cluster = WithNewQueues(2)
 
     def quota(cpus: str) -> None:
         meta = {"name": "n", "annotations": {Y + "namespace.quota": json.dumps({"cpu": cpus})}}

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from .constraints import allowed_names, constraints_text, host_ports, node_constraints
+from .constraints import constraints_text, host_ports, node_constraints
 from .foreign import foreign_allocation
 from .namespaces import misnamed_resources, namespace_tags, unread_annotations
 from .nodes import node_info, read_allocatable
@@ -39,7 +39,6 @@ __all__ = [
     "TaskGroup",
     "Work",
     "WorkSettings",
-    "allowed_names",
     "asks_the_same",
     "constraints_text",
     "foreign_allocation",
