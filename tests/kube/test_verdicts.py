@@ -63,12 +63,10 @@ def test_the_recording_decides_each_plugin_both_ways() -> None:
 )
 def test_a_verdict_of_another_cluster_would_be_noticed(change: Any, plugin: str) -> None:
     found = []
-    placed = 0
-    for number, case in enumerate(recorded()):
+    for case in recorded():
         change(case)
         found += [one for one in differences(case) if plugin in one]
-        placed += number % 8 == 0 and bool(misplaced(case))
-    assert len(found) > 20 and placed >= 1
+    assert len(found) > 20
 
 
 def _each(objects: list[dict[str, Any]], change: Any) -> None:
