@@ -19,12 +19,12 @@ SENTENCES: list[tuple[explain.Reason, str]] = [
     ),
     (
         explain.QueueQuota("root.a", {"vcore": 2000}, never=True),
-        "Larger than the max of queue root.a (vcore): it never runs as things are.",
+        "Larger than the max of queue root.a (2 vcore missing): it never runs as things are.",
     ),
     (explain.ClusterFull({"vcore": 2000}), "The cluster is full: 2 vcore missing."),
     (
         explain.ClusterFull({"vcore": 1}, never=True),
-        "Larger than the whole cluster (vcore): it never runs as things are.",
+        "Larger than the whole cluster (1m vcore missing): it never runs as things are.",
     ),
     (
         explain.UserLimit("user", "ann", "root", {"pods": 1}),

@@ -12,8 +12,10 @@ from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import Bind
 from licorne.kube.manager.records import Stage
 from licorne.kube.objects import Namespace, Node, Pod
-from licorne.kube.predicates import Snapshot, verdict
 from licorne.si import v19
+
+from .plugins import verdict
+from .snapshot import Snapshot
 
 QUEUES = """
 partitions:

@@ -101,6 +101,22 @@ def test_the_first_pod_of_an_application_is_its_originator(node: str) -> None:
     assert cluster.originators("a") == ["driver"]
 
 
+@pytest.mark.parametrize(("app", "events"), [("a", 1), ("", 2)])
+def test_a_misspelled_key_is_told_once_for_an_application_that_has_a_name(app: str, events: int) -> None:
+    cluster = Cluster(1)
+    commands = cluster.see(*(pod(name, app, annotations={Y + "taskGroup": "[]"}) for name in ("one", "two")))
+    assert [each.reason for each in commands if isinstance(each, PostEvent)].count("InvalidAnnotation") == events
+
+
+@pytest.mark.parametrize("given", ["", "spark-uniqueautogen"])
+def test_no_pod_is_the_originator_of_an_application_whose_id_was_generated(given: str) -> None:
+    cluster = Cluster(2)
+    pods = [pod("first", given, cpu="1", nodeName="n0"), pod("second", given, cpu="1")]
+    cluster.see(*pods)
+    apps = cluster.api.cluster.partition("rm").applications
+    assert len(apps) == (2 if given else 1) and [cluster.originators(name) for name in apps] == [[]] * len(apps)
+
+
 def test_a_pod_that_heeds_the_demands_of_others_is_an_originator_too() -> None:
     cluster = Cluster(1)
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"applicationId": "a"}}}
@@ -193,6 +209,29 @@ def test_the_quota_of_a_namespace_is_that_of_the_moment_when_the_application_is_
         cluster.see(pod(f"p{cpus}", "a"))
         tags = cluster.application("a").tags
         assert tags["namespace.resourcequota"] == '{"resources": {"vcore": {"value": 1000}}}'
+
+
+class WithNewQueues(Cluster):
+    """The queue that a pod names is made if there is none."""
+
+    queues = QUEUES.replace("{name: provided}", "{name: provided, create: true}")
+
+
+def test_a_quota_that_is_raised_counts_at_once() -> None:
+    cluster = WithNewQueues(2)
+
+    def quota(cpus: str) -> None:
+        meta = {"name": "n", "annotations": {Y + "namespace.quota": json.dumps({"cpu": cpus})}}
+        cluster.manager.namespace_seen(msgspec.convert({"metadata": meta}, Namespace))
+
+    def bound(*pods: Pod) -> list[str]:
+        return [each.name for each in cluster.see(*pods) if isinstance(each, Bind)]
+
+    quota("2")
+    assert bound(*(pod(name, "a", "of.n", cpu="2") for name in ("one", "two"))) == ["one"]
+    quota("4")
+    assert bound() == ["two"]
+    assert [*cluster.api.cluster.partition("rm").applications] == [*cluster.manager.applications] == ["a"]
 
 
 def test_a_pod_that_comes_before_its_namespace_waits_for_its_quota() -> None:

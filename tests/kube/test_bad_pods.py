@@ -203,8 +203,8 @@ def test_constraints_too_long_to_be_read_are_refused_with_an_event() -> None:
     places.manager.waiting.review()
     places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
-    assert (event.name, event.reason) == ("long", "TaskRejected")
-    assert "is longer than" in event.note
+    assert (event.name, event.reason) == ("long", "FailedScheduling")
+    assert "its node selector, required node affinity, tolerations and host ports have " in event.note
 
 
 @pytest.mark.parametrize("scheduler", ["yunikorn", "other"])

@@ -33,7 +33,7 @@ partitions:
 def budget(name: str, allowed: int, *, generation: int = 1, observed: int = 1, **spec: Any) -> PodDisruptionBudget:
     """Return a budget."""
     meta = {"name": name, "namespace": "n", "uid": name, "generation": generation}
-    status = {"disruptionsAllowed": allowed, "observedGeneration": observed}
+    status = {"disruptionsAllowed": allowed, "observedGeneration": observed, "disruptedPods": spec.pop("going", None)}
     return msgspec.convert({"metadata": meta, "spec": spec, "status": status}, PodDisruptionBudget)
 
 
@@ -85,6 +85,11 @@ CASES: dict[str, tuple[list[PodDisruptionBudget], list[str]]] = {
     "one that allows nothing": ([budget("b", 0, **SELECTOR)], ["p1"]),
     "one that allows one": ([budget("b", 1, **SELECTOR)], ["p3"]),
     "its status is that of an earlier specification": ([budget("b", 1, generation=2, **SELECTOR)], ["p1"]),
+    "one of its pods goes anyway": ([budget("b", 0, going={"p2": "2026-01-01T00:00:00Z"}, **SELECTOR)], ["p2"]),
+    "one of its pods went, and is back": (
+        [budget("b", 0, going={"p3": "2026-01-01T00:00:00Z"}, **SELECTOR), budget("b", 0, **SELECTOR)],
+        ["p1"],
+    ),
     "no selector means no pod": ([budget("b", 0)], ["p3"]),
     "two, of which one allows nothing": ([budget("b", 1, **SELECTOR), budget("c", 0, **SELECTOR)], ["p1"]),
     "an empty selector means all, and somebody must go": ([budget("b", 0, selector={})], ["p3"]),

@@ -191,6 +191,7 @@ def test_without_names() -> None:
         ([NODE, pod("p", scheduler="default-scheduler")], r"there are: default-scheduler \(1\). --scheduler-name"),
         ([NODE, {"metadata": {}}], "an object without a kind"),
         ([NODE, {"kind": "Pod", "metadata": {"name": "x"}, "spec": 3}], "Pod 'x': Expected `object`, got `int`"),
+        ([{"kind": "Pod", "spec": {"nodeSelector": {"a": "b", "gpu": True}}}], r"nodeSelector\['gpu'\]"),
         ([NODE, pod("p", spec={"containers": [{"resources": {"requests": {"cpu": "many"}}}]})], "none of the pods"),
     ],
 )

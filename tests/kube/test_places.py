@@ -204,6 +204,22 @@ def test_a_pod_of_another_scheduler_with_an_amount_beyond_all_bounds_takes_its_o
     assert places.run() == {"waits": "n"}
 
 
+@pytest.mark.parametrize(
+    ("resource", "amount"), [("cpu", "9223372036854775"), ("cpu", "1e30"), ("memory", "8E"), ("memory", "1e30")]
+)
+def test_a_pod_of_another_scheduler_with_an_amount_beyond_all_bounds_fills_its_node(resource: str, amount: str) -> None:
+    places = Places()
+    places.node("n")
+    for name, node in (("of another", "n"), ("one more", "n"), ("waits", "")):
+        requests = {resource: amount if node else "1"}
+        places.pod(name, node=node, containers=[{"name": "c", "resources": {"requests": requests}}])
+    assert places.run() == {}
+    places.no_pod("one more")
+    assert places.run() == {}
+    places.no_pod("of another")
+    assert places.run() == {"waits": "n"}
+
+
 def test_a_toleration_that_is_added_is_heeded() -> None:
     places = Places()
     places.node("n", taints=[{"key": "gpu", "effect": "NoSchedule"}])

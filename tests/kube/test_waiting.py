@@ -209,7 +209,8 @@ def test_a_pod_that_then_waits_for_its_quota_asks_for_no_node_any_more() -> None
         cluster.server.put("configmaps", msgspec.structs.replace(found, data={"queues.yaml": lower}))
         await asyncio.sleep(30.0)
         assert cluster.told() == {"SchedulingSkipped": 1}
-        events = [one["note"] for one in cluster.server.events if one["reason"] == "PodUnschedulable"]
+        events = [one["note"] for one in cluster.server.events if one["reason"] == "FailedScheduling"]
+        assert {one["type"] for one in cluster.server.events} == {"Warning"}
         assert len(events) == 2
         assert "max of queue root.roomy" in events[1]
         await schedules.stop(task)

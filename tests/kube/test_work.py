@@ -14,6 +14,7 @@ from licorne.kube.pods import (
     Work,
     WorkSettings,
     foreign_allocation,
+    misnamed_resources,
     namespace_tags,
     node_info,
     placeholder_ask,
@@ -162,8 +163,11 @@ def test_a_pod_beyond_a_limit_is_not_asked_for(
 @pytest.mark.parametrize(
     ("annotations", "unread"),
     [
-        ({"namespace.quota": "{"}, ["namespace.quota"]),
-        ({"namespace.quota": ""}, ["namespace.quota"]),
+        (
+            {"namespace.quota": '{"cpu":\n x}'},
+            ["namespace.quota (line 2, column 2: Expecting value)"],
+        ),
+        ({"namespace.quota": ""}, ["namespace.quota (line 1, column 1: Expecting value)"]),
         ({"namespace.quota": '{"cpu":"-1"}', "namespace.max.cpu": "x"}, ["namespace.quota"]),
         ({"namespace.max.cpu": "x", "namespace.max.memory": "1G"}, ["namespace.max.cpu"]),
         ({"namespace.guaranteed": "[" * 100_000}, ["namespace.guaranteed"]),
@@ -175,6 +179,22 @@ def test_annotations_of_a_namespace_that_cannot_be_read(annotations: dict[str, s
     own = {Y + key: value for key, value in annotations.items()}
     namespace = msgspec.convert({"metadata": {"name": "ns", "annotations": own}}, Namespace)
     assert unread_annotations(namespace) == [Y + key for key in unread]
+
+
+@pytest.mark.parametrize(
+    ("quota", "told"),
+    [
+        ('{"vcore":"2"}', ["vcore counts thousandths of a core here; cores are called cpu"]),
+        ('{"cpu":"2","mem":"4Gi"}', ["no pod asks for 'mem'; the resource is called 'memory'"]),
+        ('{"cpus":"2"}', ["no pod asks for 'cpus'; the resource is called 'cpu'"]),
+        ('{"cpu":"2","memory":"4Gi","nvidia.com/gpu":"1"}', []),
+        ("{", []),
+    ],
+)
+def test_resources_of_a_quota_that_have_another_name_are_told(quota: str, told: list[str]) -> None:
+    meta = {"name": "ns", "annotations": {Y + "namespace.quota": quota}}
+    found = misnamed_resources(msgspec.convert({"metadata": meta}, Namespace))
+    assert found == [f"annotation {Y}namespace.quota: {each}" for each in told]
 
 
 @pytest.mark.parametrize(
@@ -212,6 +232,50 @@ def test_who_may_be_evicted(own: str, of_class: str, policy: str | None, wanted:
     found = work(made, Surroundings(classes={"c": known})).ask.preemption_policy
     assert found is not None
     assert (found.allow_preempt_self, found.allow_preempt_other) == wanted
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "told"),
+    [
+        ({}, {"taskGroup": "[]"}, f"annotation {Y}taskGroup: it is not known; did you mean {Y}task-groups?"),
+        ({}, {"taskGroupName": "g"}, f"annotation {Y}taskGroupName: it is not known; did you mean {Y}task-group-name?"),
+        ({"appid": "a"}, {}, f"label {Y}appid: it is not known; did you mean {Y}app-id?"),
+        ({"allow-preemption": "false"}, {}, f"label {Y}allow-preemption: it counts as an annotation only"),
+        ({}, {"username": "ann"}, f"annotation {Y}username: it counts as a label only"),
+        (
+            {},
+            {"gangSchedulingStyle": "hard"},
+            (
+                f"annotation {Y}gangSchedulingStyle: it does not count; "
+                f"gangSchedulingStyle is an item of the annotation {Y}schedulingPolicyParameters"
+            ),
+        ),
+        (
+            {},
+            {"schedulingPolicyParameters": "placeholderTimeoutSeconds=30,gangSchedulingStyle=Hard"},
+            (
+                f"annotation {Y}schedulingPolicyParameters: 'placeholderTimeoutSeconds' is not known; "
+                "did you mean placeholderTimeoutInSeconds?"
+            ),
+        ),
+        (
+            {},
+            {"schedulingPolicyParameters": "queue=a"},
+            (
+                f"annotation {Y}schedulingPolicyParameters: 'queue' is not known; "
+                "known are gangSchedulingStyle and placeholderTimeoutInSeconds, with a blank between"
+            ),
+        ),
+        ({}, {"ignore-application": "true"}, None),
+        ({}, {"somebody-elses": "key"}, None),
+    ],
+)
+def test_keys_and_items_that_mean_nothing_are_told(
+    labels: dict[str, str], annotations: dict[str, str], told: str | None
+) -> None:
+    given = [{Y + key: value for key, value in each.items()} for each in (labels, annotations)]
+    notes = work(pod(*given)).notes
+    assert [(note.reason, note.text) for note in notes] == ([("InvalidAnnotation", told)] if told else [])
 
 
 def test_a_gang() -> None:
@@ -252,6 +316,11 @@ def test_task_groups_that_cannot_be_read_are_noted_and_passed_over(text: str) ->
     found = work(pod({}, {Y + "task-groups": text}))
     assert found.gang is None
     assert [note.action for note in found.notes] == ["TaskGroupsError"]
+
+
+def test_task_groups_that_are_no_json_are_told_with_the_place() -> None:
+    [note] = work(pod({}, {Y + "task-groups": GROUPS[:-1] + ",\n x]"})).notes
+    assert "line 2, column 2: Expecting value" in note.text
 
 
 def test_the_most_task_groups_and_members() -> None:

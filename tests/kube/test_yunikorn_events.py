@@ -84,6 +84,7 @@ CASES: dict[str, tuple[list[Step], set[tuple[str, str]]]] = {
                 "Informational",
                 f"Request 'uid-p2' does not fit in queue 'root.small' (requested {WANTED}, available {LEFT})",
             ),
+            ("PodUnschedulable", "The max of queue root.small leaves too little: 1 vcore missing."),
             ("Informational", "Request 'uid-p2' has become schedulable in queue 'root.small'"),
             ("TaskCompleted", "Task default/p1 is completed"),
         },
@@ -114,7 +115,7 @@ def test_events(steps: list[Step], expected: set[tuple[str, str]], wanted: str) 
             step(world)
             await asyncio.sleep(5.0)
         schedules.check_runs(task)
-        reasons = {"TaskCompleted", "TaskFailed", "Informational"}
+        reasons = {"TaskCompleted", "TaskFailed", "Informational", "PodUnschedulable"}
         found = [(event["reason"], event["note"]) for event in world.server.events if event["reason"] in reasons]
         assert sorted(found) == sorted(expected if wanted != "never" else set())
         await schedules.stop(task)

@@ -16,7 +16,10 @@ import msgspec
 
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.kube.pods.unsupported import why_later
-from licorne.kube.predicates import Code, Refusal, Snapshot, refused_at_once, verdict
+
+from .places import Places
+from .plugins import Code, Refusal, refused_at_once, verdict
+from .snapshot import Snapshot
 
 RECORDED: Final = Path(__file__).parent.parent / "data" / "kube-verdicts.jsonl.gz"
 DECIDED: Final = (
@@ -76,6 +79,35 @@ def differences(case: dict[str, Any]) -> list[str]:
         if others and not (ours or settings or why_later(pod)):
             found.append(f"{case['id']}: node {name}: licorne would place the pod in spite of {others}")
     return found
+
+
+def misplaced(case: dict[str, Any]) -> str:
+    """Return what is wrong with where the manager and the scheduler place the pod of a case; "" if nothing is.
+
+    Cases are left out that differ by a setting, and those whose pod has a node or a resource that devices offer.
+    """
+    pending = case["pending"]
+    if case.get("config") or case.get("deviceclasses") or pending["spec"].get("nodeName"):
+        return ""
+    places = Places()
+    names = {one["metadata"].get("namespace", "") for one in (*case["pods"], pending)}
+    for one in ({"metadata": {"name": name}} for name in names):
+        places.manager.namespace_seen(msgspec.convert(one, Namespace))
+    for one in case.get("namespaces", []):
+        places.manager.namespace_seen(msgspec.convert(one, Namespace))
+    for one in case["nodes"]:
+        places.manager.node_seen(msgspec.convert(one, Node))
+    pending["spec"]["schedulerName"] = "yunikorn"
+    for one in (*case["pods"], pending):
+        one["metadata"].setdefault("uid", one["metadata"]["name"])
+        places.pods[one["metadata"]["name"]] = one
+        places.show(one["metadata"]["name"])
+    placed = places.run().get(pending["metadata"]["name"], "")
+    said = case["verdict"]
+    if why_later(msgspec.convert(pending, Pod, strict=False)) or said["prefilter"].get("all"):
+        return f"{case['id']}: on {placed}" if placed else ""
+    takers = {name for name, rows in said["nodes"].items() if not rows}
+    return "" if placed in (takers or {""}) else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
 
 
 def _has_pod_affinity(pod: Pod) -> bool:

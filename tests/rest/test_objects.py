@@ -367,7 +367,7 @@ def test_asks_show_why_they_wait() -> None:
     assert reasons["k2"] == [
         {
             "kind": "user-limit",
-            "text": "Larger than the limit of user alice at root.a (vcore): it never runs as things are.",
+            "text": "Larger than the limit of user alice at root.a (3010m vcore missing): it never runs as things are.",
             "never": True,
             "details": missing,
         }

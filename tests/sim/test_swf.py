@@ -119,7 +119,7 @@ def test_jobs_that_say_too_little_are_counted_by_reason_with_the_first_line() ->
     ("text", "words"),
     [
         (FIRST + "2 10 -1 50\n", "a.swf:2: has 4 numbers, where a job has 18; is the line cut off?"),
-        (FIRST + "2 10" + " -1" * 17 + "\n", "a.swf:2: has 19 numbers"),
+        (FIRST + "2 10" + " -1" * 17 + "\n", "a.swf:2: has 19 numbers, where a job has 18"),
         (FIRST.replace("100", "1OO"), "a.swf:1: run_s: '1OO' is no number"),
         (FIRST.replace("100", "inf"), "a.swf:1: run_s: 'inf' is no number"),
         (FIRST.replace("100", "1_0"), "a.swf:1: run_s: '1_0' is no number"),
@@ -136,6 +136,7 @@ def test_lines_that_are_not_of_a_log_are_errors_with_their_place(text: str, word
     with pytest.raises(WorkloadError) as caught:
         log_of(text)
     assert words in str(caught.value)
+    assert ("cut off" in words) == ("cut off" in str(caught.value))
 
 
 def test_files_and_compressed_files(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ in the notes of the workload.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -159,7 +160,7 @@ class Imported:
         except msgspec.ValidationError as error:
             meta = found.get("metadata")
             name = meta.get("name", "") if isinstance(meta, Mapping) else ""
-            raise ImportedError(f"{kind} {name!r}: {error}") from None
+            raise ImportedError(f"{kind} {name!r}: {_with_key(str(error), found)}") from None
 
     def _take(self, made: KubernetesObject, found: Mapping[str, Any]) -> None:
         meta = made.metadata
@@ -331,6 +332,18 @@ class Imported:
             pre_other=policy.allow_preempt_other,
             duration_s=duration_s,
         )
+
+
+def _with_key(text: str, found: Mapping[str, Any]) -> str:
+    """Return the words about a fault with the key of a map whose value is no text, such as a label's: `[...]` stands for it."""
+    at, unknown, _ = text.partition("[...]")
+    if unknown:
+        value: Any = found
+        for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", at.partition("`$")[2]):
+            value = value[name] if name else value[int(index)]
+        key = next(key for key, each in value.items() if not isinstance(each, str))
+        text = text.replace(unknown, f"[{key!r}]", 1)
+    return text
 
 
 __all__ = ["Imported", "ImportedError"]

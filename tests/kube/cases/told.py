@@ -31,7 +31,7 @@ def _unschedulable(k: Place) -> None:
     k.node("small", amounts={"cpu": "1"})
     k.pod(app=k.name, cpu="2", **k.there)
     comes(lambda: told(k) == ("False", "Unschedulable"), told=k.told)
-    assert k.event("PodUnschedulable", "", name="p").type == "Normal"
+    assert k.event("FailedScheduling", "", name="p").type == "Warning"
     k.node("large", amounts={"cpu": "4"})
     k.bound("p")
     comes(lambda: told(k)[0] == "True", told=k.told)

@@ -50,11 +50,12 @@ def parse_task_groups(text: str) -> tuple[TaskGroupSpec, ...]:
     if len(text) > TEXT_MAX:
         raise TaskGroupsError(f"task-groups: {len(text)} characters: must be at most {TEXT_MAX}")
     try:
-        document = json.loads(text)
+        document, why = json.loads(text), ""
     except (ValueError, RecursionError):
-        document = None
+        document, why = None, json_fault(text)
     if not isinstance(document, list) or not document:
-        raise TaskGroupsError(f"task-groups: {text[:60]!r}: must be a JSON list of task groups that is not empty")
+        rule = f"must be a JSON list of task groups that is not empty{why and f': {why}'}"
+        raise TaskGroupsError(f"task-groups: {text[:60]!r}: {rule}")
     if len(document) > GROUPS_MAX:
         raise TaskGroupsError(f"task-groups: {len(document)} groups: must be at most {GROUPS_MAX}")
     _check_document(text, document)
@@ -71,6 +72,17 @@ def parse_task_groups(text: str) -> tuple[TaskGroupSpec, ...]:
         if amount > SUM_MAX:
             raise TaskGroupsError(f"task-groups: {amount} of {name} in all: must be at most {SUM_MAX}")
     return groups
+
+
+def json_fault(text: str) -> str:
+    """Return where and why a text is no JSON; "" if it is, or nothing can be said of where."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def sum_of(groups: tuple[TaskGroupSpec, ...]) -> dict[str, int]:

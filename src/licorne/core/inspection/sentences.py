@@ -7,7 +7,7 @@ configuration. A summary has only what many asks have in common: amounts and num
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from licorne.config.quantity import spoken
 
@@ -111,19 +111,19 @@ def _never(reason: explain.Reason) -> str:
             lacking = f", {_missing(reason.missing)}" if reason.missing else ""
             return f"Node {reason.node}, which the ask requires, cannot take it ({reason.state}{lacking}), so {NEVER}."
         case _:
-            text = _never_summary(reason)
+            text = _never_summary(reason, _missing)
             return f"{text[0].upper()}{text[1:]}."
 
 
-def _never_summary(reason: explain.Reason) -> str:
+def _never_summary(reason: explain.Reason, told: Callable[[Mapping[str, int]], str] = ", ".join) -> str:
     match reason:
         case explain.QueueQuota():
-            return f"larger than the max of queue {reason.queue} ({', '.join(reason.missing)}): {NEVER}"
+            return f"larger than the max of queue {reason.queue} ({told(reason.missing)}): {NEVER}"
         case explain.UserLimit():
             who = f"{reason.kind} {reason.name} at {reason.queue}"
-            return f"larger than the limit of {who} ({', '.join(reason.missing)}): {NEVER}"
+            return f"larger than the limit of {who} ({told(reason.missing)}): {NEVER}"
         case explain.ClusterFull():
-            return f"larger than the whole cluster ({', '.join(reason.missing)}): {NEVER}"
+            return f"larger than the whole cluster ({told(reason.missing)}): {NEVER}"
         case explain.Nodes() if not reason.failed:
             return "there is no node"
         case explain.Nodes() if reason.absent:

@@ -45,6 +45,11 @@ class _Budget:
             self.left[uid] = None
 
     @property
+    def going(self) -> frozenset[str]:
+        """The names of pods whose eviction is allowed already: they go anyway, and so does not count who evicts them."""
+        return frozenset(self.found.status.disrupted_pods or ())
+
+    @property
     def allowed(self) -> int:
         """How many evictions are allowed; none while the status is that of an earlier specification."""
         if self.found.status.observed_generation < self.found.metadata.generation:
@@ -73,15 +78,18 @@ class Budgets:
         meta = found.metadata
         known = self._known.setdefault(meta.namespace, {})
         budget = known.get(meta.name)
-        before = None if budget is None else budget.found.spec
+        before, going = (None, frozenset[str]()) if budget is None else (budget.found.spec, budget.going)
         if budget is None:
             budget = known[meta.name] = _Budget(found)
         budget.found = found
         for uid in list(budget.ending):
             self._leave(budget, uid)
-        if found.spec != before:
+        changed = going ^ budget.going
+        if found.spec != before or changed:
             for record in self._manager.pods.values():
-                if record.pod.metadata.namespace == meta.namespace:
+                pod = record.pod.metadata
+                ends = pod.deletion_timestamp is not None
+                if pod.namespace == meta.namespace and (found.spec != before or (pod.name in changed and not ends)):
                     self._match(record.pod, budget)
         self._changed[_name(found)] = budget
 
@@ -135,6 +143,7 @@ class Budgets:
         """Let a pod join or leave, as the selector says. One that is being deleted is looked at by `pod_seen`."""
         uid = pod.metadata.uid
         selected = selects(budget.found.spec.selector, pod.metadata.labels or {})
+        selected = selected and pod.metadata.name not in budget.going
         if selected and uid not in budget.members:
             budget.join(uid)
             self._of_pod[uid] = (*self._of_pod.get(uid, ()), budget)

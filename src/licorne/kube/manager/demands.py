@@ -66,7 +66,7 @@ class Demands:
     def ask_of(self, record: PodRecord) -> v19.Allocation:
         """Return the ask of a pod, with what demands keep it off, and whether it is its application's originator."""
         ask = record.work.ask
-        if record.uid == record.application.originator:
+        if record.is_driver:
             ask = msgspec.structs.replace(ask, originator=True)
         conditions = self.repulsion.conditions(record.pod, self._labels_of(record.pod.metadata.namespace))
         if not conditions:

@@ -34,9 +34,11 @@ from licorne.kube.pods import (
     WorkSettings,
     asks_the_same,
     foreign_allocation,
+    has_generated_id,
     is_managed,
     is_over,
     lacks_class,
+    misnamed_resources,
     namespace_tags,
     node_info,
     read_pod,
@@ -50,6 +52,7 @@ from licorne.si.constants import (
     NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_CREATE_FORCE,
+    TAG_NAMESPACE,
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
 )
@@ -72,6 +75,8 @@ CLASS_AGE_S = 60.0
 """A pod older than this, in seconds, does not wait for an unknown priority class: the class was deleted after the pod was created."""
 PODS_A_BEAT = 1000
 """How many pods are taken in at the start before the process says that it is awake."""
+NOTED_MAX = 20
+"""The most events about misspelled keys that the pods of an application get together."""
 ASKS_A_CALL = 100
 """The most asks in one call of the scheduler. Where each has constraints of its own, 5,000 nodes make that two seconds."""
 PREEMPTED = "PreemptionByScheduler"
@@ -227,7 +232,7 @@ class Manager:
     # -- namespaces and priority classes ------------------------------------------------------------------------
 
     def namespace_seen(self, namespace: Namespace) -> None:
-        """Take in a namespace; what its annotations say counts for applications that come later."""
+        """Take in a namespace; what its annotations say counts for its queues at once."""
         name = namespace.metadata.name
         before = self.namespaces.get(name)
         self.namespaces[name] = namespace
@@ -237,13 +242,44 @@ class Manager:
             for record in list(self.pods.values()):
                 if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
                     self.apart(record.pod, self._place, record)
-        unread = unread_annotations(namespace)
-        if unread and (before is None or unread_annotations(before) != unread):
-            text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
-            uid = namespace.metadata.uid
-            self.decided.append(
-                PostEvent("Namespace", "", name, uid, "InvalidAnnotation", "Scheduling", text, warning=True)
+        elif (tags := namespace_tags(namespace)) != namespace_tags(before):
+            self._tell_of_quota(name, tags)
+        told = () if before is None else _namespace_faults(before)
+        for text in _namespace_faults(namespace):
+            if text not in told:
+                uid = namespace.metadata.uid
+                self.decided.append(
+                    PostEvent("Namespace", "", name, uid, "InvalidAnnotation", "Scheduling", text, warning=True)
+                )
+
+    def _tell_of_quota(self, namespace: str, tags: dict[str, str]) -> None:
+        """Have the queues that were made for a namespace get its new quota.
+
+        The scheduler takes a quota from each application that is added to such a queue. So one without pods is added to each
+        of them, like one that is there, and removed at once.
+        """
+        partition = self.api.cluster.partition(self.rm_id)
+        queues: dict[str, Work] = {}
+        for application in self.applications.values():
+            known = partition.applications.get(application.id)
+            first = next(iter(application.pods.values()), None)
+            if known is None or known.queue.managed or first is None:
+                continue
+            if first.pod.metadata.namespace == namespace:
+                queues[known.queue.path] = first.work
+        for number, work in enumerate(queues.values()):
+            like = work.application
+            new = v19.AddApplicationRequest(
+                application_id=f"licorne-quota-{namespace}-{number}",
+                queue_name=like.queue_name,
+                partition_name=DEFAULT_PARTITION,
+                ugi=like.ugi,
+                tags={TAG_NAMESPACE: namespace, **tags},
             )
+            gone = v19.RemoveApplicationRequest(application_id=new.application_id, partition_name=DEFAULT_PARTITION)
+            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[new]))
+            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
+        self.changed()
 
     def namespace_gone(self, namespace: Namespace) -> None:
         """Forget a namespace."""
@@ -596,6 +632,10 @@ class Manager:
         self.gangs.remove_late(record, read_at_start=read_at_start)
         self.budgets.pod_seen(pod)
         for note in () if read_at_start and pod.spec.node_name else work.notes:
+            if note.once and not has_generated_id(pod):
+                if note.text in application.noted or len(application.noted) >= NOTED_MAX:
+                    continue
+                application.noted.add(note.text)
             self.tell(pod, note)
         self._tell_uncounted(record)
         return record
@@ -731,13 +771,14 @@ class Manager:
                 self.disown(record, f"application {record.application.id} is refused: {record.application.refusal}")
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
-        originator = record.uid == record.application.originator
         ask = record.work.ask
         tags = ask.allocation_tags
         if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
             created = str(unix_seconds(record.pod.metadata.creation_timestamp))
             tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
-        self._asks[record.uid] = msgspec.structs.replace(ask, node_id=node, originator=originator, allocation_tags=tags)
+        self._asks[record.uid] = msgspec.structs.replace(
+            ask, node_id=node, originator=record.is_driver, allocation_tags=tags
+        )
         self.gangs.placed(record)
 
     def disown(self, record: PodRecord, why: str) -> None:
@@ -968,6 +1009,13 @@ def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:
     if eviction.kind == "required-node":
         return f"Evicted for pod {name} of queue {queue}, which runs on this node only."
     return f"Evicted for pod {name} of queue {queue}, which is below its guarantee."
+
+
+def _namespace_faults(namespace: Namespace) -> list[str]:
+    """Return what is wrong with the quota of a namespace, each fault as the text of an event."""
+    unread = unread_annotations(namespace)
+    text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
+    return [*([text] if unread else ()), *misnamed_resources(namespace)]
 
 
 def _age(pod: Pod) -> tuple[str, bool, str, str]:

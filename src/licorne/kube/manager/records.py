@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Gang, Work
+from licorne.kube.pods import Gang, Work, has_generated_id
 from licorne.si import v19
 
 
@@ -99,6 +99,11 @@ class PodRecord:
         """The pod's UID, which is the key of its ask and its allocation."""
         return self.pod.metadata.uid
 
+    @property
+    def is_driver(self) -> bool:
+        """Whether the pod is evicted after the others of its application: the originator of one that has an id of its own."""
+        return self.uid == self.application.originator and not has_generated_id(self.pod)
+
 
 class ForeignRecord:
     """A pod of another scheduler that takes room on a node."""
@@ -150,6 +155,7 @@ class ApplicationRecord:
         "given_up",
         "id",
         "not_created",
+        "noted",
         "originator",
         "pods",
         "refusal",
@@ -174,7 +180,7 @@ class ApplicationRecord:
         self.originator = ""
         """The UID of the pod that started the application, such as a driver: the first one that is no placeholder.
 
-        Placeholders belong to it, and it is evicted after all others. "": not known.
+        Placeholders belong to it. "": not known.
         """
         self.reserved_for = ""
         """The UID of the pod to which the placeholders belong that were created last."""
@@ -183,6 +189,8 @@ class ApplicationRecord:
         self.spent: set[str] = set()
         """Names that its next placeholders do not get: pods that have ended may still be there under them."""
         self.pods: dict[str, PodRecord] = {}
+        self.noted: set[str] = set()
+        """The events that its pods get only once together, and have got."""
         self.state = ""
         """As the scheduler said last; "" while it does not know the application."""
         self.refusal = ""

@@ -154,12 +154,10 @@ class Waiting:
             if len(record.posted) > 20:
                 record.posted.clear()
             record.posted[verdict.key] = now
-            if record.stage is Stage.REFUSED:
-                kind = "TaskRejected"
-            else:
-                kind = "FailedScheduling" if record.work.fault or verdict.reason == ERROR else "PodUnschedulable"
-            note = Note(kind, kind, verdict.message, warning=kind != "PodUnschedulable")
-            self._manager.tell(record.pod, note)
+            kind = "TaskRejected" if record.stage is Stage.REFUSED else "FailedScheduling"
+            self._manager.tell(record.pod, Note(kind, kind, verdict.message))
+            if verdict.reason != ERROR:
+                self._manager.yunikorn_events.waits(record, verdict.message)
         return True
 
     # -- verdicts -----------------------------------------------------------------------------------------------

@@ -49,6 +49,11 @@ class YuniKornEvents:
             text = f"Pod belongs to the taskGroup {group}, it will be scheduled as a gang member"
             self._tell(record.pod, "GangScheduling", "TaskGroupMatch", text)
 
+    def waits(self, record: PodRecord, why: str) -> None:
+        """A pod waits for room, a quota or other pods."""
+        if self.wanted:
+            self._tell(record.pod, "PodUnschedulable", "PodUnschedulable", why)
+
     def decided(self, record: PodRecord) -> None:
         """A node was chosen."""
         if not self.wanted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from .meta import KubernetesObject, LabelSelector, Object
@@ -47,10 +49,14 @@ class PodDisruptionBudgetSpec(Object):
 
 
 class PodDisruptionBudgetStatus(Object):
-    """`status` of a disruption budget: how many more of its pods may be disrupted now, as of which generation."""
+    """`status` of a disruption budget: how many more of its pods may be disrupted now, as of which generation.
+
+    `disrupted_pods`: by name, those whose eviction was allowed already and does not show yet; when is not read.
+    """
 
     disruptions_allowed: int = 0
     observed_generation: int = 0
+    disrupted_pods: dict[str, Any] | None = None
 
 
 class PodDisruptionBudget(KubernetesObject):

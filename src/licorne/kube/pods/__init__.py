@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from .constraints import allowed_names, constraints_text, host_ports, node_constraints
+from .constraints import constraints_text, host_ports, node_constraints
 from .foreign import foreign_allocation
-from .namespaces import namespace_tags, unread_annotations
+from .namespaces import misnamed_resources, namespace_tags, unread_annotations
 from .nodes import node_info, read_allocatable
 from .resources import read_resources
 from .task_groups import TaskGroup, read_task_groups
@@ -21,6 +21,7 @@ from .work import (
     Work,
     WorkSettings,
     asks_the_same,
+    has_generated_id,
     is_managed,
     is_over,
     is_placeholder,
@@ -38,15 +39,16 @@ __all__ = [
     "TaskGroup",
     "Work",
     "WorkSettings",
-    "allowed_names",
     "asks_the_same",
     "constraints_text",
     "foreign_allocation",
+    "has_generated_id",
     "host_ports",
     "is_managed",
     "is_over",
     "is_placeholder",
     "lacks_class",
+    "misnamed_resources",
     "namespace_tags",
     "node_constraints",
     "node_info",

@@ -122,20 +122,6 @@ def node_names(term: NodeSelectorTerm) -> set[str] | None:
     return names
 
 
-def allowed_names(pod: Pod) -> set[str] | None:
-    """Return the names of the only nodes that the pod's required affinity can allow; None if it can allow any."""
-    allowed: set[str] = set()
-    terms = _required_terms(pod)
-    if not terms:
-        return None
-    for term in terms:
-        names = node_names(term)
-        if names is None:
-            return None
-        allowed |= names
-    return allowed
-
-
 def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:

@@ -22,7 +22,8 @@ from .resources import read_countable
 def foreign_allocation(pod: Pod, *, with_ports: bool = True) -> v19.Allocation:
     """Return the allocation of a pod that another scheduler has placed. Mirror pods, owned by their node, never move.
 
-    An amount that the scheduler cannot count does not count, as that of a node does not; the pod's other amounts do.
+    An amount that is too large to be counted fills its node, as for kube-scheduler; it concerns no queue. One that cannot be
+    read does not count.
     `with_ports`: whether its host ports count; the scheduler refuses an allocation with very many.
     """
     ports = host_ports(pod) if with_ports else []
@@ -35,7 +36,7 @@ def foreign_allocation(pod: Pod, *, with_ports: bool = True) -> v19.Allocation:
             keys.TAG_POD_NAME: pod.metadata.name,
             **({TAG_NODE_CONSTRAINTS: json.dumps({"hostPorts": ports}, separators=(",", ":"))} if ports else {}),
         },
-        resource_per_alloc=read_countable(pod)[0],
+        resource_per_alloc=read_countable(pod, fill=True)[0],
         priority=pod.spec.priority or 0,
         node_id=pod.spec.node_name,
         partition_name=DEFAULT_PARTITION,

@@ -6,13 +6,16 @@ import json
 
 import msgspec
 
-from licorne.config.kubernetes import QuantityError, read_amounts
+from licorne.config.kubernetes import CPU, QuantityError, read_amounts
+from licorne.config.lint_amounts import meant_resource
+from licorne.core.gangs.task_groups import json_fault
 from licorne.kube.objects import Namespace
 from licorne.si.constants import (
     TAG_NAMESPACE_PARENT_QUEUE,
     TAG_RESOURCE_GUARANTEED,
     TAG_RESOURCE_MAX_APPS,
     TAG_RESOURCE_QUOTA,
+    VCORE,
 )
 
 from . import keys
@@ -42,14 +45,32 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
 
 
 def unread_annotations(namespace: Namespace) -> list[str]:
-    """Return the keys of annotations that say something about the queue and cannot be read."""
+    """Return the keys of annotations that say something about the queue and cannot be read, with where they are no JSON."""
     annotations = namespace.metadata.annotations or {}
     unread = [key for key, amounts in _quotas(annotations).items() if amounts is None]
     if keys.NAMESPACE_GUARANTEED in annotations and _amounts(annotations[keys.NAMESPACE_GUARANTEED]) is None:
         unread.append(keys.NAMESPACE_GUARANTEED)
     if keys.NAMESPACE_MAX_APPS in annotations and not _is_count(annotations[keys.NAMESPACE_MAX_APPS]):
         unread.append(keys.NAMESPACE_MAX_APPS)
-    return unread
+    of_json = (keys.NAMESPACE_QUOTA, keys.NAMESPACE_GUARANTEED)
+    why = {key: json_fault(annotations[key]) for key in unread if key in of_json}
+    return [f"{key} ({why[key]})" if why.get(key) else key for key in unread]
+
+
+def misnamed_resources(namespace: Namespace) -> list[str]:
+    """Return a sentence for each resource of a quota that has another name on Kubernetes, as in a queue configuration."""
+    annotations = namespace.metadata.annotations or {}
+    found = []
+    for key in (keys.NAMESPACE_QUOTA, keys.NAMESPACE_GUARANTEED):
+        text = annotations.get(key, "")
+        for name in json.loads(text) if _amounts(text) else ():
+            meant = meant_resource(name) or name
+            meant = CPU if meant == VCORE else meant
+            if name == VCORE:
+                found.append(f"annotation {key}: {VCORE} counts thousandths of a core here; cores are called {CPU}")
+            elif name != meant:
+                found.append(f"annotation {key}: no pod asks for {name[:100]!r}; the resource is called {meant!r}")
+    return found
 
 
 def _quotas(annotations: dict[str, str]) -> dict[str, dict[str, int] | None]:

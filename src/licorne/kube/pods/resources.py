@@ -19,7 +19,7 @@ from typing import Any, Final
 from licorne.config.kubernetes import CPU, QuantityError, read_exact, round_up
 from licorne.core.constants import SUM_MAX
 from licorne.kube.objects.pods import Container, ContainerStatus, Pod
-from licorne.si.constants import MEMORY
+from licorne.si.constants import MEMORY, VCORE
 
 PODS: Final = "pods"
 HUGE_PAGES: Final = "hugepages-"
@@ -38,11 +38,11 @@ def read_resources(pod: Pod) -> Amounts:
     return amounts
 
 
-def read_countable(pod: Pod) -> tuple[Amounts, tuple[str, ...]]:
+def read_countable(pod: Pod, *, fill: bool = False) -> tuple[Amounts, tuple[str, ...]]:
     """Return what a pod that runs takes as `read_resources` does, without what cannot be counted, and the names of this.
 
-    A quantity that cannot be read does not count, and neither does a sum that is larger than the scheduler takes (`SUM_MAX`).
-    All others do: what runs takes its room, whatever else the pod says.
+    A quantity that cannot be read does not count, and neither does a sum that is larger than the scheduler takes (`SUM_MAX`),
+    or it counts as `SUM_MAX` if it is to `fill` the node. All others do: what runs takes its room, whatever else the pod says.
     """
     uncounted: dict[str, None] = {}
 
@@ -64,10 +64,13 @@ def read_countable(pod: Pod) -> tuple[Amounts, tuple[str, ...]]:
         try:
             amounts |= round_up({name: exact})
         except QuantityError:
-            uncounted[name] = None
+            amounts[VCORE if name == CPU else name] = SUM_MAX + 1
     for name in [name for name, amount in amounts.items() if amount > SUM_MAX]:
-        del amounts[name]
-        uncounted[name] = None
+        if fill:
+            amounts[name] = SUM_MAX
+        else:
+            del amounts[name]
+            uncounted[CPU if name == VCORE else name] = None
     amounts[PODS] = 1
     return amounts, tuple(uncounted)
 

@@ -15,6 +15,7 @@ import msgspec
 from licorne.config.kubernetes import QuantityError
 from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
+from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
 from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
 from licorne.si import v19
@@ -31,6 +32,7 @@ from licorne.si.constants import (
 
 from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
+from .misspelled import STYLE, TIMEOUT, misspelled
 from .resources import PODS, read_countable, read_resources, takes_the_same
 from .task_groups import read_task_groups
 from .unsupported import why_later
@@ -47,12 +49,13 @@ SHOWN_MAX: Final = 60
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):
-    """An event about a pod, in the words of the events API."""
+    """An event about a pod, in the words of the events API. `once`: for all pods of an application that somebody has named."""
 
     reason: str
     action: str
     text: str
     warning: bool = True
+    once: bool = False
 
 
 class WorkSettings(msgspec.Struct, frozen=True):
@@ -184,6 +187,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
     application = _application(pod, application_id, gang, around.settings, notes)
     if not (ask.placeholder or pod.spec.node_name):
         notes += [Note("Scheduling", "Scheduling", text) for text in unknown_operators(pod)]
+        notes += [Note("InvalidAnnotation", "Scheduling", text, once=True) for text in misspelled(pod)]
     return Work(
         application=application,
         ask=ask,
@@ -252,10 +256,23 @@ def _first(pod: Pod, name: str, sources: tuple[tuple[bool, str], ...], notes: li
     return found
 
 
+def has_generated_id(pod: Pod) -> bool:
+    """Return whether nobody has given the pod the id of an application that it has with others.
+
+    Such pods have nothing in common but their namespace, so none of them is the driver of the others.
+    """
+    found = _given_id(pod, [])
+    return not found or found.endswith(keys.UNIQUE_SUFFIX)
+
+
+def _given_id(pod: Pod, notes: list[Note]) -> str:
+    sources = ((True, keys.APP_ID), (False, keys.APP_ID), (True, keys.OLD_APP_ID), (True, keys.SPARK_APP_ID))
+    return _first(pod, "app-id", sources, notes)
+
+
 def _application_id(pod: Pod, settings: WorkSettings, notes: list[Note]) -> str:
     meta = pod.metadata
-    sources = ((True, keys.APP_ID), (False, keys.APP_ID), (True, keys.OLD_APP_ID), (True, keys.SPARK_APP_ID))
-    found = _first(pod, "app-id", sources, notes)
+    found = _given_id(pod, notes)
     if found:
         if found.endswith(keys.UNIQUE_SUFFIX):
             return _unique_id(found.removesuffix(keys.UNIQUE_SUFFIX), pod)
@@ -366,6 +383,10 @@ def _beyond_limits(
         "queue": application.queue_name,
         "task group": ask.task_group_name,
     }
+    constraints = len((ask.allocation_tags or {}).get(TAG_NODE_CONSTRAINTS, ""))
+    if constraints > MAX_TEXT_LENGTH:
+        what = "its node selector, required node affinity, tolerations and host ports have"
+        return f"{what} {constraints} characters, and at most {MAX_TEXT_LENGTH} can be read"
     entries = {"labels": pod.metadata.labels or (), "kinds of resources": ask.resource_per_alloc or ()}
     return _too_long(names, settings) or _too_many(entries, settings)
 
@@ -409,11 +430,11 @@ def _gang_parameters(pod: Pod, notes: list[Note]) -> tuple[bool, int]:
     hard, timeout_s, why = False, 0, ""
     for item in _label(pod, keys.GANG_PARAMETERS).split():
         name, _, value = item.partition("=")
-        if name == "gangSchedulingStyle":
+        if name == STYLE:
             hard = value == "Hard"
             if value not in ("Hard", "Soft"):
                 why = f"gangSchedulingStyle: {shown_value(value)}: must be Hard or Soft; Soft counts"
-        elif name == "placeholderTimeoutInSeconds":
+        elif name == TIMEOUT:
             if value.isascii() and value.isdigit() and len(value) < 10:
                 timeout_s = int(value)
             else:

@@ -69,8 +69,9 @@ def parse_gpu_csv(stream: Iterable[bytes], mapping: Mapping, *, file: str, jobs_
     for line, values in rows:
         place = f"{file}:{line}"
         if len(values) != len(head[1]):
+            guess = "; is the line cut off?" if len(values) < len(head[1]) else ""
             raise WorkloadError(
-                f"{place}: has {counted(len(values), 'field')}, where the header has {len(head[1])}; is the line cut off?"
+                f"{place}: has {counted(len(values), 'field')}, where the header has {len(head[1])}{guess}"
             )
         row = {field: values[index].strip() for field, index in where.items()}
         job = _job(row, line, place)

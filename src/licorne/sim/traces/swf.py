@@ -200,7 +200,8 @@ def _job(text: str, place: str) -> SwfJob:
     """Return the job of a line."""
     words = text.split()
     if len(words) != COLUMNS:
-        raise WorkloadError(f"{place}: has {len(words)} numbers, where a job has {COLUMNS}; is the line cut off?")
+        guess = "; is the line cut off?" if len(words) < COLUMNS else ""
+        raise WorkloadError(f"{place}: has {len(words)} numbers, where a job has {COLUMNS}{guess}")
     return SwfJob(**{name: _number(name, word, place) for name, word in zip(_NAMES, words, strict=True)})
 
 

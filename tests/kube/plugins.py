@@ -18,7 +18,8 @@ import msgspec
 from licorne.config.kubernetes import CPU
 from licorne.core.nodes.constraints import CORDON, NodeConstraints, NodeLabels, Taint, parse_constraints
 from licorne.kube.objects import Pod
-from licorne.kube.pods import allowed_names, node_constraints, read_resources
+from licorne.kube.pods import node_constraints, read_resources
+from licorne.kube.pods.constraints import node_names
 from licorne.si.constants import VCORE
 
 from .snapshot import NodeState, Snapshot
@@ -45,8 +46,10 @@ class Refusal(NamedTuple):
 
 def refused_at_once(pod: Pod) -> Refusal | None:
     """Return why the pod can run on no node whatever there is, or None."""
-    names = allowed_names(pod)
-    if names is None or names:
+    affinity = pod.spec.affinity
+    required = None if affinity is None or affinity.node_affinity is None else affinity.node_affinity.required
+    allowed = [node_names(term) for term in (required and required.node_selector_terms) or ()]
+    if not allowed or any(names is None or names for names in allowed):
         return None
     return Refusal("NodeAffinity", Code.UNRESOLVABLE, "pod affinity terms conflict")
 

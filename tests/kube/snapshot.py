@@ -9,9 +9,8 @@ from licorne.config.kubernetes import QuantityError
 from licorne.core.nodes.constraints import NodeLabels, parse_ports
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.kube.pods import host_ports, is_over, node_info, read_allocatable, read_resources
+from licorne.kube.predicates.terms import Demand, demands
 from licorne.si import v19
-
-from .terms import Demand, demands
 
 
 @dataclass
