@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.si.messages import Allocation
@@ -71,7 +71,8 @@ def placed(case: Case) -> bool:
     """Tell whether licorne starts the gang: with all members, and nothing else."""
     b = GangBench()
     for number, node in enumerate(case.nodes):
-        b.node(f"n{number}", **node)
+        named: dict[str, Any] = {**node}
+        b.node(f"n{number}", **named)
     b.add("g", task_groups(w=len(case.members)))
     for number, member in enumerate(case.members):
         b.send(Allocation(key=f"g{number}", application_id="g", resource=member, task_group="w"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from core.bench import config, limit, parent
@@ -34,7 +36,7 @@ def test_a_gang_is_packed_or_waits(nodes: tuple[int, ...], members: tuple[int, .
 
 
 @pytest.mark.parametrize("ample", [{}, {"memory": 100}, {"pods": 110}])
-def test_what_nodes_have_enough_of_does_not_say_where_a_member_leaves_least(ample: dict[str, int]) -> None:
+def test_what_nodes_have_enough_of_does_not_say_where_a_member_leaves_least(ample: dict[str, Any]) -> None:
     b = GangBench()
     b.node("n1", vcore=6, **ample)
     b.node("n2", vcore=5, gpu=8, **ample)

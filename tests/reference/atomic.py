@@ -240,7 +240,8 @@ class Trial:
         }
         if not all(nodes.values()):
             return None
-        first, last = largest.copy(), []
+        first = largest.copy()
+        last: list[Ask] = []
         while easy := [ask for ask in first if len(nodes[ask]) >= len(first)][:1]:
             first.remove(easy[0])
             last[:0] = easy
