@@ -40,7 +40,7 @@ def test_quantities_are_those_of_kubernetes(kind: str, quantity: object, amounts
 
 
 REFUSED = [
-    ("", "task-groups: '': must be a JSON list of task groups that is not empty"),
+    ("", "task-groups: '': must be a JSON list of task groups that is not empty: line 1, column 1: Expecting value"),
     ("[]", "task-groups: '[]': must be a JSON list of task groups that is not empty"),
     ("{}", "task-groups: '{}': must be a JSON list of task groups that is not empty"),
     ("[1]", "task-groups[0]: 1: must be an object"),

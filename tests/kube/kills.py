@@ -190,7 +190,9 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
     asyncio.get_running_loop().set_task_factory(None)
     world.server.trouble = calm()
     world.mend_map()
-    for _ in range(CALM_S if seed is None else int(schedules.CALM_S)):
+    calm_s = CALM_S if seed is None else int(schedules.CALM_S)
+    for second in range(calm_s):
+        world.controllers_act = second < calm_s - ends.SETTLED_S
         world.kubelets()
         await asyncio.sleep(1.0)
         schedules.check_runs(task)
