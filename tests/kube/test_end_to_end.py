@@ -251,7 +251,8 @@ def shell_blocks(title: str) -> list[str]:
     return [textwrap.dedent(block) for block in found]
 
 
-def test_the_command_and_the_probes_of_the_deployment_work(plane: ControlPlane) -> None:
+def test_the_command_and_the_probes_of_the_deployment_work(plane: ControlPlane, licorne: Licorne) -> None:
+    """Beside a process that holds the Lease: this one lives, and only the other one is ready."""
     spec = plane.get(DEPLOYMENT.format(HOME, "licorne"))["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert container["command"] == ["licorne", "kube"]
@@ -260,9 +261,12 @@ def test_the_command_and_the_probes_of_the_deployment_work(plane: ControlPlane) 
     try:
         made.start([word.replace("0.0.0.0:9080", address) for word in container["args"]])
         comes(made.answers, told=made.log)
-        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        for probe in ("startupProbe", "livenessProbe"):
             path = container[probe]["httpGet"]["path"]
             comes(lambda path=path: made.rest.get(path).is_success, told=made.log)  # type: ignore[misc]
+        ready = container["readinessProbe"]["httpGet"]["path"]
+        comes(lambda: licorne.rest.get(ready).is_success, told=licorne.log)
+        assert made.rest.get(ready).status_code == 503
         assert made.end() == 0
         assert all(line.startswith("{") for line in made.log().splitlines())
     finally:
