@@ -98,6 +98,7 @@ OF_TESTS = (
     "kube/test_changing_over.py::test_a_take_over_that_forgets_what_runs_is_noticed",
     "kube/test_changing_over.py::test_a_take_over_that_makes_all_placeholders_anew_is_noticed",
     "kube/test_changing_over.py::test_a_take_over_where_a_placeholder_says_whose_its_gang_is_is_noticed",
+    "kube/test_lease.py::test_a_planted_fault_is_noticed",
     "kube/test_kills.py::test_a_process_that_passes_over_what_runs_is_noticed",
     "placement/test_unreached.py::test_a_planted_fault_is_caught",
     "preemption/test_examples.py::test_without_that_rule_the_example_has_another_victim",

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
+import seeds
 from common.planting import raised_by_a_law
 from common.virtual import VirtualLoop, run
 from kube import schedules
@@ -92,7 +93,7 @@ def test_a_planted_fault_is_noticed(method: str, fault: Callable[..., Any]) -> N
 
 
 def _play_some() -> None:
-    for seed in range(1, 40):
+    for seed in seeds.some_seeds("LICORNE_KUBE_SEED", 160):
         run(schedule(seed))
 
 

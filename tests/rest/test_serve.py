@@ -255,7 +255,7 @@ def test_strangers_may_change_nothing_and_who_changes_something_is_logged(
             headers = {"authorization": f"Bearer {token}"} if token else {}
             async with (
                 Peer(made.addresses[0]) as peer,
-                httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers) as client,
+                httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=WAIT_S) as client,
             ):
                 await peer.register()
                 assert (await client.put("/ws/v1/config", content=QUEUES % "new")).status_code == status
