@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from licorne.kube.pods import (
     WorkSettings,
     foreign_allocation,
     misnamed_resources,
+    misspelled,
     namespace_tags,
     node_info,
     placeholder_ask,
@@ -276,6 +278,31 @@ def test_keys_and_items_that_mean_nothing_are_told(
     given = [{Y + key: value for key, value in each.items()} for each in (labels, annotations)]
     notes = work(pod(*given)).notes
     assert [(note.reason, note.text) for note in notes] == ([("InvalidAnnotation", told)] if told else [])
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {f"schedulingPolicyParameter{number}": "" for number in range(5000)},
+        {"schedulingPolicyParameters": " ".join(f"gangSchedulingStyl{number}" for number in range(5000))},
+    ],
+    ids=["keys", "items"],
+)
+def test_of_thousands_that_mean_nothing_few_are_looked_at(
+    annotations: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each comparison takes a third of a millisecond in the process that decides."""
+    compared: list[str] = []
+    nearest = misspelled._nearest
+
+    def counted(name: str, known: Iterable[str]) -> str:
+        compared.append(name)
+        return nearest(name, known)
+
+    monkeypatch.setattr(misspelled, "_nearest", counted)
+    notes = work(pod({}, {Y + key: value for key, value in annotations.items()})).notes
+    assert 0 < len(notes) <= misspelled.LOOKED_AT_MAX
+    assert len(compared) <= 2 * misspelled.LOOKED_AT_MAX
 
 
 def test_a_gang() -> None:

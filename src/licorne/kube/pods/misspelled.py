@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from licorne.kube.objects import Pod
@@ -29,10 +30,16 @@ KNOWN: Final = (*ANNOTATIONS, keys.USER_NAME, keys.APP_ID, keys.QUEUE, keys.OLD_
 NEAR: Final = 0.8
 """How alike two names are of which one is meant by the other (`difflib`)."""
 SHOWN_MAX: Final = 60
+LOOKED_AT_MAX: Final = 20
+"""The most keys of a pod that are compared with known ones, and the most items: of thousands, a comparison of all takes seconds."""
 
 
 def misspelled(pod: Pod) -> Iterator[str]:
-    """Yield a sentence for each key of the pod that means nothing and was surely meant, and for each unknown gang parameter."""
+    """Yield a sentence for each key of the pod that means nothing and was surely meant, and for each unknown gang parameter.
+
+    Of unknown keys, and of unknown parameters, only the first `LOOKED_AT_MAX` are looked at.
+    """
+    unknown: list[tuple[str, str]] = []
     for kind, found in (("label", pod.metadata.labels), ("annotation", pod.metadata.annotations)):
         for key in found or ():
             if not key.startswith(DOMAIN_YUNIKORN):
@@ -42,13 +49,15 @@ def misspelled(pod: Pod) -> Iterator[str]:
             elif kind == "annotation" and key == keys.USER_NAME:
                 yield f"annotation {key}: it counts as a label only"
             elif key not in KNOWN:
-                yield from _unknown(kind, key)
-    for item in (pod.metadata.annotations or {}).get(keys.GANG_PARAMETERS, "").split():
-        name = item.partition("=")[0]
-        if name not in (STYLE, TIMEOUT):
-            meant = _nearest(name, (STYLE, TIMEOUT))
-            hint = f"did you mean {meant}?" if meant else f"known are {STYLE} and {TIMEOUT}, with a blank between"
-            yield f"annotation {keys.GANG_PARAMETERS}: {name[:SHOWN_MAX]!r} is not known; {hint}"
+                unknown.append((kind, key))
+    for kind, key in unknown[:LOOKED_AT_MAX]:
+        yield from _unknown(kind, key)
+    items = (pod.metadata.annotations or {}).get(keys.GANG_PARAMETERS, "").split()
+    parameters = (item.partition("=")[0] for item in items)
+    for name in islice((name for name in parameters if name not in (STYLE, TIMEOUT)), LOOKED_AT_MAX):
+        meant = _nearest(name, (STYLE, TIMEOUT))
+        hint = f"did you mean {meant}?" if meant else f"known are {STYLE} and {TIMEOUT}, with a blank between"
+        yield f"annotation {keys.GANG_PARAMETERS}: {name[:SHOWN_MAX]!r} is not known; {hint}"
 
 
 def _unknown(kind: str, key: str) -> Iterator[str]:
