@@ -360,7 +360,10 @@ class Runner:
                     if name not in CONFIG_MAP_NAMES:  # they are read now, with what another process has written
                         group.create_task(reflector.run())
                 group.create_task(self._read_after_pauses())
+                began = time.monotonic()
                 await self._read(self.reflectors)
+                counts = {name: len(reflector.store) for name, reflector in self.reflectors.items()}
+                self.log.info("the cluster has been read", seconds=round(time.monotonic() - began, 2), **counts)
                 self._begin()
                 if self._server is not None and not self._server.addresses:
                     await self._server.start()
@@ -414,7 +417,7 @@ class Runner:
         return read_configuration(self._maps)
 
     async def _read(self, names: Iterable[str]) -> None:
-        began = time.monotonic()
+        """Wait until these kinds have been read."""
         for name in names:
             reflector = self.reflectors[name]
             while not reflector.synced.is_set():
@@ -423,10 +426,6 @@ class Runner:
                         await reflector.synced.wait()
                 if not reflector.synced.is_set():
                     self.log.info("waiting for the API server", kind=name)
-        if names is not self.reflectors:
-            return
-        counts = {name: len(reflector.store) for name, reflector in self.reflectors.items()}
-        self.log.info("the cluster has been read", seconds=round(time.monotonic() - began, 2), **counts)
 
     def _begin(self) -> None:
         """Tell the scheduler everything that has been read."""

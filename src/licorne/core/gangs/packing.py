@@ -84,7 +84,8 @@ class Search:
             trial.undo([self._placed.pop()])
             if before is not None:
                 self._states[node] = before
-        self._failed.add(known)
+        if scarce:
+            self._failed.add(known)
         return False
 
     def _state(self, node: Node) -> tuple[Any, ...]:
