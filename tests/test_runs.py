@@ -205,14 +205,13 @@ def hurried(text: str, timeout_s: float) -> list[int]:
     in_virtual_time = {"asyncio.timeout", "asyncio.wait_for"} if "from common.virtual import" in text else set()
     found: list[int] = []
     for node in ast.walk(ast.parse(text)):
-        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Attribute) and node.attr in CLOCKS and ast.unparse(node.value) == "time":
             found.append(node.lineno)
         elif isinstance(node, ast.For) and ast.unparse(node.iter).startswith("range("):
             sleeps = re.search(r"\b(time|asyncio)\.sleep\(", ast.unparse(node))
             if sleeps and any(isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(node)):
                 found.append(node.lineno)
-        elif isinstance(node, ast.Call) and called not in in_virtual_time:
+        elif isinstance(node, ast.Call) and (called := ast.unparse(node.func)) not in in_virtual_time:
             bounds = [keyword.value for keyword in node.keywords if keyword.arg == "timeout"]
             bounds += node.args if called.rpartition(".")[2] in WAITS else []
             least_s = timeout_s if called == "pytest.mark.timeout" else SHORTEST_S

@@ -18,6 +18,11 @@ import msgspec
 from capture.played import PATHS, RECORDED
 from licorne.si import rest_objects as objects
 
+STEP_S: Final = 0.6
+EVERY_S: Final = 0.1
+"""The seconds between two polls, for which `STEP_S` pass in the recording."""
+POLLED: Final = "/ws/v1/config"
+"""The path with which each poll begins."""
 STREAM: Final = "stream"
 _TIME: Final = re.compile(r"\b1[0-9]{18}\b")
 
@@ -72,32 +77,38 @@ class Recorded:
 
 
 class Playback:
-    """Answers as the core answered, so much faster, with times as if it were now.
+    """Answers as the core answered, with times as if it were now. Each poll is answered `STEP_S` later in the recording.
 
-    `down`: between which seconds of the recording nobody is reached. `has_stream`, `has_events`: it has a stream, events at all.
+    So a slow reader sees as much as a fast one, of a scheduler that is slow too. `down`: between which seconds of the recording nobody is reached. `has_stream`, `has_events`: it has a stream, events at all.
     """
 
     def __init__(
         self,
         *,
-        speed: float = 4.0,
         down: tuple[float, float] = (0, 0),
         has_stream: bool = True,
         has_events: bool = True,
         token: str = "",
     ) -> None:
         self.recorded = Recorded()
-        self.speed = speed
         self.down = down
         self.has_stream = has_stream and has_events
         self.has_events = has_events
         self.token = token
-        self.start_ns = time.time_ns()
         self.asked: set[str] = set()
+        self.polled_ns = [time.time_ns()]
+        self.streams, self.sent_until = 0, 0.0
+        self.over = False
 
     @property
     def at(self) -> float:
-        return (time.time_ns() - self.start_ns) / 1e9 * self.speed
+        return STEP_S * (len(self.polled_ns) - 1)
+
+    def poll(self) -> None:
+        """Go on to the next moment, when the readers of the stream have got all events until this one."""
+        while self.streams and not self.is_down() and self.sent_until < self.at:
+            time.sleep(0.005)
+        self.polled_ns.append(time.time_ns())
 
     def is_down(self) -> bool:
         return self.down[0] <= self.at < self.down[1]
@@ -106,7 +117,10 @@ class Playback:
         """Return an answer with its times moved to now."""
 
         def moved(found: re.Match[str]) -> str:
-            return str(self.start_ns + int((int(found.group()) - self.recorded.begin_ns) / self.speed))
+            at = (int(found.group()) - self.recorded.begin_ns) / (STEP_S * 1e9)
+            poll = min(max(int(at), 0), len(self.polled_ns) - 1)
+            known = self.polled_ns[poll : poll + 2]
+            return str(known[0] + int((at - poll) * (known[-1] - known[0] or EVERY_S * 1e9)))
 
         return _TIME.sub(moved, body).encode()
 
@@ -122,6 +136,8 @@ def _handler(play: Playback) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             play.asked.add(parts.path)
+            if parts.path == POLLED:
+                play.poll()
             if play.is_down():
                 self.close_connection = True
                 return
@@ -157,14 +173,18 @@ def _handler(play: Playback) -> type[BaseHTTPRequestHandler]:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b'{"InstanceUUID":"x"}\n')
-            sent = max(len(play.events()) - count, 0)
+            sent, until = max(len(play.events()) - count, 0), -1.0
+            play.streams += 1
             with suppress(OSError):  # the reader is gone
-                while not play.is_down() and play.at < play.recorded.lasts_s + play.speed:
-                    events = play.events()
-                    self.wfile.write(b"".join(events[sent:]))
-                    self.wfile.flush()
-                    sent = len(events)
+                while not play.is_down() and not play.over:
+                    if (at := play.at) > until:
+                        events = play.events()
+                        self.wfile.write(b"".join(events[sent:]))
+                        self.wfile.flush()
+                        sent, until = len(events), at
+                        play.sent_until = at
                     time.sleep(0.02)
+            play.streams -= 1
             self.close_connection = True
 
     return Handler
@@ -178,10 +198,10 @@ def served(play: Playback) -> Iterator[str]:
     server.block_on_close = False
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
-    play.start_ns = time.time_ns()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
+        play.over = True
         server.shutdown()
         server.server_close()
         thread.join()

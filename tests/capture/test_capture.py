@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capture.playback import Playback, Recorded, served
+from capture.playback import EVERY_S, STEP_S, Playback, Recorded, served
 from capture.played import assert_agrees, workload
 from cli.conftest import Command, licorne
 from common.examples import examples
+from common.waiting import wait_for
 from licorne.answers.source import Server, SourceError
 from licorne.capture import Captured, Options, capture
 from licorne.capture.tracker import Tracker
@@ -195,12 +196,13 @@ def test_a_gang_has_the_sum_of_its_placeholders() -> None:
 # -- over HTTP ----------------------------------------------------------------------------------------------
 
 
-def captured(
-    play: Playback, file: Path, every_s: float = 0.15, names: Names | None = None
-) -> tuple[Captured, Workload]:
+def captured(play: Playback, file: Path, names: Names | None = None) -> tuple[Captured, Workload]:
+    def ends() -> bool:
+        """Tell whether some polls have shown the end, and the last events have come too."""
+        return play.at > play.recorded.lasts_s + 5 * STEP_S
+
     with served(play) as url:
-        options = Options(every_s=every_s, for_s=play.recorded.lasts_s / play.speed + 0.3)
-        done = capture(Server(url, token=play.token), file, options, names=names)
+        done = capture(Server(url, token=play.token), file, Options(every_s=EVERY_S), names=names, stop=ends)
     return done, read_workload(file)
 
 
@@ -295,11 +297,17 @@ def test_names_are_replaced_or_nothing_is_written(tmp_path: Path, monkeypatch: p
 
 def test_ctrl_c_ends_with_a_complete_file(tmp_path: Path, licorne: Command) -> None:
     file = tmp_path / "week.jsonl"
-    with served(Playback()) as url:
-        timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+    play = Playback()
+
+    def interrupt() -> None:
+        wait_for(lambda: play.at > 6)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with served(play) as url:
+        interrupting = threading.Thread(target=interrupt, daemon=True)
+        interrupting.start()
         done = licorne("record", url, "-o", file, "--every", "0.2", "--json")
-        timer.join()
+        interrupting.join()
     assert done.status == 0, done.err
     assert len(keys(read_workload(file))) > 5
     assert licorne("simulate", file).status == 0
