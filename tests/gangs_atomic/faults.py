@@ -46,7 +46,7 @@ def the_search_gives_up_at_once() -> None:
 
 @FAULTS.add
 def the_search_takes_nodes_for_equal_that_are_not() -> None:
-    packing.Search._state = lambda self, node: (0, (10**9,) * len(self._types))  # type: ignore[method-assign]
+    packing.GangPacking._state = lambda self, node: (0, (10**9,) * len(self._types))  # type: ignore[method-assign]
 
 
 @FAULTS.add

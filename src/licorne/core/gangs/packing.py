@@ -23,7 +23,7 @@ WORK_MAX = 20_000
 """Most comparisons of members or states with a node: less than 0.1 s. Tight gangs of eight members take some hundreds."""
 
 
-class Search:
+class GangPacking:
     """One search, for members in the order in which they are placed if they have equally much choice.
 
     `_states` holds of each node all that decides whether it takes members: who may use it at all, and what is free.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from licorne.core.amounts.vectors import Vec
 
-from .packing import MEMBERS_MAX, Search
+from .packing import MEMBERS_MAX, GangPacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +70,7 @@ class Trial:
         self._wanted = self._wanted_by(asks)
         found = found if found is not None else self._in_order(largest, best=True)
         if found is None and len(asks) <= MEMBERS_MAX:
-            found = Search(self, largest, [d for d, _, _ in self._wanted]).find()
+            found = GangPacking(self, largest, [d for d, _, _ in self._wanted]).find()
         return found
 
     def place_as(self, asks: list[Ask], plan: list[tuple[Ask, Node]]) -> list[tuple[Ask, Node]] | None:
