@@ -72,6 +72,7 @@ OTHERS = {
     "Bounds": "a part of `NodeSearch`",
     "VictimRank": "a part of `NodeSearch`",
     "VictimSearch": "lives for one call",
+    "EvictionPlan": "lives for one call",
     "GangPacking": "lives for one call",
     "VictimGroup": "lives for one call",
     "LeafVictimSearch": "lives for one call",

@@ -23,7 +23,7 @@ SHORT_LIVED = {
     "StaticTree": "one check of a configuration",
     "DeviceRoom": "one search for victims",
     "Trial": "one trial of a gang",
-    "Search": "one search in a trial of a gang",
+    "GangPacking": "one search in a trial of a gang",
     "_Begun": "one request",
     "_Objects": "the contract of checkpoints",
     "_Found": "one checkpoint that is taken",

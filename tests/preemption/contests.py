@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import seeds
+from licorne.core.preemption import evictions, node_search
 from licorne.core.preemption.disruption_budgets import DisruptionBudgets, nothing_left
 from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
 from licorne.core.preemption.node_search import NodeSearch
@@ -40,6 +41,8 @@ def compare(count: int, first: int = SEED) -> tuple[Counter[str], str]:
         if found is not None:
             node, victims = found
             met[f"{min(len(victims), 3)} victims"] += 1
+            met["a member of a gang"] += self.ask.app.atomic is not None or self.ask.placeholder
+            met["beside a claim"] += any(other.claim for other in node.reserved_by)
             met["somebody bad"] += any(a.originator or not a.allow_self for a in victims)
             met["a budget broken"] += preempting.breaks(self.partition, victims)
             met["a budget kept"] += any(
@@ -80,6 +83,20 @@ def _top(ask: Any) -> Any:
     return ask.app.queue.lineage()[-1]
 
 
+def _only_what_is_free(search: NodeSearch, node_group: Any) -> None:
+    for alloc in node_group.node.allocations:
+        if alloc.preempted:
+            node_group.room.plus(alloc.shape.amounts)
+
+
+def _closed(node: Any, ask: Any, _now: int) -> bool:
+    return any(other is not ask for other in node.reservations)
+
+
+def _one_by_one(sound: Any) -> Any:
+    return lambda self, app: ([ask] for asks in sound(self, app) for ask in asks)
+
+
 LEVEL = NodeSearch.budget
 ROOT = PlannedUsage.fence_root
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
@@ -108,6 +125,10 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         "fits_headroom",
         lambda _: lambda self, ask: self.headroom_left.covers(ask.shape.amounts),
     ),
+    "what others claim on a node is free": (NodeSearch, "_count_room", lambda _: _only_what_is_free),
+    "a node with a claim is closed": (node_search, "blocked_by_reservation", lambda _: _closed),
+    "members of a gang preempt one by one": (GuaranteePreemption, "_together", _one_by_one),
+    "a victim that does not end is waited for": (evictions, "OVERDUE_NS", lambda _: 10**18),
     "no second try": (GuaranteePreemption, "_something_changed", lambda _: lambda self: self._failed.clear()),
 }
 

@@ -34,6 +34,8 @@ def test_the_best_set_is_chosen() -> None:
             "a budget kept",
             "a budget broken",
             "beside a node that has too little",
+            "beside a claim",
+            "a member of a gang",
         ]
         assert not [name for name in wanted if not met[name]], met
 

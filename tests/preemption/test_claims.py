@@ -13,6 +13,8 @@ from licorne.si.messages import Allocation, NodeAction
 from preemption.test_examples import confirm, quota, victims
 
 DELAY = 31
+LONG = {"licorne/termination-grace-period": "9000"}
+"""A victim that takes longer than a claim lasts."""
 
 
 def pair(most: int = 3, *, guaranteed: int = 3, limits: str = "") -> Bench:
@@ -22,7 +24,7 @@ def pair(most: int = 3, *, guaranteed: int = 3, limits: str = "") -> Bench:
     b.node("n1", vcore=3)
     b.app("x", "root.a")
     b.app("y", "root.b")
-    b.ask("x", "v", vcore=3)
+    b.ask("x", "v", vcore=3, tags=LONG)
     b.run()
     b.ask("y", "k", vcore=3, preempt_other=True)
     assert victims(b, after=DELAY) == ["v"]
@@ -195,7 +197,7 @@ def daemons() -> Bench:
     b.node("n1", vcore=5)
     b.node("n9", NodeAction.CREATE_DRAIN, vcore=9)
     b.app("x")
-    b.ask("x", "v", node="n1", vcore=4)
+    b.ask("x", "v", node="n1", vcore=4, tags=LONG)
     b.ask("x", "d", required="n1", vcore=5)
     assert victims(b) == ["v"]
     return b
@@ -247,7 +249,8 @@ def test_events_that_make_an_ask_give_up(cause: Outcome, happens: Callable[[Benc
     b = pair()
     happens(b)
     assert outcomes(b) == [cause]
-    assert (b.reserved(), b.partition.claims.by_ask) == ("", {})
+    if cause is not Outcome.AGE:  # after which it claims anew the room that is still coming
+        assert (b.reserved(), b.partition.claims.by_ask) == ("", {})
 
 
 HARMLESS: list[Callable[[Bench], object]] = [

@@ -196,13 +196,34 @@ def sum_of(asks: list[Ask]) -> Amounts:
 
 
 def fits_quota(sums: Sums, app: App, asks: list[Ask]) -> bool:
-    """Queues but for root, whose max is what the nodes have; user and group; and beside what others claim."""
+    """Queues but for root, whose max is what the nodes have; user and group; and beside what others claim.
+
+    A gang with claims of its own was checked before.
+    """
     total = sum_of(asks)
     room = sums.user_headroom(app)
     for level in app.queue.lineage():
         if level.parent is not None:
             room = lowest(room, rest(level.maximum, sums.allocated[level]))
-    return fits_limit(room, total) and claims.leave(sums, app, min(ask.priority for ask in asks), total)
+    if not fits_limit(room, total):
+        return False
+    return any(ask.claim for ask in asks) or claims.leave(sums, app, min(ask.priority for ask in asks), total)
+
+
+def on_claims(partition: Partition, sums: Sums, app: App) -> Placing | None:
+    """The nodes that the members have claimed, if all of them take their members now."""
+    asks = members(app) or []
+    placing = [(ask, ask.reservation.node) for ask in asks if ask.reservation is not None]
+    if len(placing) < len(asks) or not fits_quota(sums, app, asks):
+        return None
+    free = {node: sums.free(node) for node in partition.nodes.values()}
+    for ask, node in placing:
+        if not node.schedulable or not fits(free[node], ask.amounts) or not meets(ask, node):
+            return None
+        if partition.predicate is not None and not partition.predicate(ask.key, node.id, True):
+            return None
+        free[node] = minus(free[node], ask.amounts)
+    return placing
 
 
 class Trial:

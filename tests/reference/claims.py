@@ -132,10 +132,7 @@ def _beside(sums: Sums, app: App, amounts: Amounts, asks: list[Ask], levels: Ite
             continue
         going = [a for a in sums.partition.allocations() if a.preempted and level in _levels(a.app)]
         if isinstance(level, Queue):
-            limit = level.maximum
-            if level.parent is None:
-                limit = {name: sums.bound[name] for name, amount in sums.cluster.items() if amount > 0}
-            used = sums.allocated[level]
+            limit, used = sums.limit(level), sums.allocated[level]
         else:
             limit, used = limit_of(sums.partition, level).amounts, sums.used[level]
         if not fits_limit(rest(limit, minus(plus(used, _total(mine)), _total(going))), amounts):
@@ -166,6 +163,8 @@ def review(partition: Partition, by: Ask | None = None) -> None:
     if by is not None:
         asks = [ask for ask in asks if outranks(by.app.queue, by.priority, ask.claim)]
     for ask in asks:
+        if ask.claim is None:
+            continue  # it has ended with that of another member of its gang
         others = [other for other in of(partition) if other is not ask]
         first = [o for o in others if _precedes(o, ask) or (by is not None and o not in asks)]
         _try(partition, ask, first)

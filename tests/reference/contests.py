@@ -21,6 +21,7 @@ from licorne.si.messages import (
     NodeUpdate,
     Termination,
 )
+from reference.atomic import GROUPS_TAG
 from reference.cluster import ReferenceCluster
 from reference.clusters import START_NS, Manager, Scenario, Step
 from reference.model import SECOND_NS, Partition
@@ -44,6 +45,7 @@ class Contest(Scenario):
         self.gone: list[Allocation] = []
         self.budgets = random.Random(f"budgets {seed}")  # apart, so that the other draws are the same without them
         self.sizes = random.Random(f"sizes {seed}")  # likewise
+        self.gang_draws = random.Random(f"gangs {seed}")  # likewise
 
     def beginning(self) -> list[Step]:
         """Nodes, an application in each leaf, and what runs already."""
@@ -95,6 +97,8 @@ class Contest(Scenario):
         (partition,) = self.reference.managers["one"].values()
         if self.budgets.random() < 0.05:
             return ("submit", "one", self.do_budget(partition))
+        if self.gang_draws.random() < 0.06:
+            return ("submit", "one", self.do_gang(partition))
         if partition.nodes and self.sizes.random() < 0.08:
             return ("submit", "one", self.do_size(partition))
         chosen = rng.choices(
@@ -152,6 +156,31 @@ class Contest(Scenario):
             return []
         required = {"yunikorn.apache.org/requiredNode": rng.choice(nodes)}
         return [self._pod(rng.choice(apps), self._amounts(), **required)]
+
+    def do_gang(self, partition: Partition) -> list[Input]:
+        """A gang in a queue with a guarantee: two to four members that start together, or so many placeholders."""
+        rng = self.gang_draws
+        paths = [q.path for q in partition.root.walk() if q.leaf and any(above.guaranteed for above in q.lineage())]
+        if not paths:
+            return []
+        count, whole, name = rng.randint(2, 4), rng.random() < 0.6, self._name("gang")
+        groups = [{"name": "t", "minMember": count, "minResource": {"cpu": "1m"}}]
+        tags = {GROUPS_TAG: json.dumps(groups)} | ({"gang.scheduling": "atomic"} if whole else {})
+        add = AddApplication(application_id=name, queue=rng.choice(paths), user="u", groups=("u",), tags=tags)
+        members = [
+            Allocation(
+                key=self._name("member"),
+                application_id=name,
+                resource={"vcore": rng.randint(1, 3)},
+                priority=rng.choice([0, 0, 3]),
+                allow_preempt_other=rng.random() < 0.97,
+                task_group="t",
+                placeholder=not whole,
+                tags={"creationTime": str(self.now_ns // SECOND_NS - rng.choice([0, 3, 100]))},
+            )
+            for _ in range(count)
+        ]
+        return [add, *members]
 
     def do_size(self, partition: Partition) -> list[Input]:
         """A node has other amounts, often less than what runs there."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from licorne.core.constants import UNLIMITED
 from licorne.core.gangs.atomic import AtomicGang
-from licorne.core.gangs.plans import short_of, sum_of_members
+from licorne.core.gangs.plans import short_of
 from licorne.core.gangs.replacement import Replacement
 from licorne.core.inputs import node_changes
 from licorne.core.inputs.lifecycle import Lifecycle
@@ -20,7 +20,7 @@ from licorne.core.nodes.node import ScorePolicy
 from licorne.core.preemption import leaf_victims, quota_cut
 from licorne.core.preemption.candidates import QueueBudget
 from licorne.core.preemption.quota_start import QuotaChanges
-from licorne.core.queues.ask import Ask
+from licorne.core.queues.ask import Ask, total_amounts
 from licorne.core.queues.limits import Limits
 from licorne.core.queues.queue import Queue
 from licorne.core.queues.tree import Tree
@@ -196,7 +196,7 @@ def _any_placeholder_will_do(_sound: Any) -> Any:
 def _as_many_as_the_quota_holds(sound: Any) -> Any:
     def members(self: Any, app: Any) -> Any:
         found = sound(self, app)
-        while found and len(found) > 1 and short_of(app, sum_of_members(found)):
+        while found and len(found) > 1 and short_of(app, total_amounts(found)):
             found.pop()
         return found
 

@@ -107,6 +107,8 @@ def _may_hold(partition: Partition, app: App, gang: Gang) -> list[Ask]:
     sums = Sums(partition)
     if app.atomic is not gang or partition.apps.get(app.id) is not app or not app.asks:
         return []
+    if any(ask.claim for ask in app.asks.values()):
+        return []  # it has its nodes
     asks = members(app) if gang.barred_ns <= partition.now_ns else None
     return asks if asks and fits_quota(sums, app, asks) and sums.may_run(app) else []
 

@@ -150,7 +150,11 @@ def unreserve(ask: Ask, *, gives_up: bool = True) -> None:
     if ask.claim is not None and gives_up:
         ask.triggered = False
         ask.gave_up_ns = ask.claim.at_ns
-    ask.claim = None
+    had, ask.claim = ask.claim, None
+    if had is not None and ask.app.atomic is not None:  # a gang claims as a whole
+        for other in ask.app.asks.values():
+            if other.claim is not None:
+                unreserve(other)
 
 
 def emptied(partition: Partition, app: App) -> None:

@@ -105,6 +105,7 @@ class Ask:
     claim: Any = None  # `reference.claims.Claim`
     gave_up_ns: int | None = None  # when others were evicted for what it has given up last
     preempted: bool = False
+    overdue: bool = False
     released: bool = False
     task_group: str = ""
     placeholder: bool = False

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from licorne.si.messages import Termination
-from reference import claims
+from reference import atomic, claims
 from reference.gangs import waits
 from reference.life import notify_released, unreserve
 from reference.model import (
@@ -25,6 +25,7 @@ from reference.model import (
     Node,
     Partition,
     Queue,
+    Reservation,
     fits,
     fits_limit,
     lowest,
@@ -37,6 +38,7 @@ from reference.sums import Sums, choose_group, meets
 RETRY_NS = 15 * SECOND_NS
 PAUSE_NS = SECOND_NS // 10
 OLD_NS = (120 * 60 + 2) * SECOND_NS
+OVERDUE_NS = 630 * SECOND_NS
 ATTEMPTS = 10
 Rank = tuple[bool, int, int, int, list[tuple[int, int]]]
 Reserve = Callable[[Ask, Node], None]
@@ -82,16 +84,21 @@ def triggered(partition: Partition) -> list[Ask]:
     return [a for app in partition.apps.values() for a in app.asks.values() if a.triggered and a.reservation]
 
 
+def _place(ask: Ask) -> Node | None:
+    return ask.reservation.node if ask.reservation is not None else None
+
+
 def planned(partition: Partition, queue: Queue) -> Amounts:
     """allocated − preempting + claims."""
     allocs = [a for a in partition.allocations() if queue in a.app.queue.lineage() and not a.preempted]
     return plus(total(allocs), total([a for a in claims.of(partition) if queue in a.app.queue.lineage()]))
 
 
-def room_on(sums: Sums, node: Node) -> Amounts:
-    """The free amount of a node, with that of allocations being evicted."""
+def room_on(sums: Sums, node: Node, ask: Ask) -> Amounts:
+    """The free amount of a node, with that of allocations being evicted, without what others have claimed."""
     going = [a for a in sums.partition.allocations() if a.node is node and a.preempted]
-    return plus(sums.free(node), total(going))
+    others = [a for a in triggered(sums.partition) if a is not ask and _place(a) is node]
+    return minus(plus(sums.free(node), total(going)), total(others))
 
 
 def refuses(alloc: Ask) -> bool:
@@ -165,10 +172,7 @@ def make_room(partition: Partition, ask: Ask, node: Node) -> None:
     """The best set on the node that the ask requires; free room and allocations being evicted count first (difference 14)."""
     if not meets(ask, node):
         return
-    room = room_on(Sums(partition), node)
-    for other in triggered(partition):
-        if other is not ask and other.reservation is not None and other.reservation.node is node:
-            room = minus(room, other.amounts)
+    room = room_on(Sums(partition), node, ask)
 
     def serves(victims: tuple[Ask, ...] | list[Ask]) -> bool:
         return fits(plus(room, total(list(victims))), ask.amounts)
@@ -198,12 +202,20 @@ def evict(partition: Partition, victims: tuple[Ask, ...]) -> None:
 def mark(partition: Partition, victim: Ask) -> None:
     """Count an allocation as evicted."""
     victim.preempted = True
+    partition.at(partition.now_ns + OVERDUE_NS, lambda: _stop_expecting(partition, victim))
     for budget in partition.budgets.values():
         budget.going |= {victim.id} & budget.members
 
 
+def _stop_expecting(partition: Partition, victim: Ask) -> None:
+    """Forget that it was evicted, if it still runs; nobody evicts it again (difference 154)."""
+    if victim.preempted and victim in partition.allocations():
+        victim.preempted, victim.released, victim.overdue = False, True, True
+        claims.review(partition)
+
+
 def evicted(partition: Partition) -> int:
-    """The number of evictions so far."""
+    """The number of asks for which others were evicted, or that had no need of that, so far."""
     return partition.numbers.get("evicted", 0)
 
 
@@ -223,6 +235,7 @@ def seen(partition: Partition) -> object:
             (a.key, a.reservation.node.id) for x in partition.apps.values() for a in x.asks.values() if a.reservation
         ),
         frozenset(partition.nodes),
+        frozenset(node.id for node in partition.nodes.values() if atomic.holds(partition, node)),
     )
 
 
@@ -240,29 +253,88 @@ def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> None:
     answers: dict[object, bool] = {}
     now = partition.now_ns
     for app in Sums(partition).apps_in_order(leaf):
-        for ask in Sums.asks_in_order(app):
-            if not _is_due(partition, ask) or not _may_be_tried(partition, app, ask):
+        for asks in _together(partition, app):
+            ask = asks[0]
+            if not _is_due(partition, asks) or not _may_be_tried(partition, app, asks):
                 continue
-            key = (tuple(sorted(ask.amounts.items())), ask.constraints, ask.priority)
+            key = app if len(asks) > 1 else (tuple(sorted(ask.amounts.items())), ask.constraints, ask.priority)
             if key not in answers:
                 if not attempts:
                     partition.pauses[leaf] = now + PAUSE_NS
                     continue
-                if _entitled(partition, ask):
-                    node_search = NodeSearch(partition, ask)
-                    found = node_search.find()
-                    if found is not None:
-                        _keep(partition, ask, *found, reserve)
-                        continue
-                    attempts -= 1
+                plans, entitled = _plans(partition, asks)
+                if len(asks) == 1 and plans and not plans[0][2] and _has_room(partition, *plans[0][:2]):
+                    plans = []
+                for plan in plans:
+                    _keep(partition, *plan, reserve)
+                if plans:
+                    for each in asks:
+                        partition.checks.pop(each, None)
+                    continue
+                attempts -= entitled
                 answers[key] = False
-            partition.checks[ask] = Check(now, seen(partition))
+            partition.checks |= dict.fromkeys(asks, Check(now, seen(partition)))
 
 
-def _is_due(partition: Partition, ask: Ask) -> bool:
-    if not ask.allow_other or ask.triggered or ask.required or ask.app.atomic is not None or waits(ask):
-        return False
-    due_ns = ask.created_ns + ask.app.queue.settings.preemption_delay_ns
+def _together(partition: Partition, app: App) -> Iterator[list[Ask]]:
+    """The asks that may preempt; members of a gang that wait are one list."""
+    pending = Sums.asks_in_order(app)
+    if app.atomic is not None:
+        members = atomic.members(app) or []
+        once = len(set(map(id, members))) == len(members)
+        if members and once and all(map(_may_ever, members)) and atomic.fits_quota(Sums(partition), app, members):
+            yield members
+        return
+    able = [ask for ask in pending if _may_ever(ask) and not waits(ask)]
+    yield from ([ask] for ask in able if not ask.placeholder)
+    if places := [ask for ask in able if ask.placeholder]:
+        yield places
+
+
+def _has_room(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether the node takes it now, so that something else keeps it off."""
+    closed = node.reserved_by or atomic.holds(partition, node)
+    return node.schedulable and not closed and fits(Sums(partition).free(node), ask.amounts)
+
+
+def _may_ever(ask: Ask) -> bool:
+    return ask.allow_other and not ask.triggered and not ask.required
+
+
+def _plans(partition: Partition, asks: list[Ask]) -> tuple[list[tuple[Ask, Node, tuple[Ask, ...]]], bool]:
+    """A node and victims for each of the asks, or none at all; and whether all that were tried are entitled."""
+    plans: list[tuple[Ask, Node, tuple[Ask, ...]]] = []
+    before = [(ask, ask.reservation) for ask in asks]
+    going = {name: set(budget.going) for name, budget in partition.budgets.items()}
+    found, entitled = None, True
+    for ask in asks:
+        entitled = _entitled(partition, ask)
+        found = NodeSearch(partition, ask).find() if entitled else None
+        if found is None:
+            break
+        node, victims = found
+        plans.append((ask, node, victims))
+        for victim in victims:
+            victim.preempted = True
+            for budget in partition.budgets.values():
+                budget.going |= {victim.id} & budget.members
+        ask.triggered, ask.reservation, ask.claim = True, Reservation(node, 0), claims.Claim(0, 0, {})
+        node.reserved_by.append(ask)
+    for ask, node, victims in reversed(plans):
+        for victim in victims:
+            victim.preempted = False
+        ask.triggered, ask.claim = False, None
+        del node.reserved_by[-1]
+    for ask, reservation in before:
+        ask.reservation = reservation
+    for name, ids in going.items():
+        partition.budgets[name].going = ids
+    return (plans if found is not None else []), entitled
+
+
+def _is_due(partition: Partition, asks: list[Ask]) -> bool:
+    ask = asks[0]
+    due_ns = max(each.created_ns for each in asks) + ask.app.queue.settings.preemption_delay_ns
     check = partition.checks.get(ask)
     if check is not None:
         if check.seen == seen(partition):
@@ -273,11 +345,11 @@ def _is_due(partition: Partition, ask: Ask) -> bool:
     return due_ns <= partition.now_ns
 
 
-def _may_be_tried(partition: Partition, app: App, ask: Ask) -> bool:
+def _may_be_tried(partition: Partition, app: App, asks: list[Ask]) -> bool:
     choose_group(partition, app)
     sums = Sums(partition)
     room = sums.user_headroom(app)
-    fits_user = fits_limit(room, ask.amounts) and claims.leave_user(sums, app, ask.amounts)
+    fits_user = fits_limit(room, total(asks)) and claims.leave_user(sums, app, total(asks))
     return sums.may_run(app) and app.backoff_until_ns <= partition.now_ns and fits_user
 
 
@@ -294,7 +366,7 @@ def _entitled(partition: Partition, ask: Ask) -> bool:
 
 def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], reserve: Reserve) -> None:
     evict(partition, victims)
-    for other in [a for a in node.reserved_by if a is not ask]:
+    for other in [a for a in node.reserved_by if a is not ask and not a.triggered]:
         unreserve(other)
     if ask.reservation is None or ask.reservation.node is not node:
         unreserve(ask)
@@ -328,7 +400,7 @@ class NodeSearch:
             priority = seen_[queue] = offset if queue.settings.priority_fence else priority + offset
             most: Amounts = {}
             for above in queue.lineage():
-                most = lowest(most, above.maximum)
+                most = lowest(most, self.sums.limit(above))
             wanted = plus(self.used[queue], self.ask.amounts)
             over = any(amount > most[name] for name, amount in wanted.items() if name in most and amount > 0)
             if queue.parent is None or queue.settings.preemption_policy == "fence" or over:
@@ -380,13 +452,13 @@ class NodeSearch:
         return lowest(own, above or {})
 
     def find(self) -> tuple[Node, tuple[Ask, ...]] | None:
-        """The best set over all nodes, the first in order of equals; None if there is none, or none is needed."""
+        """The best set over all nodes, the first in order of equals; None if there is none. It is empty if nobody need go."""
         best: tuple[Rank, Node, tuple[Ask, ...]] | None = None
         for node in self.sums.nodes_in_order:
             if not self._suits(node):
                 continue
             if self._serves(node, ()):
-                return None
+                return node, ()
             found = best_set(
                 self.partition,
                 self._pool(node),
@@ -405,17 +477,20 @@ class NodeSearch:
         ask = self.ask
         for other in node.reserved_by:
             old = self.partition.now_ns - other.created_ns > OLD_NS and other.priority < ask.priority
-            if other is not ask and (other.required or other.triggered or not old):
+            if other is not ask and not other.triggered and (other.required or not old):
                 return False
         if not node.schedulable or not fits(node.capacity, ask.amounts) or not meets(ask, node):
             return False
-        if self.partition.atomic.hold is not None and node in self.partition.atomic.hold.nodes:
+        if any(alloc.overdue and alloc.node is node for alloc in self.partition.allocations()):
+            return False
+        hold = self.partition.atomic.hold
+        if hold is not None and node in hold.nodes and hold.app is not ask.app:
             return False
         return self.partition.predicate is None or self.partition.predicate(ask.key, node.id, False)
 
     def _pool(self, node: Node) -> list[Ask]:
         """Without those who bring nothing of what is lacking, on the node or under a quota."""
-        lacking = {n for n, a in self.ask.amounts.items() if a > room_on(self.sums, node).get(n, 0)}
+        lacking = {n for n, a in self.ask.amounts.items() if a > room_on(self.sums, node, self.ask).get(n, 0)}
         over = {name for queue in self.path for name, amount in self._over(queue).items() if amount > 0}
         return [a for a in self.effective if set(a.amounts) & (over | (lacking if a.node is node else set()))]
 
@@ -427,7 +502,7 @@ class NodeSearch:
 
     def _reaches(self, node: Node, pool: list[Ask]) -> bool:
         here = total([a for a in pool if a.node is node])
-        if not fits(plus(room_on(self.sums, node), here), self.ask.amounts):
+        if not fits(plus(room_on(self.sums, node, self.ask), here), self.ask.amounts):
             return False
         return all(self._under(queue, pool) for queue in self.path)
 

@@ -112,6 +112,11 @@ class Pass:
         choose_group(self.partition, app)
         if not self.sums.may_run(app):
             return False
+        if app.atomic is not None:
+            placing = atomic.on_claims(self.partition, self.sums, app)
+            if placing:
+                self._start(app, placing)
+            return bool(placing)
         reserved = sorted((ask for ask in app.asks.values() if ask.reservation), key=lambda ask: ask.arrived)
         for ask in reserved:
             if ask.reservation is None or not claims.has_headroom(self.sums, app, ask):
@@ -241,7 +246,7 @@ class Pass:
         if node is None or not fits(node.capacity, ask.amounts) or not meets(ask, node):
             return ""
         for other in list(node.reserved_by):
-            if not other.required:
+            if not other.required and not ask.reservation:
                 unreserve(other)
         if self._takes(node, ask):
             self._allocate(ask, node)

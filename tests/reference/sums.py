@@ -215,6 +215,12 @@ class Sums:
 
     # -- nodes (section 7.5) -----------------------------------------------------------------------------
 
+    def limit(self, queue: Queue) -> Amounts:
+        """The queue's maximum; of root what the nodes have, and what more is allocated there than they have."""
+        if queue.parent is not None:
+            return queue.maximum
+        return {name: self.bound[name] for name, amount in self.cluster.items() if amount > 0}
+
     def free(self, node: Node) -> Amounts:
         """total − allocated − occupied."""
         free = minus(minus(node.capacity, self.on_node[node]), node.occupied)

@@ -66,9 +66,11 @@ DEFAULT_PARTITION: Final = "default"
 NOBODY_USER: Final = "nobody"
 NOBODY_GROUP: Final = "nogroup"
 
-# licorne's own: an ask's constraints as JSON, whether the age of an application leaves its placeholder timeout whole
+# licorne's own: an ask's constraints as JSON, how long it takes to end (seconds, with a default), whether the age of an application leaves its placeholder timeout whole
 # ("true"), a node's labels and taints as attributes (docs/spec/scheduler-interface.md, section 9).
 TAG_NODE_CONSTRAINTS: Final = "licorne/node-constraints"
+TAG_GRACE_PERIOD: Final = "licorne/termination-grace-period"
+GRACE_PERIOD_S: Final = 30
 TAG_WHOLE_TIMEOUT: Final = "licorne/whole-placeholder-timeout"
 ATTRIBUTE_LABEL_PREFIX: Final = "label/"
 ATTRIBUTE_TAINTS: Final = "taints"

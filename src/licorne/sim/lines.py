@@ -47,8 +47,8 @@ class Line(
 class Meta(Line, tag="meta"):
     """The first line: name of the workload, version of the format, allocations expected at the end (0: unknown).
 
-    Evictions in a timed file: an evicted pod ends after `grace_s` seconds, and if `resubmit` is true it is then created
-    again, with its full duration. With `replace` so is a pod whose node is removed, at once. `devices`: the resource type that
+    Evictions in a timed file: an evicted pod ends after `grace_s` seconds (above ten minutes its ask must say so too, by the tag
+    `licorne/termination-grace-period`), and if `resubmit` is true it is then created again, with its full duration. With `replace` so is a pod whose node is removed, at once. `devices`: the resource type that
     counts devices in thousandths, and `device_policy`: which of them a share of one is placed on (`licorne.sim.devices`). `notes`: sentences for readers of results, such as what is not
     known of the cluster from which the workload was made.
     """

@@ -309,6 +309,7 @@ OBJECTS: Final[dict[type, str]] = {
         asks_seen: int
         overused: dict[Node, None]
         victims: dict[Ask, None]
+        overdue: dict[Ask, None]
         asked_to_end: int
     """,
     Parking: """

@@ -11,21 +11,24 @@ A gang that found no room on nodes is tried again when room becomes free or a no
 the configuration change; and, if a predicate has refused a node, at the next call. It is not tried again because other asks were placed:
 a packing that failed could then succeed by chance, and decisions would depend on how often the gang is tried.
 
+A gang whose queue is below its guarantee may preempt, as a whole (`licorne.core.preemption.guarantee_preemption`). It
+starts when all that its members have claimed is free; if one of the claims ends before that, all of them do.
+
 The nodes that a gang holds while it waits, and the asks that may run on them, are in `licorne.core.gangs.backfill`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from licorne.config.properties import parse_gang_scheduling
 from licorne.core.amounts.faults import amounts_fault
 from licorne.core.base.tags import tag
 from licorne.core.constants import AWAITS_GANG
-from licorne.core.queues.ask import request_order
+from licorne.core.queues.ask import request_order, total_amounts
 
 from .backfill import Backfill
-from .plans import short_of, sum_of_members
+from .plans import short_of
 from .task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups, sum_of
 from .trial import Trial
 
@@ -218,8 +221,8 @@ class AtomicGangs:
         if members is None:
             self._waits_no_longer(app, gang)
         else:
-            total = sum_of_members(members)
-            levels = short_of(app, total) or self._partition.claims.short_of(app, members, total)
+            total = total_amounts(members)
+            levels = self.short_of(app, members, total)
             if levels:
                 parking.block_for_claims(app, levels)
                 self._waits_no_longer(app, gang)
@@ -230,9 +233,38 @@ class AtomicGangs:
             if gang.refused:
                 self._refused[app] = None
             parking.sleep(app)
+            if self._partition.descent.unplaced is not None:
+                self._partition.descent.unplaced[app] = None
             return 0
         self._start(app, placing)
         return -len(placing)
+
+    def may_preempt(self, app: Application) -> list[Ask]:
+        """Return the asks of a gang that are to preempt together: all that it needs, if it waits for nodes alone."""
+        assert app.atomic is not None, "the application starts as a whole"
+        members = app.atomic.members(app) or []
+        return [] if not members or self.short_of(app, members, total_amounts(members)) else members
+
+    def short_of(self, app: Application, members: list[Ask], total: Vec) -> list[Any]:
+        """Return the queues and trackers with too little room for the gang, less what others claim."""
+        short = short_of(app, total)
+        return short if short or app.reservations else self._partition.claims.short_of(app, members, total)
+
+    def start_on_claims(self, app: Application) -> int:
+        """Start a gang on the nodes that its members have claimed, if all take them; return how many were allocated."""
+        gang = app.atomic
+        assert gang is not None, "the application starts as a whole"
+        members = gang.members(app) or []
+        placing = [(ask, ask.reserved) for ask in members if ask.reserved is not None]
+        if len(placing) < len(members) or short_of(app, total_amounts(members)):
+            return 0
+        trial = Trial(self._partition, {}, ask_predicates=True)
+        found = trial.place_as(members, placing)
+        trial.close()
+        if found is None:
+            return 0
+        self._start(app, found)
+        return len(found)
 
     def _waits_no_longer(self, app: Application, gang: AtomicGang) -> None:
         """Take a gang off those that wait for nodes, so that nodes do not wake it.

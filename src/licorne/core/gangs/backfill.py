@@ -19,9 +19,10 @@ from licorne.core.amounts.vectors import Vec
 from licorne.core.base.states import TIME_MAX_NS
 from licorne.core.constants import LIVE, NO_NODE, REFUSED, UNLIMITED
 from licorne.core.queues.application import in_order
+from licorne.core.queues.ask import total_amounts
 from licorne.core.queues.usage import Tracker
 
-from .plans import StartPlan, make_plan, short_of, sum_of_members
+from .plans import StartPlan, make_plan, short_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,10 +141,12 @@ class Backfill:
             return None
         if gang.barred_ns > partition.now or partition.settings.gang_hold_ns == 0:
             return None
+        if app.reservations:
+            return None  # it has claimed its nodes
         members: list[Ask] | None = gang.members(app)
         if not members or not partition.lifecycle.may_be_tried(app):
             return None
-        total = sum_of_members(members)
+        total = total_amounts(members)
         if short_of(app, total) or partition.claims.short_of(app, members, total):
             return None
         return members
@@ -285,7 +288,7 @@ class Filling:
         self._partition = partition
         self._hold = hold
         self._rest: dict[Node, Vec] = {}
-        self._total = sum_of_members([ask for ask, _ in hold.plan.placing])
+        self._total = total_amounts([ask for ask, _ in hold.plan.placing])
         self._levels = {id(level) for level in _levels(hold.app)}
         self.made = 0
         self.looks = 0

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import AWAITS_GANG
+from licorne.core.queues.ask import total_amounts
 
-from .plans import short_of, sum_of_members
+from .plans import short_of
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -39,7 +40,8 @@ def _gang(partition: Partition, app: Application) -> None:
         assert not parked, f"invariant 7: asks of application {app.id} wait for a gang that it is not"
         return
     assert len(parked) == len(app.asks), f"invariant 10: gang {app.id} has asks that do not wait for it"
-    assert not app.reservations, f"invariant 10: gang {app.id} has reserved a node before it started"
+    ordinary = [ask.key for ask in app.reservations.values() if ask not in partition.claims.by_ask]
+    assert not ordinary, f"invariant 10: gang {app.id} has reserved a node before it started: {ordinary}"
     wanted = {name: [a for a in app.requests.in_order() if a.task_group == name] for name in gang.needs}
     for name, asks in gang.pending(app).items():
         assert list(dict.fromkeys(asks)) == wanted[name], f"invariant 7: group {name} of gang {app.id}"
@@ -50,7 +52,7 @@ def _gang(partition: Partition, app: Application) -> None:
         assert gang.members(app), f"invariant 10: gang {app.id} waits for nodes and is not ready"
     if app.heap_index < 0 and not waits:
         members = gang.members(app)
-        ready = bool(members) and app.queue.reachable and not short_of(app, sum_of_members(members or []))
+        ready = bool(members) and app.queue.reachable and not short_of(app, total_amounts(members or []))
         blocked = any(app in q.blocked for q in app.queue.lineage()) or any(app in t.blocked for t in app.trackers)
         assert not ready or blocked, f"invariant 12: gang {app.id} sleeps, and waits for nothing"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from licorne.core.amounts.vectors import Vec
 from licorne.core.constants import UNLIMITED
-from licorne.core.queues.ask import request_order
+from licorne.core.queues.ask import request_order, total_amounts
 
 from .trial import Trial
 
@@ -58,7 +58,7 @@ class StartPlan(NamedTuple):
 
     def planned(self, node: Node) -> Vec:
         """Return the total amounts of the members that are planned on the node."""
-        return sum_of_members([ask for ask, planned in self.placing if planned is node])
+        return total_amounts([ask for ask, planned in self.placing if planned is node])
 
     def rest(self, node: Node) -> Vec:
         """Return the amounts that will be left on the node beside its planned members."""
@@ -163,14 +163,6 @@ class _ReleaseTimeline:
         for node in touched:
             self._index.mend(node)
         self._at = to
-
-
-def sum_of_members(members: list[Ask]) -> Vec:
-    """Return the total amounts of these asks."""
-    total = Vec()
-    for ask in members:
-        total.plus(ask.shape.amounts)
-    return total
 
 
 def short_of(app: Application, total: Vec) -> list[Any]:

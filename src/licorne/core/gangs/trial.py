@@ -179,6 +179,9 @@ class Trial:
 
     def has_room(self, ask: Ask, node: Node) -> bool:
         """Tell whether a node that the ask may use takes it, if no predicate refuses it."""
+        if ask.reserved is node:  # a member of a gang that has preempted
+            schedulable: bool = node.schedulable
+            return schedulable and node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)
         if not ask.required:
             return node.fits(ask.shape.amounts, ask.shape.need)
         if node.reservations or (node.schedulable and not node.open):

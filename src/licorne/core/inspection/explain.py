@@ -17,8 +17,8 @@ import msgspec
 from licorne.core.amounts.vectors import new_sum
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import AWAITS_PLACEHOLDER
-from licorne.core.gangs.plans import short_of, sum_of_members
 from licorne.core.nodes.constraints import passes
+from licorne.core.queues.ask import total_amounts
 from licorne.core.queues.bounds import missing, queue_bounds, user_bounds
 from licorne.core.queues.usage import Tracker
 
@@ -215,8 +215,10 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     if ask.parked == AWAITS_PLACEHOLDER:  # a replacement is checked against neither quotas nor nodes
         return [_placeholder(app, ask)]
     found += _application(partition, app)
+    preemption = partition.guarantee_preemption.reason(ask)
+    coming = [] if preemption is None else [Preemption(*preemption)]
     if app.atomic is not None:
-        return found + _gang(partition, app)
+        return found + _gang(partition, app) + coming
     found += _quotas_of(partition, app, ask)
     if ask.reserved is not None:
         found.append(Reserved(ask.reserved.id, ask.reserved_ns))
@@ -227,10 +229,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
         failed = _counted(partition, ask, counted)
         if failed is not None and (within_quotas or failed.never):
             found.append(failed)
-    preemption = partition.guarantee_preemption.reason(ask)
-    if preemption is not None:
-        found.append(Preemption(*preemption))
-    return found or [NotTried()]
+    return found + coming or [NotTried()]
 
 
 def gang_reasons(partition: Partition, app: Application) -> list[Reason]:
@@ -250,11 +249,11 @@ def _gang(partition: Partition, app: Application) -> list[Reason]:
     running = gang.running(app)
     there = {name: min(need, running[name] + len(gang.pending(app)[name])) for name, need in gang.needs.items()}
     groups = {name: (there[name], need) for name, need in sorted(gang.needs.items())}
-    total = None if members is None else sum_of_members(members)
+    total = None if members is None else total_amounts(members)
     quotas = [] if total is None else _quotas(partition, app, total)
-    if members and total is not None and not quotas:
+    if members and total is not None and not quotas and not app.reservations:
         quotas = _claimed(partition, app, min(members, key=attrgetter("priority")), total)
-    fits = total is None or not (short_of(app, total) or partition.claims.short_of(app, members or [], total))
+    fits = total is None or not partition.atomic.short_of(app, members or [], total)
     hold = partition.atomic.backfill.hold_of(gang)
     start = None if hold is None or hold.plan.start_ns is None else max(hold.plan.start_ns, partition.now)
     held = () if hold is None else tuple(sorted(node.id for node in hold.nodes))

@@ -219,6 +219,7 @@ def _preemption(partition: Partition, app: Application) -> None:
         _expect(
             alloc.preempted == (alloc in partition.accounting.victims), 11, f"allocation {alloc.id} among the victims"
         )
+        _expect(alloc.released or alloc not in partition.accounting.overdue, 11, f"allocation {alloc.id} is overdue")
 
 
 def _application_state(app: Application) -> None:
@@ -264,7 +265,7 @@ def _sum_of(queue: Queue, *names: str) -> Vec:
 def _reservations(partition: Partition) -> None:
     count = 0
     for node in partition.nodes.values():
-        ordinary = [ask for ask in node.reservations if not ask.required]
+        ordinary = [ask for ask in node.reservations if not ask.required and not ask.triggered]
         _expect(len(ordinary) <= 1, 9, f"node {node.id} has {len(ordinary)} ordinary reservations")
         _expect(not ordinary or len(node.reservations) == 1, 9, f"node {node.id} shares an ordinary reservation")
         for ask in node.reservations:

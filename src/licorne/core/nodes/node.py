@@ -85,6 +85,15 @@ class Need:
         """Return the need that a node meets if devices in use are all that keeps it from this one, or nothing does."""
         return self if self.empty is None else self.empty
 
+    def excludes(self, other: Need) -> bool:
+        """Return whether an ask with a claim to a node, and with this need, closes it to one with the other need.
+
+        Their host ports may conflict. Which devices the claim leaves is known only when its ask has got some.
+        """
+        if self.demand is not None and other.demand is not None:
+            return True
+        return bool(self.ports) and self.constraints.excludes(other.constraints)
+
     def matches(self, node: Node) -> bool:
         """Return whether the node's labels and taints satisfy the constraints."""
         if self.exact:

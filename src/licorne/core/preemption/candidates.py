@@ -181,9 +181,8 @@ class Candidate:
 class NodeCandidates:
     """A node with the candidates on it.
 
-    `room` is what is free there, including what evicted allocations that have not ended yet will give back. `order` is
-    the position of the node among all nodes. `reserved`: an ask that has preempted since the snapshot was made has
-    reserved the node. `willing` are the bounds of victim sets without reluctant candidates, `all` of those with any;
+    `room` is what is free there, with what evicted allocations that have not ended yet will give back, without what asks
+    claim. `order` is the position of the node among all nodes. `willing` are the bounds of victim sets without reluctant candidates, `all` of those with any;
     both are out of date while `stale`.
     """
 
@@ -193,7 +192,6 @@ class NodeCandidates:
     room: Vec
     willing: Bounds
     all: Bounds
-    reserved: cython.bint
     stale: cython.bint
 
     def __init__(self, node: Node, order: int) -> None:
@@ -203,7 +201,6 @@ class NodeCandidates:
         self.room = node.free.clone()
         self.willing = Bounds([], self.room, False)
         self.all = self.willing
-        self.reserved = False
         self.stale = True
 
     def usable(self) -> list[Any]:

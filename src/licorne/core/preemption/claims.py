@@ -68,8 +68,9 @@ class Claim:
         return node
 
     def going(self) -> bool:
-        """Is one of the claim's victims still to end?"""
-        return any(victim.app.allocations.get(victim.id) is victim for victim in self.victims)
+        """Is one of the claim's victims still to end, or another one on its node?"""
+        found = (*self.victims, *self.node.allocations)
+        return any(alloc.preempted and alloc.app.allocations.get(alloc.id) is alloc for alloc in found)
 
 
 class Claims:
@@ -115,6 +116,9 @@ class Claims:
             ask.triggered = False
             partition.guarantee_preemption.retry_after_giving_up(ask, claim.at_ns, outcome)
         partition.wakeups.claims_changed()
+        if ask.app.atomic is not None and outcome is not Outcome.GANG:  # the gang starts as a whole
+            for other in list(ask.app.reservations.values()):
+                partition.reservations.cancel(other, Outcome.GANG)
 
     def changed(self, ask: Ask) -> None:
         """Adjust the claim of an ask whose amounts have changed; it gives up if it does not fit beside all others."""
@@ -150,6 +154,8 @@ class Claims:
         self._partition.settle_size()
         known: dict[Level | Node, bool] = {}  # whether all that is claimed there fits
         for claim in claims:
+            if claim.ask not in self.by_ask:
+                continue  # it has ended with another claim of its gang
             # The cheap test first: if all claims fit together, this one stays.
             if self._fits_with_all(claim, known):
                 continue
@@ -191,21 +197,22 @@ class Claims:
         return self._sums.get(queue, NOTHING)
 
     def levels(self, app: Application, priority: int) -> Iterator[tuple[Level, Vec, Vec]]:
-        """Each level with a limit and claims that applies to an ask of this application and priority.
+        """Each level with a limit that applies to an ask of this application, and has claims that hold against its priority.
 
-        With the level come its limit, and the planned usage with all claims that hold against the ask.
+        With the level come its limit, and the planned usage with these claims.
         """
         yielding = self._yielding(app, priority)
         for level in _levels(app):
             claimed = self._sums.get(level)
             if claimed is None or level.limit is None:
                 continue
-            planned = self._planned(level)
-            planned.plus(claimed)
+            held = claimed.clone()
             for claim in yielding:
                 if level in claim.levels:
-                    planned.minus(claim.amounts)
-            yield level, level.limit, planned
+                    held.minus(claim.amounts)
+            if not held.zero():
+                held.plus(self._planned(level))
+                yield level, level.limit, held
 
     def short_of(self, app: Application, asks: list[Ask], total: Vec) -> list[Level]:
         """The levels at which claims leave less than `total` to asks that are to be placed together."""
@@ -228,17 +235,13 @@ class Claims:
     def fits_node(self, ask: Ask, node: Node) -> bool:
         """Is there room for the ask on the node beside the claims of other asks that have reserved it?
 
-        Only asks that require the node share its reservation, so only between these does it matter.
+        An ask with a claim shares the node with others only if there is room for all of them.
         """
         if ask in self.by_ask or not node.reservations:
             return True
         claims = [claim for other in node.reservations if (claim := self.by_ask.get(other)) is not None]
         rivals = [claim for claim in claims if not _outranks(ask.app.queue, ask.priority, claim)]
-        wanted = ask.shape.need.constraints
-        if wanted.ports and any(wanted.excludes(claim.ask.shape.need.constraints) for claim in rivals):
-            return False
-        # Which devices are left beside a claim is known only when its ask has got some, by the policy of the node.
-        if wanted.demand is not None and any(claim.ask.shape.need.demand is not None for claim in rivals):
+        if any(claim.ask.shape.need.excludes(ask.shape.need) for claim in rivals):
             return False
         return self._room(node, rivals).covers(ask.shape.amounts)
 

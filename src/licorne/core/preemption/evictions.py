@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from licorne.core.base.states import SECOND_NS, TIME_MAX_NS
+from licorne.core.base.tags import tag
+from licorne.si.constants import GRACE_PERIOD_S, TAG_GRACE_PERIOD
 from licorne.si.messages import Termination
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 EVICTIONS_MAX = 1_000
 """How many records of evictions a partition keeps; the oldest are dropped first."""
+OVERDUE_NS = 600 * SECOND_NS
+"""How long after its grace period a victim that has not ended is not expected to end any more."""
 
 
 class Outcome(StrEnum):
@@ -30,6 +35,8 @@ class Outcome(StrEnum):
     HIGHER_ORDER = "an ask of higher order was placed, or evicts for itself"
     REQUIRED_NODE = "an ask that requires the node has taken its place"
     AGE = "it has reserved its node for 120 minutes"
+    VICTIM = "a victim has not ended ten minutes after its grace period"
+    GANG = "another member of its gang has given up"
     NODE = "a node has gone or changed"
     CONFIGURATION = "the configuration, or the quota of a queue, has changed"
     FOREIGN = "an allocation of another scheduler"
@@ -64,6 +71,9 @@ class Eviction(msgspec.Struct):
 def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> None:
     """Evict one allocation: send its release, with the message that the specification names, and keep the record."""
     partition.accounting.preempting(victim.app, victim)
+    partition.timers.cancel(victim.deadline)  # its execution timeout would ask for the same
+    due_ns = min(partition.now + _grace_ns(victim) + OVERDUE_NS, TIME_MAX_NS)
+    victim.deadline = partition.timers.add(due_ns, "eviction", victim)
     partition.notify_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
     partition.disruption_budgets.evicted(victim)
@@ -73,9 +83,26 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
         partition.events.evicted(victim, record)
 
 
+def overdue(partition: Partition, victim: Ask) -> None:
+    """Stop to wait for a victim that has not ended long after its grace period; its node may be lost, or a finalizer stuck.
+
+    Claims to its room give up, and their asks may preempt elsewhere.
+    """
+    victim.deadline = None
+    partition.accounting.stop_expecting(victim)
+    partition.claims.review(Outcome.VICTIM)
+    partition.wakeups.claims_changed()  # an ask that requires the node may have to evict others there
+
+
+def _grace_ns(victim: Ask) -> int:
+    """Return the grace period that the allocation's tag gives, in ns; the default of Kubernetes if it has none, or not a number."""
+    said = tag(victim.tags, TAG_GRACE_PERIOD) if victim.tags else ""
+    return (int(said) if said.isdecimal() and len(said) < 10 else GRACE_PERIOD_S) * SECOND_NS
+
+
 def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:
     """The record of this allocation's eviction; None if it was not evicted, or the record was dropped since."""
-    if not alloc.preempted:
+    if not (alloc.preempted or alloc.released):
         return None
     known = (e for e in reversed(partition.evictions) if e.victim == alloc.id and e.victim_application == alloc.app.id)
     return next(known, None)

@@ -7,6 +7,9 @@ anything is evicted. An ask that has no claim (`licorne.core.preemption.claims`)
 leaf's `preemption.delay`. An ask for which no victims were found is tried again 15 seconds later at the earliest, and
 only if an allocation, a node, a reservation or the configuration has changed.
 
+Members of a gang that wait, placeholders or the asks of a gang without them, preempt together: for all of them nodes
+and victims are found, or none of them evicts.
+
 Searches are expensive and asks are many, so no ask is visited without a reason: the descent notes the applications in
 which nothing could be placed (`Descent.unplaced`), and each leaf has one deadline, for the first of its asks.
 """
@@ -14,11 +17,12 @@ which nothing could be placed (`Descent.unplaced`), and each leaf has one deadli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from licorne.core.base.states import SECOND_NS, TIME_MAX_NS, ApplicationState
 from licorne.core.constants import AWAITS_NODE
 from licorne.core.queues.application import in_order
+from licorne.core.queues.ask import total_amounts
 
 from .node_search import NodeSearch
 from .planned_usage import PlannedUsage, has_any_guarantee, user_room
@@ -26,6 +30,7 @@ from .required_node import evict
 from .retries import FailedSearch, LeafRetries
 
 if TYPE_CHECKING:
+    from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
@@ -46,10 +51,19 @@ NODE_SEARCHES_MAX = 4
 """How many node searches, with their snapshots, are kept (by leaf, priority, root of the search and types)."""
 
 NOT_ENTITLED = "the queue is not below its guarantee by what is asked for"
-ROOM_IS_COMING = "enough is free when the victims have gone that are going"
 NO_VICTIMS = "no victims help"
+HAS_ROOM = "a node has room for it already"
 GAVE_UP = -1
 """As `FailedSearch.generation`: the search found victims, but the ask gave up its claim. Real ones are not negative."""
+
+
+class EvictionPlan(NamedTuple):
+    """What one ask needs: a node, the victims, of which there may be none, and what its queue lacks of its guarantee."""
+
+    ask: Ask
+    node: Node
+    victims: list[Ask]
+    missing: dict[int, int]
 
 
 class GuaranteePreemption:
@@ -71,8 +85,8 @@ class GuaranteePreemption:
         self.searches = 0  # counted work
         self.attempt = self.unwrapped()  # a host that measures preemption may wrap it
 
-    def unwrapped(self) -> Callable[[Ask], str]:
-        """Return the try of one ask without what a host may have wrapped around it."""
+    def unwrapped(self) -> Callable[[list[Ask]], str]:
+        """Return the try of asks that preempt together without what a host may have wrapped around it."""
         return self._attempt
 
     def configure(self, *, enabled: bool) -> None:
@@ -185,7 +199,7 @@ class GuaranteePreemption:
                     break
                 if ask in scheduled:
                     continue
-                if may_preempt(ask):
+                if may_preempt(ask) or (app.atomic is not None and may_ever_preempt(ask)):
                     first = ask.created if first is None else min(first, ask.created)
                 elif may_ever_preempt(ask):
                     self._look_again(ask)
@@ -221,8 +235,9 @@ class GuaranteePreemption:
         return {queue: None for leaf in self._ready for queue in leaf.lineage()}
 
     def _ready_in_order(self, queue: Queue, wanted: dict[Queue, None]) -> Iterator[Queue]:
-        if queue in self._ready:
-            yield queue
+        if queue.is_leaf:  # nobody comes to what is below one that a reload has made a leaf
+            if queue in self._ready:
+                yield queue
             return
         for child in queue.in_order(None):
             if child in wanted:
@@ -270,15 +285,12 @@ class GuaranteePreemption:
         later: list[int] = []
         for app in in_order([app for app in leaf.apps.values() if app.asks_pending]):
             allowed: bool | None = None
-            for ask in app.requests.in_order():
-                if not may_preempt(ask):
-                    if may_ever_preempt(ask):
-                        self._look_again(ask)
-                    continue
-                due_ns = ask.created + delay
+            for asks in self._together(app):
+                ask = asks[0]
+                due_ns = max(each.created for each in asks) + delay
                 check = retry.failed_searches.get(ask)
                 if check is not None:
-                    failed_searches[ask] = check
+                    failed_searches |= dict.fromkeys(asks, check)
                     if check.generation == partition.index.generation:
                         continue
                     due_ns = max(due_ns, check.at_ns + RETRY_NS)
@@ -290,33 +302,58 @@ class GuaranteePreemption:
                 if not allowed:
                     self._skipped[app] = None
                     continue
-                if not user_room(app, ask.shape.amounts):
+                amounts = total_amounts(asks)
+                if not user_room(app, amounts):
                     self._skipped[app] = None
                     # The application may sleep for want of a node alone, and is to hear of room there.
                     partition.parking.block_at(app, app.trackers)
                     continue
-                if not partition.claims.fits_user(app, ask.shape.amounts):
+                if not partition.claims.fits_user(app, amounts):
                     self._blocked_by_claims[leaf] = None
                     continue
-                key = (tuple(ask.shape.amounts.values()), ask.shape.need, ask.priority)
+                # A gang has an answer of its own.
+                key = app if len(asks) > 1 else (tuple(amounts.values()), ask.shape.need, ask.priority)
                 why = answers.get(key)
                 if why is None:
                     if attempts == 0:
                         retry.pause_ns = now + PAUSE_NS
                         later.append(retry.pause_ns)
                         continue
-                    why = self.attempt(ask)
+                    why = self.attempt(asks)
                     if not why:
-                        failed_searches.pop(ask, None)
+                        for each in asks:
+                            failed_searches.pop(each, None)
                         continue
                     answers[key] = why
                     attempts -= why != NOT_ENTITLED  # that answer took no search
-                failed_searches[ask] = FailedSearch(now, partition.index.generation, why)
+                failed_searches |= dict.fromkeys(asks, FailedSearch(now, partition.index.generation, why))
         retry.failed_searches = failed_searches
         if failed_searches:
             self._failed[leaf] = None
         if later:
             self._set_later(retry, min(later))
+
+    def _together(self, app: Application) -> Iterator[list[Ask]]:
+        """Yield the asks of the application that may preempt now, those that do so together in one list."""
+        if app.atomic is not None:
+            members = self._partition.atomic.may_preempt(app)
+            if members and len({*members}) == len(members) and all(may_ever_preempt(ask) for ask in members):
+                yield members
+            else:
+                for ask in app.asks.values():
+                    self._look_again(ask)
+            return
+        placeholders: list[Ask] = []
+        for ask in app.requests.in_order():
+            if not may_preempt(ask):
+                if may_ever_preempt(ask):
+                    self._look_again(ask)
+            elif ask.placeholder:
+                placeholders.append(ask)
+            else:
+                yield [ask]
+        if placeholders:
+            yield placeholders
 
     def _set_later(self, retry: LeafRetry, due_ns: int) -> None:
         partition = self._partition
@@ -332,29 +369,78 @@ class GuaranteePreemption:
 
     # -- an ask ------------------------------------------------------------------------------------------
 
-    def _attempt(self, ask: Ask) -> str:
-        """Preempt for the ask. Return the reason why nothing was evicted; an empty one if victims were."""
-        partition = self._partition
-        leaf = ask.app.queue
+    def _attempt(self, asks: list[Ask]) -> str:
+        """Preempt for all of these asks, or for none. Return why they got no claims; an empty text if they did."""
         planned_usage = self._current_usage()
-        missing = planned_usage.shortfall(ask, leaf)
+        plans: list[EvictionPlan] = []
+        why = ""
+        complete = False
+        try:
+            for ask in asks:
+                plan = self._plan(planned_usage, ask, plans)
+                if isinstance(plan, str):
+                    why = plan
+                    break
+                plans.append(plan)
+                self._enter(planned_usage, plan)
+            if (
+                len(asks) == 1
+                and plans
+                and not plans[0].victims
+                and plans[0].node.fits(ask.shape.amounts, ask.shape.need)
+            ):
+                why = HAS_ROOM  # something else keeps it off, such as a predicate, so it closes no node to others
+            complete = not why
+        finally:
+            for plan in plans:
+                self._take_back(plan)
+            if plans and not complete:
+                self._forget()
+        for plan in plans if complete else ():
+            self._execute(plan)
+        return why
+
+    def _plan(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> EvictionPlan | str:
+        """Find a node and victims for an ask, beside the plans for others; return why there are none if so."""
+        partition = self._partition
+        missing = planned_usage.shortfall(ask, ask.app.queue)
         if missing is None:
             return NOT_ENTITLED
         self.searches += 1
-        node_search = self._node_search(planned_usage, ask)
-        refused: dict[NodeCandidates, None] = {}
+        node_search = self._node_search(planned_usage, ask, plans)
+        refused = {
+            node_search.by_node[plan.node]: None for plan in plans if plan.ask.shape.need.excludes(ask.shape.need)
+        }
         while len(refused) < REFUSALS_MAX:
             found = node_search.find(ask, partition.now, refused)
             if found is None:
-                return NO_VICTIMS
+                break
             node_group, chosen = found
-            if not chosen and partition.predicate_allows(ask, node_group.node, False):
-                return ROOM_IS_COMING
-            if chosen and self._allowed(ask, node_group, chosen):
-                self._execute(ask, node_group, chosen, missing)
-                return ""
+            if self._allowed(ask, node_group, chosen):
+                return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing)
             refused[node_group] = None
         return NO_VICTIMS
+
+    def _enter(self, planned_usage: PlannedUsage, plan: EvictionPlan) -> None:
+        """Enter a plan in the snapshots, which are updated, not thrown away: many asks of a leaf may preempt at one moment."""
+        budgets = self._partition.disruption_budgets
+        changed = planned_usage.record_eviction(plan.ask, plan.victims)
+        for node_search in self._node_searches.values():
+            node_search.apply_eviction(changed, plan.victims, plan.ask, plan.node)
+        plan.ask.triggered = True  # so what it reserves closes no node to the others
+        for victim in plan.victims:
+            victim.preempted = True
+            for budget in budgets.of(victim):
+                budget.going[victim.id] = None
+                self._node_searches.clear()  # others may be reluctant now
+
+    def _take_back(self, plan: EvictionPlan) -> None:
+        """Undo `_enter`, but in the snapshots."""
+        plan.ask.triggered = False
+        for victim in plan.victims:
+            victim.preempted = False
+            for budget in self._partition.disruption_budgets.of(victim):
+                del budget.going[victim.id]
 
     def _current_usage(self) -> PlannedUsage:
         """The planned usage, computed anew if anything but preemption for guarantees has happened since."""
@@ -382,18 +468,26 @@ class GuaranteePreemption:
         self._planned_usage = None
         self._node_searches.clear()
 
-    def _node_search(self, planned_usage: PlannedUsage, ask: Ask) -> NodeSearch:
-        """The search for asks like this one; of those that are kept, the least recently used is dropped."""
+    def _node_search(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> NodeSearch:
+        """The search for asks like this one; of those that are kept, the least recently used is dropped.
+
+        `plans` are entered in all that are kept.
+        """
+        hold = self._partition.atomic.backfill.hold
+        held = hold.nodes if hold is not None and hold.app is ask.app else {}
         top, seen = planned_usage.fence_root(ask)
         types = tuple(amount > 0 for amount in ask.shape.amounts.values())
-        key = (ask.app.queue, ask.priority, top, types)
+        key = (ask.app.queue, ask.priority, top, types, tuple(held))
         node_search = self._node_searches.pop(key, None)
         if node_search is None:
             if len(self._node_searches) >= NODE_SEARCHES_MAX:
                 del self._node_searches[next(iter(self._node_searches))]
             partition = self._partition
             nodes = partition.index.ordered()
-            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, partition.disruption_budgets)
+            budgets, overdue = partition.disruption_budgets, partition.accounting.overdue
+            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, budgets, held, overdue)
+            for plan in plans:
+                node_search.apply_eviction({}, [], plan.ask, plan.node)
         self._node_searches[key] = node_search
         return node_search
 
@@ -405,14 +499,12 @@ class GuaranteePreemption:
             return partition.preemption_predicates(ask.key, node_group.node.id, [a.key for a in on_node])
         return partition.predicate_allows(ask, node_group.node, False)
 
-    def _execute(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate], missing: dict[int, int]) -> None:
-        """Evict the victims, reserve the node for the ask, and give the ask its claim."""
+    def _execute(self, plan: EvictionPlan) -> None:
+        """Evict the victims, if any are needed, reserve the node for the ask, and give the ask its claim."""
         partition = self._partition
+        ask, node, victims, missing = plan
         leaf = ask.app.queue
         names = partition.types.names
-        victims = [c.alloc for c in chosen]
-        lacking = dict(sorted((names[d], amount) for d, amount in missing.items()))
-        budgets = partition.disruption_budgets.generation
         rule = (
             f"queue {leaf.path} is below its guarantee, and others are above theirs"
             " (docs/spec/preemption.md, section 2)"
@@ -422,23 +514,17 @@ class GuaranteePreemption:
             ask,
             victims,
             "guaranteed",
-            lacking,
+            dict(sorted((names[d], amount) for d, amount in missing.items())),
             f"preempting allocations to free up resources to run ask: {ask.key}",
             rule,
         )
-        for other in [a for a in node_group.node.reservations if a is not ask]:
+        for other in [a for a in node.reservations if a is not ask and not a.triggered]:
             partition.reservations.cancel(other)  # the reservation of an old ask of lower priority
             partition.wakeups.reservation_lost(other)
-        if ask.reserved is not node_group.node:
-            partition.reservations.reserve(ask, node_group.node)
+        if ask.reserved is not node:
+            partition.reservations.reserve(ask, node)
         partition.claims.add(ask, victims, records)
-        # Kept snapshots are updated, not thrown away: many asks of a leaf may preempt at one moment.
-        assert self._planned_usage is not None
-        changed = self._planned_usage.record_eviction(ask, victims)
-        for node_search in self._node_searches.values():
-            node_search.apply_eviction(changed, victims, node_group.node)
-        if partition.disruption_budgets.generation != budgets:
-            self._node_searches.clear()  # others may be reluctant now
+        partition.wakeups.reservation_made()  # without victims its room may be free already, on a node that was reserved
         self._snapshot_key = self._current_key()
         # It has a result, and so holds a slot (docs/spec/scheduling.md, section 10).
         if ask.app.state is ApplicationState.ACCEPTED:

@@ -64,13 +64,19 @@ OLD_NS = cython.declare(cython.longlong, 7_202_000_000_000)
 
 
 def blocked_by_reservation(node: Node, ask: Ask, now: int) -> bool:
-    """Do other asks' reservations of the node forbid that this ask preempts there (docs/spec/preemption.md, section 2.7)?"""
+    """Do other asks' reservations of the node forbid that this ask preempts there (docs/spec/preemption.md, section 2.7)?
+
+    Those of asks with claims do not, where it is known what they leave: their amounts are not part of the node's room.
+    """
     other: Ask
     for each in node.reservations:
         other = each
-        if other is not ask and (
-            other.required or other.triggered or other.priority >= ask.priority or now - other.created <= OLD_NS
-        ):
+        if other is ask:
+            continue
+        if other.triggered:
+            if ask.shape.need.excludes(other.shape.need):
+                return True
+        elif other.required or other.priority >= ask.priority or now - other.created <= OLD_NS:
             return True
     return False
 
@@ -92,10 +98,10 @@ class NodeSearch:
     has_guarantee: cython.bint  # the leaf has a guarantee of its own
     wanted: list[int]  # indices of the types that the ask requests
     leaf_groups: list[LeafCandidates]
-    node_groups: dict[NodeCandidates, None]  # in node order, without those that are `reserved`
+    node_groups: list[NodeCandidates]  # in node order
     by_node: dict[Node | None, NodeCandidates]
     by_rank: list[Candidate]  # all candidates, the best victim set of one first
-    reachable_by_rank: list[Candidate]  # `by_rank` without most of those that were evicted, or whose node is reserved
+    reachable_by_rank: list[Candidate]  # `by_rank` without most of those that were evicted
     max_room: Vec  # no node has more room than this when one victim goes
     guarded_ancestors: list[QueueBudget]  # queues of `path` that must keep their guarantee
     slack_size: Vec | None  # the size of the ask for which their slack was computed
@@ -107,6 +113,8 @@ class NodeSearch:
     best_node: NodeCandidates | None
     best_victims: list[Candidate] | None
     searched: cython.longlong  # counted work: nodes searched
+    held: dict[Node, None]  # nodes that are closed, but for the asks that are searched for
+    hanging: dict[Node | None, None]  # nodes with victims that do not end: nobody else is evicted there
     disruption_budgets: Any
     has_budgets: cython.bint  # a candidate counts for a disruption budget
 
@@ -118,6 +126,8 @@ class NodeSearch:
         seen: dict[Queue, int],
         nodes: list[Node],
         disruption_budgets: DisruptionBudgets,
+        held: dict[Node, None],
+        overdue: dict[Ask, None],
     ) -> None:
         d: cython.Py_ssize_t
         budget: QueueBudget
@@ -125,6 +135,8 @@ class NodeSearch:
         self.planned_usage = planned_usage
         self.disruption_budgets = disruption_budgets
         self.has_budgets = False
+        self.held = held
+        self.hanging = {alloc.node: None for alloc in overdue}
         self.leaf = ask.app.queue
         self.top = top
         self.budgets = {}
@@ -143,10 +155,10 @@ class NodeSearch:
             queue = queue.parent
         self.path = [self.budget(queue) for queue in self.ancestors]
         self.guarded_ancestors = [budget for budget in self.path if budget.guarded]
-        self.node_groups = {NodeCandidates(node, place): None for place, node in enumerate(nodes)}
+        self.node_groups = [NodeCandidates(node, place) for place, node in enumerate(nodes)]
         self.by_node = {}
         for node_group in self.node_groups:
-            self._add_leaving(node_group)
+            self._count_room(node_group)
             self.by_node[node_group.node] = node_group
         self._descend(self.top, seen, seen[self.top], False, 0, None)
         for leaf_group in self.leaf_groups:
@@ -160,11 +172,14 @@ class NodeSearch:
         self.searched = 0
         self._begin(0)
 
-    @staticmethod
-    def _add_leaving(node_group: NodeCandidates) -> None:
+    def _count_room(self, node_group: NodeCandidates) -> None:
+        """Add to what is free on the node what evicted allocations give back, and subtract what asks claim."""
         for alloc in node_group.node.allocations:
             if alloc.preempted:
                 node_group.room.plus(alloc.shape.amounts)
+        for ask in node_group.node.reservations:
+            if ask in self.planned_usage.claims.by_ask:
+                node_group.room.minus(ask.shape.amounts)
 
     def budget(self, queue: Queue) -> QueueBudget:
         """The budget of the queue, made with those of its ancestors if it is new."""
@@ -270,8 +285,8 @@ class NodeSearch:
             budget.recompute(amounts)
         self._recompute_leaf_groups(None)
 
-    def apply_eviction(self, changed: dict[Queue, None], victims: list[Any], reserved_node: Node | None) -> None:
-        """Update the snapshot after an eviction: the victims leave, and a node is now reserved for the ask.
+    def apply_eviction(self, changed: dict[Queue, None], victims: list[Any], ask: Ask, node: Node) -> None:
+        """Update the snapshot after an eviction: the victims leave, and the ask has a claim to the node.
 
         `changed` are the queues whose planned usage has changed; `PlannedUsage` must have been updated before.
         """
@@ -283,10 +298,10 @@ class NodeSearch:
             if found is not None:
                 budget = found
                 budget.recompute(empty if self.slack_size is None else self.slack_size)
-        node_group = self.by_node.get(reserved_node)
-        if node_group is not None and not node_group.reserved:
-            node_group.reserved = True
-            del self.node_groups[node_group]
+        node_group = self.by_node.get(node)
+        if node_group is not None:
+            node_group.room.minus(ask.shape.amounts)
+            node_group.stale = True
         for victim in victims:
             node_group = self.by_node.get(victim.node)
             if node_group is not None:
@@ -411,9 +426,11 @@ class NodeSearch:
     def _could_run(self, node_group: NodeCandidates, ask: Ask) -> cython.bint:
         """Could the ask run on the node if it were empty (section 2.7)?"""
         need: Need = ask.shape.need.of_empty()
+        if self.hanging and node_group.node in self.hanging:
+            return False
         if not node_group.node.schedulable or not node_group.node.capacity.covers(ask.shape.amounts):
             return False
-        if node_group.node.reservations:
+        if node_group.node.reservations or node_group.node in self.held:
             return not blocked_by_reservation(node_group.node, ask, self.now) and need.matches(node_group.node)
         return node_group.node.meets(need)
 
@@ -466,7 +483,7 @@ class NodeSearch:
         candidates: list[Any] = self.reachable_by_rank if with_room is None else self.by_rank
         for each in candidates:
             c = each
-            if c.alloc.preempted or c.alloc.released or (c.node_group.reserved and with_room is None):
+            if c.alloc.preempted or c.alloc.released:
                 gone += 1
                 continue
             here = self._enough(c.node_group.room, c.amounts, amounts) and self._could_run(c.node_group, ask)
@@ -490,9 +507,7 @@ class NodeSearch:
             break
         # Unusable candidates are removed many at a time: each removal is a pass over the whole list.
         if gone > GONE_MAX and with_room is None:
-            self.reachable_by_rank = [
-                c for c in self.reachable_by_rank if not c.alloc.preempted and not c.node_group.reserved
-            ]
+            self.reachable_by_rank = [c for c in self.reachable_by_rank if not c.alloc.preempted]
         # Remembered only if size and constraints were the reason: budgets, quotas and refusals may change.
         if self.best is None and with_room is None and not late:
             self.infeasible.append((ask.shape.need, amounts))

@@ -61,7 +61,7 @@ class PlannedUsage:
         return found
 
     def record_eviction(self, ask: Ask, victims: list[Any]) -> dict[Queue, None]:
-        """Enter an eviction: the victims (allocations) leave, the ask has its claim. Return the queues that changed."""
+        """Enter an eviction before it is made: victims leave, the ask has a claim. Return the queues that changed."""
         changed: dict[Queue, None] = {}
         victim: Ask
         queue: Queue | None
@@ -69,14 +69,12 @@ class PlannedUsage:
             victim = each
             queue = victim.app.queue
             while queue is not None:
-                if queue in self.by_queue:
-                    cython.cast(Vec, self.by_queue[queue]).minus(victim.shape.amounts)
+                self.planned(queue).minus(victim.shape.amounts)
                 changed[queue] = None
                 queue = queue.parent
         queue = ask.app.queue
         while queue is not None:
-            if queue in self.by_queue:
-                cython.cast(Vec, self.by_queue[queue]).plus(ask.shape.amounts)
+            self.planned(queue).plus(ask.shape.amounts)
             changed[queue] = None
             queue = queue.parent
         return changed

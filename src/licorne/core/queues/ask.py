@@ -9,6 +9,7 @@ application's asks are tried in `licorne.core.queues.requests`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -195,6 +196,14 @@ if not cython.compiled:  # defaults of fields that few asks change, or none befo
     Ask.reserved_ns = Ask.bound_ns = Ask.replaced_ns = Ask.outstanding = 0
     Ask.expired_node = Ask.deadline = None
     Ask.attempted = Ask.triggered = Ask.preempted = Ask.released = False
+
+
+def total_amounts(asks: Iterable[Ask]) -> Vec:
+    """Return the sum of the amounts of these asks, a new vector."""
+    total = Vec()
+    for ask in asks:
+        total.plus(ask.shape.amounts)
+    return total
 
 
 def request_order(ask: Ask) -> tuple[int, int, int]:

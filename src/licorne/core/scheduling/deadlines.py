@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from licorne.core.gangs import timeout
+from licorne.core.preemption import evictions
 
 if TYPE_CHECKING:
     from licorne.core.gangs.backfill import Hold
@@ -68,6 +69,10 @@ def _timeout(partition: Partition, alloc: Ask) -> None:
         partition.lifecycle.time_out(alloc)
 
 
+def _eviction(partition: Partition, victim: Ask) -> None:
+    evictions.overdue(partition, victim)
+
+
 def _quota(partition: Partition, _: object) -> None:
     partition.quotas.due()
 
@@ -84,6 +89,7 @@ ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "aged": _aged,  # an ask is old enough to reserve a node
     "reservation": _reservation,  # a reservation is too old
     "preemption": _preemption,  # an ask below its queue's guarantee is old enough to preempt, or may retry
+    "eviction": _eviction,  # a victim has not ended, long after its grace period
     "quota": _quota,  # a queue that uses more than its lowered max must give the excess back
     "placeholder": _placeholder,  # timeout of an application's placeholders
     "hold": _hold,  # a gang has held nodes for too long, or may hold some again

@@ -130,6 +130,7 @@ class Descent:
         The decisions are appended to `out`, which the partition drains.
         """
         made: cython.longlong = 0
+        placed: cython.longlong
         result: cython.int
         self.wakeups.apply_node_events()
         while made < limit and self.root.asks_pending:
@@ -138,8 +139,9 @@ class Descent:
                 self.wakeups.retry_everything(self.root)
             # The order of section 3: reserved asks, replacements of placeholders, ordinary asks.
             if self.wakeups.must_try_reserved():
-                if self.partition.reservations.try_all():
-                    made += 1
+                placed = self.partition.reservations.try_all()
+                if placed:
+                    made += placed
                     continue
                 self.wakeups.apply_node_events()  # an eviction may have opened nodes that others had reserved
             if self.gangs.due or self.gangs.stuck:
@@ -448,7 +450,8 @@ class Descent:
             # do not exclude it: like amounts in use they may be freed by evictions.
             self.parking.await_node(ask)
             return NOTHING
-        self.partition.cancel_ordinary_reservations(node)
+        if ask.reserved is None:
+            self.partition.cancel_ordinary_reservations(node)
         if self.node_takes(ask, node):
             self.allocate(app, ask, node)
             return ALLOCATED

@@ -2,12 +2,12 @@
 
 Source: docs/spec/scheduling.md, sections 7.1.3, 7.3, 7.4 and 16.8.
 
-A node takes either one ordinary reservation, or any number of reservations of asks that require this node. A reserved
-node is closed to all other asks.
+A node takes either one ordinary reservation, or any number of reservations of asks that require this node or that have
+a claim to it (`licorne.core.preemption.claims`). A reserved node is closed to all other asks.
 
 An ordinary reservation is cancelled when it is 120 minutes old, in any case, and its ask does not reserve the same node
 again before it has reserved another. The reservation of an ask that has preempted is cancelled 120 minutes after the
-eviction, and with it ends the claim of the ask (`licorne.core.preemption.claims`).
+eviction, and with it ends the claim of the ask.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Reservations:
             del app.queue.reserved[app]
         partition.timers.cancel(self._timers.pop(ask))
         partition.wakeups.reservations = len(self._timers)
-        if node.block is not None and not node.reservations:
+        if node.block is not None:
             self.mend_open(node)
         partition.wakeups.reservation_gone(node)
         if ask in partition.claims.by_ask:
@@ -181,23 +181,27 @@ class Reservations:
 
     # -- the reserved pass (section 7.3) ---------------------------------------------------------------
 
-    def try_all(self) -> bool:
-        """Try to allocate one reserved ask, in the order of queues; return whether one was allocated."""
+    def try_all(self) -> int:
+        """Try to allocate one reserved ask, or a gang of them, in the order of queues; return how many were allocated."""
         self._partition.wakeups.reserved_due = False
         return self._try_queue(self._partition.tree.root)
 
-    def _try_queue(self, queue: Queue) -> bool:
+    def _try_queue(self, queue: Queue) -> int:
         if queue.is_leaf:
-            return any(self._try_app(app) for app in sorted(queue.reserved, key=lambda a: a.seq))
-        return any(self._try_queue(child) for child in queue.in_order(None))
+            tried = (self._try_app(app) for app in sorted(queue.reserved, key=lambda a: a.seq))
+        else:
+            tried = (self._try_queue(child) for child in queue.in_order(None))
+        return next((made for made in tried if made), 0)
 
-    def _try_app(self, app: Application) -> bool:
+    def _try_app(self, app: Application) -> int:
         partition = self._partition
         descent = partition.descent
         if not app.group_chosen:
             partition.limits.attach(app)
         if not partition.lifecycle.may_be_tried(app):
-            return False
+            return 0
+        if app.atomic is not None:
+            return partition.atomic.start_on_claims(app)
         reserved = sorted(app.reservations.values(), key=lambda a: a.seq)
         for ask in reserved:
             if not descent.has_headroom(app, ask):
@@ -212,7 +216,7 @@ class Reservations:
             if not node.schedulable and not ask.required:
                 continue  # drained: nothing new is placed there (docs/spec/states.md, section 3, Q)
             if descent.try_node(app, ask, node):
-                return True
+                return 1
         # No ask got its reserved node. An ordinary reservation does not bind the ask: any other node will do.
         for ask in reserved:
             if ask.required or ask.reserved is None or not descent.has_headroom(app, ask):
@@ -220,5 +224,5 @@ class Reservations:
             other = descent.first_node(ask)
             if other is not None:
                 descent.allocate(app, ask, other)
-                return True
-        return False
+                return 1
+        return 0

@@ -59,6 +59,7 @@ class Accounting:
     asks_seen: cython.longlong  # the number of the newest ask: asks are numbered in the order of their arrival
     overused: dict[Node, None]  # of these nodes more may be allocated than they have
     victims: dict[Ask, None]  # allocations that were evicted, and have not ended
+    overdue: dict[Ask, None]  # likewise, and are not expected to end any more
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types, needs: Needs) -> None:
@@ -70,6 +71,7 @@ class Accounting:
         self.watchers = []
         self.overused = {}
         self.victims = {}
+        self.overdue = {}
         self.asks_seen = 0
         self.asked_to_end = 0
 
@@ -322,6 +324,8 @@ class Accounting:
         if alloc.preempted:
             del self.victims[alloc]
             self._unpreempt(app.queue, amounts)
+        elif self.overdue:
+            self.overdue.pop(alloc, None)
         if alloc.deadline is not None:
             self._forget_deadline(alloc)
         if alloc.placeholder:
@@ -406,3 +410,11 @@ class Accounting:
         while queue is not None:
             queue.preempting.plus(alloc.shape.amounts)
             queue = queue.parent
+
+    def stop_expecting(self, alloc: Ask) -> None:
+        """Count a victim that does not end as an allocation that was asked to end, but whose room nobody waits for."""
+        del self.victims[alloc]
+        self.overdue[alloc] = None
+        self._unpreempt(alloc.app.queue, alloc.shape.amounts)
+        alloc.preempted = False
+        alloc.released = True

@@ -21,10 +21,12 @@ from licorne.kube.objects import Pod, PriorityClass
 from licorne.si import v19
 from licorne.si.constants import (
     DEFAULT_PARTITION,
+    GRACE_PERIOD_S,
     NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_APPLICATION_CREATION_TIME,
     TAG_CREATE_FORCE,
+    TAG_GRACE_PERIOD,
     TAG_NAMESPACE,
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
@@ -458,6 +460,9 @@ def _ask_tags(pod: Pod) -> dict[str, str]:
         tags[TAG_REQUIRED_NODE] = node
     if constraints := constraints_text(pod):
         tags[TAG_NODE_CONSTRAINTS] = constraints
+    grace_s = pod.spec.termination_grace_period_seconds
+    if grace_s is not None and grace_s != GRACE_PERIOD_S:
+        tags[TAG_GRACE_PERIOD] = str(grace_s)
     return tags
 
 

@@ -34,7 +34,7 @@ class Latencies:
         self.placed = Histogram(BUCKETS_S)
         """Mean time for each allocation that was made."""
         self.preemption = Histogram(BUCKETS_S)
-        """Each search for victims on behalf of an ask whose queue is below its guarantee."""
+        """Each search for victims on behalf of an ask, or of the members of a gang, whose queue is below its guarantee."""
         self._busy_s = 0.0
         self._made = 0
         self._attempts: dict[Partition, int] = {}  # attempts of each partition that `tried` already counts
@@ -44,10 +44,10 @@ class Latencies:
         preemption = partition.guarantee_preemption
         preemption.attempt = partial(self._search, preemption.attempt)
 
-    def _search(self, attempt: Callable[[Ask], str], ask: Ask) -> str:
+    def _search(self, attempt: Callable[[list[Ask]], str], asks: list[Ask]) -> str:
         began = time.perf_counter()
         try:
-            return attempt(ask)
+            return attempt(asks)
         finally:
             took = time.perf_counter() - began
             self.preemption.add(took)
