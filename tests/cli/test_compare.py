@@ -38,7 +38,7 @@ def test_a_workload_and_its_recording_compare_alike(licorne: Command, tmp_path: 
     assert (answer["old"]["preempted"], answer["new"]["preempted"]) == (16, 0)
     language, vision = answer["queues"]
     assert (language["queue"], language["old"]["mean_wait_s"], language["new"]["mean_wait_s"]) == (
-        "root.language", 105.0, 55800.0
+        "root.language", 90.0, 55800.0
     )  # fmt: skip
     assert (vision["queue"], vision["old"]["evicted"], vision["new"]["evicted"]) == ("root.vision", 16, 0)
 

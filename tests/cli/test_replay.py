@@ -192,7 +192,7 @@ def test_without_a_moment_a_service_that_ended_is_asked_about_just_before(licorn
 
 
 def test_a_moment_after_the_end_is_told_as_such(licorne: Command, recording: Path) -> None:
-    end = "1970-01-02T06:02:00.000Z"
+    end = "1970-01-02T06:01:30.000Z"
     for command in ("why", "shares"):
         said = licorne(command, "--from", recording, "--at", "1970-01-05").out
         assert f"At {end} of the recording:" in said

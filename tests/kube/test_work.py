@@ -218,6 +218,14 @@ def test_the_quota_of_a_namespace(annotations: dict[str, str], tags: dict[str, i
     assert (json.loads(found)["resources"] if found else None) == wanted
 
 
+@pytest.mark.parametrize(("said", "wanted"), [(None, None), (30, None), (600, "600"), (0, "0")])
+def test_the_scheduler_is_told_of_a_grace_period_that_is_not_the_usual_one(
+    said: int | None, wanted: str | None
+) -> None:
+    made = pod(spec={"terminationGracePeriodSeconds": said})
+    assert work(made).ask.allocation_tags.get("licorne/termination-grace-period") == wanted
+
+
 @pytest.mark.parametrize(
     ("own", "of_class", "policy", "wanted"),
     [

@@ -170,7 +170,7 @@ def _best(
 
 def make_room(partition: Partition, ask: Ask, node: Node) -> None:
     """The best set on the node that the ask requires; free room and allocations being evicted count first (difference 14)."""
-    if not meets(ask, node):
+    if not meets(ask, node) or _hangs(partition, node):
         return
     room = room_on(Sums(partition), node, ask)
 
@@ -185,6 +185,11 @@ def make_room(partition: Partition, ask: Ask, node: Node) -> None:
         evict(partition, found)
         claims.made(partition, ask)
         claims.review(partition, ask)
+
+
+def _hangs(partition: Partition, node: Node) -> bool:
+    """Whether a victim on the node does not end, so that nobody else is evicted there."""
+    return any(alloc.overdue and alloc.node is node for alloc in partition.allocations())
 
 
 def may_go(alloc: Ask, ask: Ask) -> bool:
@@ -268,6 +273,8 @@ def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> None:
                 for plan in plans:
                     _keep(partition, *plan, reserve)
                 if plans:
+                    if app.atomic is not None:
+                        atomic.give_up(partition, app.atomic)
                     for each in asks:
                         partition.checks.pop(each, None)
                     continue
@@ -481,7 +488,7 @@ class NodeSearch:
                 return False
         if not node.schedulable or not fits(node.capacity, ask.amounts) or not meets(ask, node):
             return False
-        if any(alloc.overdue and alloc.node is node for alloc in self.partition.allocations()):
+        if _hangs(self.partition, node):
             return False
         hold = self.partition.atomic.hold
         if hold is not None and node in hold.nodes and hold.app is not ask.app:

@@ -87,10 +87,10 @@ def test_the_returning_team_evicts_the_pods_of_the_other() -> None:
     (evictions,) = found.evictions
     assert (evictions.kind, evictions.queue, evictions.wanted_by) == ("guaranteed", "root.vision", "root.language")
     assert (evictions.pods, found.resubmitted, found.never_placed) == (16, 16, 0)
-    # Four pods each of the hours 2 to 5: all of them evicted at 6:01 or 30 s later, and gone 30 s after that.
+    # Four pods each of the hours 2 to 5: all of them evicted at 6:01, and gone 30 s after that.
     hours = sum(4 * (6 - hour) for hour in (2, 3, 4, 5))
-    assert evictions.lost["nvidia.com/gpu"] == hours * HOUR_S + 8 * 90 + 8 * 120
-    assert waits(found, "root.language") == (90.0, 120.0)
+    assert evictions.lost["nvidia.com/gpu"] == hours * HOUR_S + 16 * 90
+    assert waits(found, "root.language") == (90.0, 90.0)
     usage = {(row.queue, row.resource): row for row in found.queues}
     assert usage["root.language", "nvidia.com/gpu"].peak == 16
     assert usage["root.vision", "nvidia.com/gpu"].peak == 32

@@ -70,7 +70,6 @@ NOBODY_GROUP: Final = "nogroup"
 # ("true"), a node's labels and taints as attributes (docs/spec/scheduler-interface.md, section 9).
 TAG_NODE_CONSTRAINTS: Final = "licorne/node-constraints"
 TAG_GRACE_PERIOD: Final = "licorne/termination-grace-period"
-GRACE_PERIOD_S: Final = 30
 TAG_WHOLE_TIMEOUT: Final = "licorne/whole-placeholder-timeout"
 ATTRIBUTE_LABEL_PREFIX: Final = "label/"
 ATTRIBUTE_TAINTS: Final = "taints"

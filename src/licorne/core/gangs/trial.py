@@ -35,6 +35,8 @@ class Trial:
     def __init__(self, partition: Partition, held: Iterable[Node], *, ask_predicates: bool) -> None:
         self._partition = partition
         self._index = partition.index
+        self._generation = partition.index.generation
+        self._placed = 0
         self._opened = [node for node in held if node.schedulable and not node.reservations and not node.open]
         self._predicates = ask_predicates and partition.predicates is not None
         given = partition.descent.orders
@@ -52,6 +54,8 @@ class Trial:
         for node in self._opened:
             node.open = False
             self._index.mend(node)
+        if not self._placed:  # nothing has changed, so no search for victims is worth repeating
+            self._index.generation = self._generation
 
     def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
         """Find a node for each ask, and take the room there; return None, with nothing taken, if one finds no node."""
@@ -89,6 +93,7 @@ class Trial:
 
     def undo(self, placed: list[tuple[Ask, Node]]) -> None:
         """Take asks off their nodes again, in reverse order."""
+        self._placed -= len(placed)
         for ask, node in reversed(placed):
             node.free.plus(ask.shape.amounts)
             if self.counts and ask.shape.need.counted:
@@ -97,6 +102,7 @@ class Trial:
 
     def put(self, ask: Ask, node: Node) -> None:
         """Take the room of the ask on the node."""
+        self._placed += 1
         node.free.minus(ask.shape.amounts)
         if self.counts and ask.shape.need.counted:
             self._partition.needs.try_take(node, ask)

@@ -13,7 +13,7 @@ import msgspec
 
 from licorne.core.base.states import SECOND_NS, TIME_MAX_NS
 from licorne.core.base.tags import tag
-from licorne.si.constants import GRACE_PERIOD_S, TAG_GRACE_PERIOD
+from licorne.si.constants import TAG_GRACE_PERIOD
 from licorne.si.messages import Termination
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 EVICTIONS_MAX = 1_000
 """How many records of evictions a partition keeps; the oldest are dropped first."""
+GRACE_PERIOD_S = 30
+"""How long a victim takes to end, in seconds, if its tag does not say so: the default of Kubernetes."""
 OVERDUE_NS = 600 * SECOND_NS
 """How long after its grace period a victim that has not ended is not expected to end any more."""
 
@@ -91,11 +93,10 @@ def overdue(partition: Partition, victim: Ask) -> None:
     victim.deadline = None
     partition.accounting.stop_expecting(victim)
     partition.claims.review(Outcome.VICTIM)
-    partition.wakeups.claims_changed()  # an ask that requires the node may have to evict others there
 
 
 def _grace_ns(victim: Ask) -> int:
-    """Return the grace period that the allocation's tag gives, in ns; the default of Kubernetes if it has none, or not a number."""
+    """Return the grace period that the allocation's tag gives, in ns; the usual one if it has none, or not a number."""
     said = tag(victim.tags, TAG_GRACE_PERIOD) if victim.tags else ""
     return (int(said) if said.isdecimal() and len(said) < 10 else GRACE_PERIOD_S) * SECOND_NS
 

@@ -398,6 +398,9 @@ class GuaranteePreemption:
                 self._forget()
         for plan in plans if complete else ():
             self._execute(plan)
+        gang = asks[0].app.atomic
+        if complete and gang is not None:
+            self._partition.atomic.backfill.give_up(gang)  # it needs only the nodes that it has claimed
         return why
 
     def _plan(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> EvictionPlan | str:

@@ -40,6 +40,8 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
     """
     if not ask.shape.need.of_empty().matches(node):
         return False  # it could not run there if the node were empty
+    if any(alloc.node is node for alloc in partition.accounting.overdue):
+        return False  # a victim there does not end, and perhaps no other would
     devices = device_room(node, ask)
     if devices is not None and _claims_devices(ask, node):
         return False

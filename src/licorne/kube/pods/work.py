@@ -16,12 +16,12 @@ from licorne.config.kubernetes import QuantityError
 from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
 from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
+from licorne.core.preemption.evictions import GRACE_PERIOD_S
 from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
 from licorne.si import v19
 from licorne.si.constants import (
     DEFAULT_PARTITION,
-    GRACE_PERIOD_S,
     NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_APPLICATION_CREATION_TIME,
