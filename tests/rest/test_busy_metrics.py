@@ -192,7 +192,7 @@ class Story:
         searches = value(found, "licorne_preemption_searches_total", partition=HOME)
         assert searched is not None
         assert searches is not None
-        assert searched >= searches == partition.guarantee_preemption.searches
+        assert searched >= searches == partition.guarantee_preemption.plans.searches
         return found
 
     def check_usage(self) -> int:

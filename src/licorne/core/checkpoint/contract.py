@@ -48,6 +48,7 @@ from licorne.core.nodes.node import Need, Node
 from licorne.core.partition import Partition
 from licorne.core.preemption.claims import Claim, Claims
 from licorne.core.preemption.disruption_budgets import DisruptionBudget, DisruptionBudgets
+from licorne.core.preemption.eviction_plans import EvictionPlans
 from licorne.core.preemption.evictions import Eviction
 from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
 from licorne.core.preemption.quota_start import QuotaChanges
@@ -496,6 +497,10 @@ OBJECTS: Final[dict[type, str]] = {
         _generation: int
         _skipped: dict[Application, None]
         _blocked_by_claims: dict[Queue, None]
+        plans: EvictionPlans
+    """,
+    EvictionPlans: """
+        _partition: Partition
         searches: int
     """,
     LeafRetries: """
@@ -781,11 +786,11 @@ LEFT_OUT: Final[dict[type, dict[str, tuple[Make | None, str]]]] = {
         "_generation": (int, "tells whether `_nowhere` is valid"),
     },
     AtomicGang: {"_asks": (_nothing, "a cache")},
-    GuaranteePreemption: {
+    GuaranteePreemption: {"attempt": (None, "a method of its plans")},
+    EvictionPlans: {
         "_planned_usage": (_nothing, "a cache, computed again from the sums"),
         "_node_searches": (dict, "a cache, computed again from the allocations"),
         "_snapshot_key": (tuple, "tells whether these are valid"),
-        "attempt": (None, "a method of its own"),
     },
     Application: {"table": (None, "follows from the dialect and the settings")},
 }

@@ -153,7 +153,7 @@ def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition:
     partition.placer = Placer.first(partition.config.placement_rules)
     partition.accounting.watchers = [UsageHistory(partition)] if cluster.usage_watched else []
     preemption = partition.guarantee_preemption
-    preemption.attempt = preemption.unwrapped()
+    preemption.attempt = preemption.plans.attempt
     partition.needs.find_empty()
     index = partition.index
     known = len(partition.types.names)

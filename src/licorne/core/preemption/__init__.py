@@ -3,7 +3,8 @@
 Allocations are evicted for an ask whose queue is below its guarantee, for an ask that requires its node, and after a
 quota was lowered (`docs/understand/quota-change.md`).
 
-guarantee_preemption  preemption for a guarantee: when an ask tries it, and how its result is carried out
+guarantee_preemption  preemption for a guarantee: when an ask tries it
+eviction_plans        plans of evictions for asks that preempt together, and how they are carried out
 retries               when a leaf queue whose searches failed may search again
 planned_usage         what queues are guaranteed, and what they will use: who may preempt, who is protected
 candidates            allocations that may be evicted, and the bounds by which most of them are ruled out

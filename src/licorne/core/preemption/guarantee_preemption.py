@@ -1,4 +1,4 @@
-"""Preemption for asks whose queue is below its guarantee: when an ask tries it, and how its result is carried out.
+"""Preemption for asks whose queue is below its guarantee: when an ask tries it.
 
 Source: docs/spec/preemption.md, section 2.
 
@@ -16,27 +16,24 @@ which nothing could be placed (`Descent.unplaced`), and each leaf has one deadli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from licorne.core.base.states import SECOND_NS, TIME_MAX_NS, ApplicationState
+from licorne.core.base.states import SECOND_NS, TIME_MAX_NS
 from licorne.core.constants import AWAITS_NODE
 from licorne.core.queues.application import in_order
 from licorne.core.queues.ask import total_amounts
 
-from .node_search import NodeSearch
-from .planned_usage import PlannedUsage, has_any_guarantee, user_room
-from .required_node import evict
+from .eviction_plans import NOT_ENTITLED, EvictionPlans
+from .planned_usage import has_any_guarantee, user_room
 from .retries import FailedSearch, LeafRetries
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
 
-    from .candidates import Candidate, NodeCandidates
     from .retries import LeafRetry
 
 RETRY_NS = 15 * SECOND_NS
@@ -45,25 +42,8 @@ ATTEMPTS_MAX = 10
 """How many searches without result a leaf may make at one moment; its other asks then wait for `PAUSE_NS`."""
 PAUSE_NS = SECOND_NS // 10
 """How long a leaf makes no search after `ATTEMPTS_MAX` of them had no result."""
-REFUSALS_MAX = 100
-"""How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
-NODE_SEARCHES_MAX = 4
-"""How many node searches, with their snapshots, are kept (by leaf, priority, root of the search and types)."""
-
-NOT_ENTITLED = "the queue is not below its guarantee by what is asked for"
-NO_VICTIMS = "no victims help"
-HAS_ROOM = "a node has room for it already"
 GAVE_UP = -1
 """As `FailedSearch.generation`: the search found victims, but the ask gave up its claim. Real ones are not negative."""
-
-
-class EvictionPlan(NamedTuple):
-    """What one ask needs: a node, the victims, of which there may be none, and what its queue lacks of its guarantee."""
-
-    ask: Ask
-    node: Node
-    victims: list[Ask]
-    missing: dict[int, int]
 
 
 class GuaranteePreemption:
@@ -79,15 +59,8 @@ class GuaranteePreemption:
         self._generation = 0  # of the node index, at the last visit
         self._skipped: dict[Application, None] = {}  # due, but not allowed to be tried at that time
         self._blocked_by_claims: dict[Queue, None] = {}  # leaves where claims leave no room to a user or group
-        self._planned_usage: PlannedUsage | None = None
-        self._node_searches: dict[object, NodeSearch] = {}
-        self._snapshot_key: tuple[object, ...] = ()
-        self.searches = 0  # counted work
-        self.attempt = self.unwrapped()  # a host that measures preemption may wrap it
-
-    def unwrapped(self) -> Callable[[list[Ask]], str]:
-        """Return the try of asks that preempt together without what a host may have wrapped around it."""
-        return self._attempt
+        self.plans = EvictionPlans(partition)
+        self.attempt = self.plans.attempt  # a host that measures preemption may wrap it
 
     def configure(self, *, enabled: bool) -> None:
         """Start anew after a change of the configuration, with every ask untried; or stop, if `enabled` is false."""
@@ -99,7 +72,7 @@ class GuaranteePreemption:
         self._skipped.clear()
         self._blocked_by_claims.clear()
         self.has_retries = False
-        self._forget()
+        self.plans.forget()
         partition.descent.unplaced = {} if enabled else None
         partition.parking.may_preempt = enabled
 
@@ -132,7 +105,7 @@ class GuaranteePreemption:
             self._ready.pop(queue, None)
             self._failed.pop(queue, None)
             self._blocked_by_claims.pop(queue, None)
-        self._forget()
+        self.plans.forget()
 
     # -- when --------------------------------------------------------------------------------------------
 
@@ -366,172 +339,6 @@ class GuaranteePreemption:
         if not app.group_chosen:
             partition.limits.attach(app)
         return app.backoff_until <= partition.now and partition.lifecycle.may_be_tried(app)
-
-    # -- an ask ------------------------------------------------------------------------------------------
-
-    def _attempt(self, asks: list[Ask]) -> str:
-        """Preempt for all of these asks, or for none. Return why they got no claims; an empty text if they did."""
-        planned_usage = self._current_usage()
-        plans: list[EvictionPlan] = []
-        why = ""
-        complete = False
-        try:
-            for ask in asks:
-                plan = self._plan(planned_usage, ask, plans)
-                if isinstance(plan, str):
-                    why = plan
-                    break
-                plans.append(plan)
-                self._enter(planned_usage, plan)
-            if (
-                len(asks) == 1
-                and plans
-                and not plans[0].victims
-                and plans[0].node.fits(ask.shape.amounts, ask.shape.need)
-            ):
-                why = HAS_ROOM  # something else keeps it off, such as a predicate, so it closes no node to others
-            complete = not why
-        finally:
-            for plan in plans:
-                self._take_back(plan)
-            if plans and not complete:
-                self._forget()
-        for plan in plans if complete else ():
-            self._execute(plan)
-        gang = asks[0].app.atomic
-        if complete and gang is not None:
-            self._partition.atomic.backfill.give_up(gang)  # it needs only the nodes that it has claimed
-        return why
-
-    def _plan(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> EvictionPlan | str:
-        """Find a node and victims for an ask, beside the plans for others; return why there are none if so."""
-        partition = self._partition
-        missing = planned_usage.shortfall(ask, ask.app.queue)
-        if missing is None:
-            return NOT_ENTITLED
-        self.searches += 1
-        node_search = self._node_search(planned_usage, ask, plans)
-        refused = {
-            node_search.by_node[plan.node]: None for plan in plans if plan.ask.shape.need.excludes(ask.shape.need)
-        }
-        while len(refused) < REFUSALS_MAX:
-            found = node_search.find(ask, partition.now, refused)
-            if found is None:
-                break
-            node_group, chosen = found
-            if self._allowed(ask, node_group, chosen):
-                return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing)
-            refused[node_group] = None
-        return NO_VICTIMS
-
-    def _enter(self, planned_usage: PlannedUsage, plan: EvictionPlan) -> None:
-        """Enter a plan in the snapshots, which are updated, not thrown away: many asks of a leaf may preempt at one moment."""
-        budgets = self._partition.disruption_budgets
-        changed = planned_usage.record_eviction(plan.ask, plan.victims)
-        for node_search in self._node_searches.values():
-            node_search.apply_eviction(changed, plan.victims, plan.ask, plan.node)
-        plan.ask.triggered = True  # so what it reserves closes no node to the others
-        for victim in plan.victims:
-            victim.preempted = True
-            for budget in budgets.of(victim):
-                budget.going[victim.id] = None
-                self._node_searches.clear()  # others may be reluctant now
-
-    def _take_back(self, plan: EvictionPlan) -> None:
-        """Undo `_enter`, but in the snapshots."""
-        plan.ask.triggered = False
-        for victim in plan.victims:
-            victim.preempted = False
-            for budget in self._partition.disruption_budgets.of(victim):
-                del budget.going[victim.id]
-
-    def _current_usage(self) -> PlannedUsage:
-        """The planned usage, computed anew if anything but preemption for guarantees has happened since."""
-        key = self._current_key()
-        if self._planned_usage is None or self._snapshot_key != key:
-            self._forget()
-            self._planned_usage = PlannedUsage(self._partition.claims)
-            self._snapshot_key = key
-        return self._planned_usage
-
-    def _current_key(self) -> tuple[object, ...]:
-        """A value that changes with whatever makes snapshots invalid.
-
-        The other kinds of preemption change no generation, but the preempting amounts of the root queue.
-        """
-        partition = self._partition
-        return (
-            partition.index.generation,
-            partition.claims.generation,
-            partition.disruption_budgets.generation,
-            tuple(partition.tree.root.preempting.values()),
-        )
-
-    def _forget(self) -> None:
-        self._planned_usage = None
-        self._node_searches.clear()
-
-    def _node_search(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> NodeSearch:
-        """The search for asks like this one; of those that are kept, the least recently used is dropped.
-
-        `plans` are entered in all that are kept.
-        """
-        hold = self._partition.atomic.backfill.hold
-        held = hold.nodes if hold is not None and hold.app is ask.app else {}
-        top, seen = planned_usage.fence_root(ask)
-        types = tuple(amount > 0 for amount in ask.shape.amounts.values())
-        key = (ask.app.queue, ask.priority, top, types, tuple(held))
-        node_search = self._node_searches.pop(key, None)
-        if node_search is None:
-            if len(self._node_searches) >= NODE_SEARCHES_MAX:
-                del self._node_searches[next(iter(self._node_searches))]
-            partition = self._partition
-            nodes = partition.index.ordered()
-            budgets, overdue = partition.disruption_budgets, partition.accounting.overdue
-            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, budgets, held, overdue)
-            for plan in plans:
-                node_search.apply_eviction({}, [], plan.ask, plan.node)
-        self._node_searches[key] = node_search
-        return node_search
-
-    def _allowed(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate]) -> bool:
-        """Does the resource manager allow the ask on the node when the victims have ended (section 2.9)?"""
-        partition = self._partition
-        on_node = [c.alloc for c in chosen if c.node_group is node_group]
-        if on_node and partition.preemption_predicates is not None:
-            return partition.preemption_predicates(ask.key, node_group.node.id, [a.key for a in on_node])
-        return partition.predicate_allows(ask, node_group.node, False)
-
-    def _execute(self, plan: EvictionPlan) -> None:
-        """Evict the victims, if any are needed, reserve the node for the ask, and give the ask its claim."""
-        partition = self._partition
-        ask, node, victims, missing = plan
-        leaf = ask.app.queue
-        names = partition.types.names
-        rule = (
-            f"queue {leaf.path} is below its guarantee, and others are above theirs"
-            " (docs/spec/preemption.md, section 2)"
-        )
-        records = evict(
-            partition,
-            ask,
-            victims,
-            "guaranteed",
-            dict(sorted((names[d], amount) for d, amount in missing.items())),
-            f"preempting allocations to free up resources to run ask: {ask.key}",
-            rule,
-        )
-        for other in [a for a in node.reservations if a is not ask and not a.triggered]:
-            partition.reservations.cancel(other)  # the reservation of an old ask of lower priority
-            partition.wakeups.reservation_lost(other)
-        if ask.reserved is not node:
-            partition.reservations.reserve(ask, node)
-        partition.claims.add(ask, victims, records)
-        partition.wakeups.reservation_made()  # without victims its room may be free already, on a node that was reserved
-        self._snapshot_key = self._current_key()
-        # It has a result, and so holds a slot (docs/spec/scheduling.md, section 10).
-        if ask.app.state is ApplicationState.ACCEPTED:
-            partition.descent.accept(ask.app)
 
 
 def may_ever_preempt(ask: Ask) -> bool:

@@ -306,7 +306,7 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.counter("licorne_work", ["partition", "kind"], work)
     wakeups = [((full_name(partition),), partition.parking.wakeups) for partition in partitions]
     found.counter("licorne_wakeups", ["partition"], wakeups)
-    searches = [((full_name(partition),), partition.guarantee_preemption.searches) for partition in partitions]
+    searches = [((full_name(partition),), partition.guarantee_preemption.plans.searches) for partition in partitions]
     found.counter("licorne_preemption_searches", ["partition"], searches)
     reserved = [((full_name(partition),), len(partition.reservations)) for partition in partitions]
     found.gauge("licorne_reservations", ["partition"], reserved)

@@ -13,7 +13,7 @@ from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import sentence
 from licorne.core.inspection.usage_history import most_used
-from licorne.core.preemption import guarantee_preemption
+from licorne.core.preemption import eviction_plans
 from licorne.si import rest_objects as objects
 
 from .amounts import by_name
@@ -212,9 +212,9 @@ def _of_preemption(reason: explain.Preemption) -> str:
     match reason.state, reason.detail:
         case "too young" | "preempted once", _:
             return "Preemption preconditions failed"
-        case "attempted", guarantee_preemption.NOT_ENTITLED:
+        case "attempted", eviction_plans.NOT_ENTITLED:
             return "Preemption queue guarantees check failed"
-        case "attempted", guarantee_preemption.NO_VICTIMS:
+        case "attempted", eviction_plans.NO_VICTIMS:
             return "Preemption does not help"
         case "attempted", why:
             return f"Preemption is not needed: {why}"
