@@ -118,7 +118,7 @@ if __name__ == "__main__":
     from reference.compare import DisagreementError
 
     chosen = FAULTS[sys.argv[1]]
-    first = int(sys.argv[2])
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     setattr(chosen.where, chosen.name, chosen.broken(getattr(chosen.where, chosen.name)))
     for seed in range(first, first + ENOUGH):
         try:
