@@ -148,7 +148,7 @@ lowest:  ## Run tests of all parts, uncompiled, with the oldest versions of the 
 
 # On plain Python, and without planted faults, which are planted in processes of their own.
 coverage: $(VENV)/dev  ## Measure which lines and branches of core, config, si and sim the tests reach; fail below a bound
-	LICORNE_INTERPRETED=1 $(BIN)/python -m coverage run -m pytest -m 'not nightly' --timeout 900 -k 'not planted' $(COVERED)
+	LICORNE_INTERPRETED=1 $(BIN)/python -m coverage run -m pytest -m 'not nightly' -k 'not planted' $(COVERED)
 	$(BIN)/python -m coverage report --skip-covered
 
 # In a copy: the tree itself keeps what it has compiled.

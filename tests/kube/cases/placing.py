@@ -657,6 +657,26 @@ def _(k: Place) -> None:
     assert len(_leaving(k)) == 0
 
 
+@CASES(
+    "6",
+    "a full node, and a queue that has less than its guarantee by two pods",
+    "both are created, and no victim ends",
+    "two victims are told at once, and no autoscaler adds a node",
+)
+def _(k: Place) -> None:
+    _lent(k, finalizers=["example.com/look"])
+    for name in ("owner-0", "owner-1"):
+        k.pod(name, app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    comes(lambda: len(_leaving(k)) == 2, told=k.told)
+    for name in ("owner-0", "owner-1"):
+        comes(lambda name=name: k.condition("PodScheduled", name), told=k.told)  # type: ignore[misc]
+        assert (k.condition("PodScheduled", name) or {})["reason"] == "SchedulingSkipped"
+    for victim in _leaving(k):
+        k.change(victim["metadata"]["name"], {"metadata": {"finalizers": None}})
+    k.bound("owner-0")
+    k.bound("owner-1")
+
+
 def _driver(k: Place) -> None:
     """Create the first pod of the lent application, which is evicted after all others, on a node that nobody needs."""
     k.pod("driver", app=f"{k.name}-lent", queue="root.shares.lender")
