@@ -313,9 +313,10 @@ def _plans(partition: Partition, asks: list[Ask]) -> tuple[list[tuple[Ask, Node,
     plans: list[tuple[Ask, Node, tuple[Ask, ...]]] = []
     before = [(ask, ask.reservation) for ask in asks]
     going = {name: set(budget.going) for name, budget in partition.budgets.items()}
-    found, entitled = None, True
-    for ask in asks:
-        entitled = _entitled(partition, ask)
+    leaf = asks[0].app.queue
+    found, entitled = None, _entitled(partition, leaf, total(asks))
+    for ask in asks if entitled else []:
+        entitled = _entitled(partition, leaf, ask.amounts)
         found = NodeSearch(partition, ask).find() if entitled else None
         if found is None:
             break
@@ -360,14 +361,13 @@ def _may_be_tried(partition: Partition, app: App, asks: list[Ask]) -> bool:
     return sums.may_run(app) and app.backoff_until_ns <= partition.now_ns and fits_user
 
 
-def _entitled(partition: Partition, ask: Ask) -> bool:
+def _entitled(partition: Partition, leaf: Queue, amounts: Amounts) -> bool:
     """The leaf's own guarantee decides, or that of all ancestors where it has none; something of it must be wanted."""
-    leaf = ask.app.queue
     left: Amounts = {}
     for queue in [leaf] if leaf.guaranteed else leaf.lineage():
         left = lowest(left, rest(queue.guaranteed, planned(partition, queue)))
-    return bool(set(left) & set(ask.amounts)) and all(
-        amount <= left[name] for name, amount in ask.amounts.items() if name in left
+    return bool(set(left) & set(amounts)) and all(
+        amount <= left[name] for name, amount in amounts.items() if name in left
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from licorne.core.base.states import ApplicationState
+from licorne.core.queues.ask import total_amounts
 
 from .node_search import NodeSearch
 from .planned_usage import PlannedUsage
@@ -55,6 +56,8 @@ class EvictionPlans:
     def attempt(self, asks: list[Ask]) -> str:
         """Preempt for all of these asks, or for none. Return why they got no claims; an empty text if they did."""
         planned_usage = self._current_usage()
+        if planned_usage.shortfall(total_amounts(asks), asks[0].app.queue) is None:
+            return NOT_ENTITLED
         plans: list[EvictionPlan] = []
         why = ""
         complete = False
@@ -66,12 +69,7 @@ class EvictionPlans:
                     break
                 plans.append(plan)
                 self._enter(planned_usage, plan)
-            if (
-                len(asks) == 1
-                and plans
-                and not plans[0].victims
-                and plans[0].node.fits(ask.shape.amounts, ask.shape.need)
-            ):
+            if len(asks) == len(plans) == 1 and _has_room(plans[0]):
                 why = HAS_ROOM  # something else keeps it off, such as a predicate, so it closes no node to others
             complete = not why
         finally:
@@ -89,7 +87,7 @@ class EvictionPlans:
     def _plan(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> EvictionPlan | str:
         """Find a node and victims for an ask, beside the plans for others; return why there are none if so."""
         partition = self._partition
-        missing = planned_usage.shortfall(ask, ask.app.queue)
+        missing = planned_usage.shortfall(ask.shape.amounts, ask.app.queue)
         if missing is None:
             return NOT_ENTITLED
         self.searches += 1
@@ -216,3 +214,8 @@ class EvictionPlans:
         # It has a result, and so holds a slot (docs/spec/scheduling.md, section 10).
         if ask.app.state is ApplicationState.ACCEPTED:
             partition.descent.accept(ask.app)
+
+
+def _has_room(plan: EvictionPlan) -> bool:
+    """Does the node take the ask now, so that nobody need go?"""
+    return not plan.victims and plan.node.fits(plan.ask.shape.amounts, plan.ask.shape.need)

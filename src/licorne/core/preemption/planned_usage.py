@@ -104,14 +104,13 @@ class PlannedUsage:
             queue = queue.parent
         return found
 
-    def shortfall(self, ask: Ask, leaf: Queue) -> dict[int, int] | None:
-        """What the leaf lacks of its guarantee in the ask's types; None if the ask may not preempt (FitInActual).
+    def shortfall(self, amounts: Vec, leaf: Queue) -> dict[int, int] | None:
+        """What the leaf lacks of its guarantee in the types of an ask; None if the ask may not preempt (FitInActual).
 
         The ask may preempt if it fits what the leaf is entitled to in every type that the guarantee lists, and asks for
         at least one of these types.
         """
         d: cython.Py_ssize_t
-        amounts: Vec = ask.shape.amounts
         rest: dict[int, int] = self.entitlement(leaf)
         listed: bool = False
         for d in range(amounts.n):
