@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from planted_faults import OF_TESTS, SUITES
+from planted_faults import OF_TESTS, SUITES, Suite
 
 pytestmark = pytest.mark.gate
 
@@ -94,3 +95,16 @@ def test_no_module_of_planted_faults_is_missing_from_the_table() -> None:
 def test_a_test_in_the_table_exists(test: str) -> None:
     file, _, name = test.partition("::")
     assert f"def {name}(" in (TESTS / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.module)
+def test_what_a_planted_fault_replaces_exists(suite: Suite) -> None:
+    """By the text of its module, as a compiled class does not show all its functions."""
+    table = getattr(sys.modules.get(suite.module), "FAULTS", {})
+    for where, name, *_ in (fault for fault in table.values() if isinstance(fault, tuple)):
+        modules = [each.__module__ for each in where.__mro__] if isinstance(where, type) else [where.__name__]
+        files = [TESTS.parent / "src" / f"{module.replace('.', '/')}.py" for module in modules if "licorne" in module]
+        nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+        stored = {node.id for node in nodes if isinstance(node, ast.Name)}
+        named = {getattr(node, "name", "") for node in nodes}  # of functions and of what is imported
+        assert name in stored | named, f"{modules[0]}: {name}"

@@ -20,7 +20,7 @@ from licorne.core.gangs.placeholders import Gangs
 from licorne.core.inputs import lifecycle, node_changes
 from licorne.core.inputs.lifecycle import Lifecycle
 from licorne.core.partition import Partition
-from licorne.core.preemption import guarantee_preemption
+from licorne.core.preemption import eviction_plans
 from licorne.core.preemption.candidates import QueueBudget
 from licorne.core.queues.application import Application
 from licorne.core.queues.tree import Tree
@@ -234,7 +234,7 @@ FAULTS: dict[str, Fault] = {
     "7 placeholders": Fault(Gangs, "arrived", _placeholders_are_not_counted, "invariant 7"),
     "10 hard": Fault(timeout, "_fail", lambda _: lambda _partition, _app: None, "invariant 10"),
     "10 soft": Fault(timeout, "time_over", _soft_waits_for_ever, "invariant 10"),
-    "11 victims": Fault(guarantee_preemption, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
+    "11 victims": Fault(eviction_plans, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
     "11 guarantee": Fault(QueueBudget, "recompute", _no_guarantee, "invariant 11: .* is left with"),
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "(invariant 12|nothing wakes it)"),
     "12 nodes": Fault(WakeUps, "apply_node_events", _nodes_wake_nobody, "invariant 12"),
