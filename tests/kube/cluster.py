@@ -256,10 +256,10 @@ class Licorne:
         with self.log_file.open("a") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True)
 
-    def answers(self) -> bool:
-        """Return whether it is ready, so that the first decisions are made."""
+    def answers(self, path: str = "/readyz") -> bool:
+        """Return whether a probe succeeds, by default that it is ready, so that the first decisions are made."""
         try:
-            return self.rest.get("/readyz").is_success
+            return self.rest.get(path).is_success
         except httpx.TransportError:
             return False
 

@@ -260,12 +260,11 @@ def test_the_command_and_the_probes_of_the_deployment_work(plane: ControlPlane, 
     address = made.address.replace("127.0.0.1", "0.0.0.0")  # noqa: S104  as in a pod
     try:
         made.start([word.replace("0.0.0.0:9080", address) for word in container["args"]])
-        comes(made.answers, told=made.log)
         for probe in ("startupProbe", "livenessProbe"):
             path = container[probe]["httpGet"]["path"]
-            comes(lambda path=path: made.rest.get(path).is_success, told=made.log)  # type: ignore[misc]
+            comes(lambda path=path: made.answers(path), told=made.log)  # type: ignore[misc]
         ready = container["readinessProbe"]["httpGet"]["path"]
-        comes(lambda: licorne.rest.get(ready).is_success, told=licorne.log)
+        comes(lambda: licorne.answers(ready), told=licorne.log)
         assert made.rest.get(ready).status_code == 503
         assert made.end() == 0
         assert all(line.startswith("{") for line in made.log().splitlines())
