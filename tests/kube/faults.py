@@ -201,14 +201,6 @@ def _with_its_age(sound: Any) -> Any:
     return announce
 
 
-def _cut_short(sound: Any) -> Any:
-    def bound_root(self: Tree, _overuse: Vec) -> bool:
-        changed: bool = sound(self, Vec())
-        return changed
-
-    return bound_root
-
-
 def _beside_no_claims(_sound: Any) -> Any:
     def count_room(_self: NodeSearch, candidates: Any) -> None:
         for alloc in candidates.node.allocations:
@@ -258,7 +250,11 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a pod that comes while its gang fails is failed": (Manager, "_hold_or_ask", _failed_on_sight),
     "a gang begins without a member that is not decided": (gangs, "_undecided", lambda _sound: lambda *_: None),
     "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),
-    "what a node has too much is taken from the others": (Tree, "bound_root", _cut_short),
+    "what a node has too much is taken from the others": (
+        Tree,
+        "bound_root",
+        lambda sound: lambda self, _: sound(self, Vec()),
+    ),
     "a victim that hangs is waited for without an end": (evictions, "OVERDUE_NS", lambda _sound: 10**18),
     "more are evicted than must be": (guarantee_preemption, "evict", _all_there_are),
     "what others claim on a node is there for everybody": (NodeSearch, "_count_room", _beside_no_claims),

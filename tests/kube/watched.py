@@ -108,30 +108,24 @@ class Watched:
         chosen = {command.uid: command.node for command in manager.decided[known:] if isinstance(command, Bind)}
         shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
         if evicted or shared:
-            known_places = [(pod, node or chosen.get(pod.metadata.uid, "")) for pod, node in self.view().places]
-            view = View(self.view().nodes.values(), known_places, self._limits)
-            self._check_kept(view, chosen, shared, evicted, kept)
-            self._check_need(view, evicted, kept)
+            now = self.view()
+            places = [(pod, node or chosen.get(pod.metadata.uid, "")) for pod, node in now.places]
+            view, homes = (
+                View(now.nodes.values(), places, now.limits),
+                {u: node for node, uids in kept.items() for u in uids},
+            )
+            self._check_kept(view, shared, homes, self._going().union(*evicted.values()))
+            self._check_need(view, evicted, kept, homes)
         return made
 
-    def _check_kept(
-        self,
-        view: View,
-        chosen: dict[str, str],
-        shared: dict[str, set[str]],
-        evicted: dict[str, list[str]],
-        kept: dict[str, set[str]],
-    ) -> None:
+    def _check_kept(self, view: View, shared: dict[str, set[str]], homes: dict[str, str], gone: set[str]) -> None:
         """Check that a pod which gets a node that is kept for others leaves them what they need when their victims have gone."""
-        pods = {pod.metadata.uid: pod for pod, _ in view.places}
-        homes = {uid: node for node, uids in kept.items() for uid in uids}
-        gone = self._going().union(*evicted.values())
+        places = {pod.metadata.uid: (pod, node) for pod, node in view.places}
         for uid, others in shared.items():
-            for other in others & pods.keys():
-                why_not = self._when_gone(view, gone, other, homes).why_not(pods[other], chosen[uid])
-                assert not why_not, (
-                    f"{pods[uid].metadata.name} gets {chosen[uid]}, which is kept for {other}: {why_not}"
-                )
+            pod, node = places[uid]
+            for other in others & places.keys():
+                why_not = self._when_gone(view, gone, other, homes).why_not(places[other][0], node)
+                assert not why_not, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"
 
     @staticmethod
     def _evicted_in(commands: list[AnyCommand]) -> dict[str, list[str]]:
@@ -142,13 +136,14 @@ class Watched:
                 found.setdefault(one.related[2], []).append(one.uid)
         return found
 
-    def _check_need(self, view: View, evicted: dict[str, list[str]], kept: dict[str, set[str]]) -> None:
+    def _check_need(
+        self, view: View, evicted: dict[str, list[str]], kept: dict[str, set[str]], homes: dict[str, str]
+    ) -> None:
         """Check that a pod for which others are evicted fits nowhere now, nor on its node if one of them stayed.
 
         Room that is kept for others is not for it: whose it is, and which node a pod waits for, is the scheduler's choice.
         """
         places = {pod.metadata.uid: (pod, node) for pod, node in view.places}
-        homes = {uid: node for node, uids in kept.items() for uid in uids}
         gone = self._going()
         all_gone = gone.union(*evicted.values())
         for uid, victims in evicted.items():
