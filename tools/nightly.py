@@ -24,6 +24,7 @@ TESTS = f"{PYTHON} -m pytest -n 2 --dist worksteal"
 GATE = "-m 'not nightly'"
 ATTACKS = "LICORNE_FUZZ=15000 LICORNE_SCHEMATHESIS=6000 LICORNE_FAULTS=100"
 ATTACKING = "tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py"
+SCHEDULES = "tests/kube/test_schedules.py"
 PYTHONS = "3.11 3.12 3.13 3.14"
 
 
@@ -47,7 +48,10 @@ PARTS = {
         "all tests with twenty times as many examples, from a new seed and in random order, as far as 40 minutes go",
         (f"LICORNE_HYPOTHESIS=long LICORNE_MINUTES=40 {TESTS} -m '' --timeout 7200",),
     ),
-    "long": Part("tests that run for minutes", (f"{TESTS} -m nightly -k 'not planted'",)),
+    "long": Part("tests that run for minutes", (f"{TESTS} -m nightly -k 'not planted' --ignore {SCHEDULES}",)),
+    "schedules": Part(
+        "thousands of random schedules of licorne kube", (f"{TESTS} -m nightly -k 'not planted' {SCHEDULES}",)
+    ),
     "faults": Part(
         "each planted fault, and what catches it, after how many examples",
         (f"cd tests && PYTHONPATH=.:../src:.. ../{PYTHON} -m planted_faults",),

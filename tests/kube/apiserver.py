@@ -86,8 +86,6 @@ class Server:
         self.on_bind: Callable[[Pod, str], None] = lambda _pod, _node: None
         self.on_delete: Callable[[Pod], None] = lambda _pod: None
         """Called when a client deletes a pod, before that takes effect."""
-        self.read_at: dict[str, float] = {}
-        """Of when the state is that was last listed, by the plural of its kind."""
         self.writes: dict[str, int] = {}
         self.tries_to_tell: dict[str, int] = {}
         """How often a victim was to be told why it goes, by its UID; also requests that failed."""
@@ -129,8 +127,8 @@ class Server:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def listed(self, plural: str, *, cached: bool) -> tuple[list[KubernetesObject], int]:
-        """Return the objects of a kind and their version; `cached`: as a cache has them, which may be behind."""
+    def listed(self, plural: str, *, cached: bool) -> tuple[list[KubernetesObject], int, float]:
+        """Return the objects of a kind, their version, and of when they are; `cached`: as a cache has them, which may be behind."""
         objects = dict(self.objects.get(plural, {}))
         missed: list[Event] = []
         if cached and self.history and self.dice.random() < self.trouble.stale:
@@ -143,8 +141,8 @@ class Server:
                     del objects[key]
                 else:
                     objects[key] = event.old
-        self.read_at[plural] = missed[0].at if missed else _now()
-        return list(objects.values()), missed[0].version - 1 if missed else self.version
+        at = missed[0].at if missed else _now()
+        return list(objects.values()), missed[0].version - 1 if missed else self.version, at
 
     # -- calls --------------------------------------------------------------------------------------------------
 
@@ -191,6 +189,8 @@ class FakeClient:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.requests = Requests()
+        self.read_at: dict[str, float] = {}
+        """Of when the state is that was last listed, by the plural of its kind."""
         self.lease_cut = False
         """Whether no call of a lease arrives."""
         self.on_write: Callable[[str], None] = lambda _what: None
@@ -209,7 +209,7 @@ class FakeClient:
         await server.trouble_before()
         start, end = 0, min(limit, 7)  # several pages even of short lists
         if not next_page:
-            found, version = server.listed(kind.plural, cached=not newest)
+            found, version, self.read_at[kind.plural] = server.listed(kind.plural, cached=not newest)
             end = end if newest else len(found)
         else:
             start, version = (int(part) for part in next_page.split("-"))
@@ -234,7 +234,7 @@ class FakeClient:
         if initial:
             if server.trouble.no_streams:
                 raise ApiError(422, "Invalid", "sendInitialEvents is forbidden for watch")
-            found, at = server.listed(kind.plural, cached=version == "0")
+            found, at, self.read_at[kind.plural] = server.listed(kind.plural, cached=version == "0")
             objects = _selected(kind, found)
             server.dice.shuffle(objects)
             cut = server.dice.randrange(len(objects) + 1)

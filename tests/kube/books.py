@@ -15,6 +15,7 @@ from licorne.kube.objects import Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 
 OURS: Final = "yunikorn"
+DEVICE: Final = "nvidia.com/gpu"
 PLACEHOLDER: Final = "internal.yunikorn.apache.org/placeholder"
 Amounts = dict[str, int]
 Port = tuple[str, int]
@@ -45,6 +46,8 @@ def amounts(pod: Pod) -> Amounts:
         asked = {} if container.resources is None else container.resources.requests or {}
         total["vcore"] += quantity(str(asked.get("cpu", "0")), milli=True)
         total["memory"] += quantity(str(asked.get("memory", "0")))
+        if DEVICE in asked:
+            total[DEVICE] = total.get(DEVICE, 0) + quantity(str(asked[DEVICE]))
     return total
 
 
@@ -139,6 +142,7 @@ def capacity(node: Node) -> Amounts:
         "vcore": quantity(given["cpu"], milli=True),
         "memory": quantity(given["memory"]),
         "pods": quantity(given["pods"]),
+        DEVICE: quantity(given.get(DEVICE, "0")),
     }
 
 
@@ -178,10 +182,15 @@ class View:
             return "the node is not there"
         if not admits(found, pod):
             return "its labels and taints do not admit the pod"
-        if not within(plus(self.used(node), amounts(pod)), capacity(found)):
+        if not self.has_room(node, amounts(pod)):
             return f"{self.used(node)} of {capacity(found)} are used"
         taken = self.taken_ports(pod, node)
         return f"ports {taken} are taken" if taken else ""
+
+    def has_room(self, node: str, asked: Amounts) -> bool:
+        """Return whether a node has so much left; of what is not asked for, it may have too little for those that run there."""
+        used, room = self.used(node), capacity(self.nodes[node])
+        return all(used.get(name, 0) + amount <= room.get(name, 0) for name, amount in asked.items() if amount)
 
     def taken_ports(self, pod: Pod, node: str) -> set[Port]:
         """Return the ports that a pod wants and others of a node have."""

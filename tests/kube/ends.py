@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kube import books
 from kube.books import View
 from licorne.core.amounts.vectors import Vec
+from licorne.core.preemption.evictions import Outcome
 from licorne.kube.manager.records import GangStage, PodRecord, Stage
 from licorne.kube.objects import Pod
 from licorne.kube.runner import Runner
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 
 SETTLED_S: Final = 200.0
 """When the trouble has been over for so long, nobody is evicted any more."""
+NEEDS: Final = {
+    Outcome.VICTIM: "hangs",
+    Outcome.GANG: "atomic",
+    Outcome.CONFIGURATION: "maps",
+    Outcome.FOREIGN: "foreign",
+}
+"""What may become of an eviction only in a world with this feature."""
+NEVER: Final = {Outcome.WAITING, Outcome.REQUIRED_NODE, Outcome.AGE, Outcome.CHANGED}
+"""What no eviction comes to in the end: no pod of a schedule requires a node, nor changes what it asks for."""
 PARTS: Final = ("pods", "nodes", "applications", "users", "queues", "unconfirmed")
 
 
@@ -59,10 +69,12 @@ def state(runner: Runner) -> dict[str, Any]:
 
 
 def is_at_rest(world: World, runner: Runner) -> bool:
-    """Return whether a process has read the present state, and waits for no answer, nor for a time to try again."""
+    """Return whether a process has read the present state, and waits for no answer, no victim, nor a time to try again."""
     manager = runner.manager
     if manager is None or not runner.guard.check() or len(runner.binder):
         return False
+    if any(pod.metadata.uid in world.hanging for pod in world.server.pods()):
+        return False  # for whom the room is that it leaves, the process alone remembers
     for plural in ("pods", "nodes", "poddisruptionbudgets"):
         there = world.server.objects.get(plural, {}).items()
         known = runner.reflectors[plural].store
@@ -125,10 +137,11 @@ def check_end(world: World, runner: Runner) -> None:
         counted = told["nodes"].get(node, {}), told["occupied"].get(node, {})
         used = view.used(node, ours=True), view.used(node, ours=False)
         assert counted == used, f"{node}: counted {counted}, used {used}"
-    if world.watched is not None:
-        world.watched.check_gangs(ends=True)
+    for watched in world.alive:
+        watched.check_gangs(ends=True)
     settled = asyncio.get_running_loop().time() - SETTLED_S
     assert not [at for at in world.evictions if at > settled], "pods are evicted for ever"
+    _check_evictions(world, runner)
     waiting = [
         pod for pod, node in view.places if not node and not pod.metadata.deletion_timestamp and books.is_ours(pod)
     ]
@@ -136,6 +149,16 @@ def check_end(world: World, runner: Runner) -> None:
         _check_waiting(world, runner, view, pod)
     if world.kind is not None and world.kind.reservations:
         _check_reservations(world, runner, view, waiting)
+
+
+def _check_evictions(world: World, runner: Runner) -> None:
+    """Check what became of those for whom others were evicted: placed, ended, or given up for a cause that this world has."""
+    assert runner.manager is not None
+    for one in runner.api.cluster.partition(runner.manager.rm_id).evictions:
+        sound = one.outcome not in NEVER and (
+            one.outcome not in NEEDS or getattr(world.kind, NEEDS[one.outcome], False)
+        )
+        assert sound, f"{one.victim} was evicted for {one.ask}: {one.outcome}"
 
 
 def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
@@ -232,7 +255,15 @@ def _check_guarantee(world: World, runner: Runner, view: View, pod: Pod) -> None
     """
     if world.keeps_nodes or pod.spec.preemption_policy == "Never" or not view.is_entitled(pod):
         return
+    gang = books.application_of(pod)
+    if (
+        books.is_placeholder(pod)
+        and sum(books.application_of(one) == gang and not node for one, node in view.places) > 1
+    ):
+        return  # they preempt together, or not at all
     for node in view.nodes:
+        if any(other.metadata.uid in world.hanging for other in view.on(node)):
+            continue  # nobody is evicted there any more
         victims = view.evictable(pod, node)
         assert not (victims and view.makes_room(pod, node, victims)), (
             f"{pod.metadata.name} is entitled to room on {node}, {_why(runner, pod)}"

@@ -16,10 +16,15 @@ import msgspec
 from common.planting import raised_by_a_law
 from kube import books, ends, schedules, watched
 from kube.kinds import Kind
+from licorne.core.amounts.vectors import Vec
+from licorne.core.preemption import evictions, guarantee_preemption
+from licorne.core.preemption.node_search import NodeSearch
+from licorne.core.queues.tree import Tree
 from licorne.core.scheduling.reservations import Reservations
 from licorne.kube import runner
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
+from licorne.kube.lease import HeldLease
 from licorne.kube.manager import Manager, demands, gangs, manager
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.gangs import Gangs
@@ -196,6 +201,25 @@ def _with_its_age(sound: Any) -> Any:
     return announce
 
 
+def _beside_no_claims(_sound: Any) -> Any:
+    def count_room(_self: NodeSearch, candidates: Any) -> None:
+        for alloc in candidates.node.allocations:
+            if alloc.preempted:
+                candidates.room.plus(alloc.shape.amounts)
+
+    return count_room
+
+
+def _all_there_are(sound: Any) -> Any:
+    def evict(partition: Any, ask: Any, victims: Any, *more: Any) -> Any:
+        node = victims[0].node if victims else None
+        others = [] if node is None else [one for one in node.allocations if one.app.queue is victims[0].app.queue]
+        extra = [one for one in others if one not in victims and not (one.preempted or one.released)]
+        return sound(partition, ask, [*victims, *extra], *more)
+
+    return evict
+
+
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a binding whose answer was lost gives its place back": (Binder, "_bind", _given_back_without_looking),
     "pods that are gone keep their places": (Manager, "pod_gone", _nothing),
@@ -226,6 +250,15 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a pod that comes while its gang fails is failed": (Manager, "_hold_or_ask", _failed_on_sight),
     "a gang begins without a member that is not decided": (gangs, "_undecided", lambda _sound: lambda *_: None),
     "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),
+    "what a node has too much is taken from the others": (
+        Tree,
+        "bound_root",
+        lambda sound: lambda self, _: sound(self, Vec()),
+    ),
+    "a victim that hangs is waited for without an end": (evictions, "OVERDUE_NS", lambda _sound: 10**18),
+    "more are evicted than must be": (guarantee_preemption, "evict", _all_there_are),
+    "what others claim on a node is there for everybody": (NodeSearch, "_count_room", _beside_no_claims),
+    "the lease of another process is no reason to wait": (HeldLease, "_may_write", lambda _sound: lambda *_: True),
 }
 
 
@@ -238,8 +271,15 @@ KINDS = {
     "the age of its pods takes time from a gang": Kind(hard=True),
     "a pod that comes while its gang fails is failed": Kind(hard=True),
     "a gang begins without a member that is not decided": Kind(hard=True),
+    "what a node has too much is taken from the others": Kind(preemption=True, shrinks=True),
+    "a victim that hangs is waited for without an end": Kind(preemption=True, hangs=True),
+    "more are evicted than must be": Kind(preemption=True),
+    "what others claim on a node is there for everybody": Kind(preemption=True),
+    "the lease of another process is no reason to wait": Kind(beside=True),
 }
 """Kinds of worlds for faults that few of the drawn ones can show; the others are looked for in those."""
+HOT = {"what others claim on a node is there for everybody"}
+"""Faults in modules that may be compiled, where no function can be replaced."""
 
 
 def caught(name: str) -> str:

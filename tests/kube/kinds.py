@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kube.books import Amounts, Limits
+from kube.books import DEVICE, Amounts, Limits
 
 SHARE: Final = 0.35
 """How many worlds have a feature."""
@@ -24,6 +24,8 @@ TAINT: Final = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 CORDON: Final = "node.kubernetes.io/unschedulable"
 GUARDED: Final = {"guarded": "yes"}
 GATE: Final = "example.com/wait"
+DEVICES: Final = 2
+"""How many devices a node has."""
 GIB: Final = 1 << 30
 GANG_S: Final = 30
 """The placeholder timeout of gangs."""
@@ -31,6 +33,8 @@ GATED_S: Final = (1.0, 20.0, 40.0, 100.0)
 """How long the gates of a gang may stay."""
 CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 """A volume that licorne does not decide."""
+LATER: Final = ("shrinks", "devices", "hangs", "beside")
+"""Features with dice of their own, so that the worlds without them stay what they were."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -49,6 +53,10 @@ class Kind(msgspec.Struct, frozen=True):
     - `reservations`: pods that wait may reserve nodes.
     - `hard`: gangs are Hard, come with scheduling gates that go later, have a member that licorne does not decide, or all of
       these; and a controller replaces pods that fail at once.
+    - `shrinks`: what nodes have falls, also below what runs there, and rises again.
+    - `devices`: nodes have devices, for which some pods ask; when their plugin restarts there are none for a while.
+    - `hangs`: victims hang, for a while or for ever, and pods have grace periods of their own.
+    - `beside`: a second process is started beside the first one, which then ends or loses sight of the Lease, or goes on.
     """
 
     quotas: bool = False
@@ -63,6 +71,10 @@ class Kind(msgspec.Struct, frozen=True):
     maps: bool = False
     reservations: bool = False
     hard: bool = False
+    shrinks: bool = False
+    devices: bool = False
+    hangs: bool = False
+    beside: bool = False
 
     @property
     def keeps_nodes(self) -> bool:
@@ -75,8 +87,9 @@ def draw(seed: int) -> Kind:
     dice = random.Random(f"kind {seed}")
     if dice.random() < PLAIN:
         return Kind()
-    has = {name: dice.random() < SHARE for name in Kind.__struct_fields__}
-    has["preemption"] |= has["budgets"]
+    has = {name: dice.random() < SHARE for name in Kind.__struct_fields__ if name not in LATER}
+    has |= {name: random.Random(f"{name} {seed}").random() < SHARE for name in LATER}
+    has["preemption"] |= has["budgets"] or has["hangs"]
     has["holds"] &= has["atomic"]
     has["reservations"] &= dice.random() < 0.5
     has["hard"] &= not has["foreign"]  # a Hard gang that fails takes the members with it that others have bound
@@ -175,6 +188,10 @@ def dress(kind: Kind, dice: random.Random, body: dict[str, Any]) -> None:
     if kind.ports and dice.random() < 0.4:
         port = {"containerPort": 80, "hostPort": dice.choice(PORTS), "protocol": "TCP"}
         spec["containers"][0] = {**spec["containers"][0], "ports": [port]}
+    if kind.devices and dice.random() < 0.3:
+        spec["containers"][0]["resources"]["requests"][DEVICE] = "1"
+    if kind.hangs and dice.random() < 0.5:
+        spec["terminationGracePeriodSeconds"] = dice.choice((1, 60, 90))
     if kind.gates and dice.random() < 0.2:
         spec["schedulingGates"] = [{"name": GATE}]
     if kind.preemption:

@@ -17,7 +17,7 @@ import random
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,7 @@ from kube.books import Limits, View
 from kube.kinds import Kind
 from kube.watched import Decision, Watched
 from licorne.daemon.log import Levels, no_log
+from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 from licorne.kube.pauses import PAUSE_S
@@ -55,6 +56,8 @@ BUSY_S = 120.0
 QUIET_S, QUIET_MAX_S = 12.0, 60.0
 """A cluster is at rest when nothing has changed for so long; it is given up after a while."""
 NEVER_S = float("inf")
+HUNG_S = 750.0
+"""How much longer the calm end takes where victims hang: the scheduler gives them up ten minutes after their grace period."""
 
 
 class OvercommittedError(AssertionError):
@@ -69,13 +72,16 @@ class World:
 
     def __init__(self, seed: int, kind: Kind | None = None) -> None:
         self.dice = random.Random(seed)
+        self.later_dice = random.Random(seed + 2)
+        """For what worlds have by `kinds.LATER`."""
         self.kind = kind
         self.server = Server(random.Random(seed + 1))
         self.server.on_bind = self.check_binding
         self.server.on_delete = self.check_deletion
         self.bound: dict[str, str] = {}
         self.made = 0
-        self.watched: Watched | None = None
+        self.alive: list[Watched] = []
+        """The processes that run and may write."""
         self.decisions: dict[str, Decision] = {}
         """The last decision for each pod, by its UID."""
         self.limits_in_force: list[tuple[float, Limits]] = []
@@ -88,6 +94,12 @@ class World:
         self._maps: dict[str, Limits | None] = {}  # by version
         self._opens_at: dict[str, float] = {}  # when the gates of gangs go
         self._controlled: dict[str, dict[str, Any]] = {}  # what the pods of Hard gangs are, by application
+        self.hanging: dict[str, float] = {}
+        """Until when no kubelet ends a victim, by its UID."""
+        self.may_hang = True
+        """Whether victims may hang from now on."""
+        self._devices_at: dict[str, float] = {}  # when the device plugin of a node is back
+        self._writers: list[Runner] = []  # processes that have written, in their order
         self.controllers_act = True
         """Whether controllers replace pods that have failed: without an end, where a gang has no room."""
         for name in ("default", "kube-system"):
@@ -110,7 +122,8 @@ class World:
     @property
     def disturbed(self) -> bool:
         """Whether a place that was right when it was given may be too much later."""
-        return self.kind is not None and (self.kind.foreign or self.kind.maps or self.kind.places)
+        kind = self.kind
+        return kind is not None and (kind.foreign or kind.maps or kind.places or kind.shrinks or kind.devices)
 
     # -- the books
 
@@ -127,6 +140,7 @@ class World:
         """Return whether a pod has room on a node."""
         used = self.used(node)
         capacity = {"vcore": AMOUNTS["cpu"], "memory": AMOUNTS["memory"], "pods": AMOUNTS["pods"]}
+        capacity[books.DEVICE] = kinds.DEVICES
         return all(used.get(name, 0) + amount <= capacity.get(name, 0) for name, amount in read_resources(pod).items())
 
     def check_binding(self, pod: Pod, node: str) -> None:
@@ -134,7 +148,9 @@ class World:
         decision = self.decisions.get(pod.metadata.uid)
         if self.server.objects["nodes"].get(("", node)) is None:
             pass  # it has gone on the way
-        elif decision is not None:
+        elif (
+            decision is not None and decision.node == node
+        ):  # another one may be of a process that has lost the Lease since
             self._check_arrival(pod, decision)
         elif not self.fits(pod, node):
             raise OvercommittedError(f"{pod.metadata.name} on {node}, which has {self.used(node)}")
@@ -153,16 +169,16 @@ class World:
         nodes = [node for node in self.nodes() if node.metadata.name != decision.node]
         # What it admits was right when it was chosen.
         blank = msgspec.convert({"metadata": {"name": decision.node}}, Node)
-        blank.status = self.node(decision.node).status
+        blank.status = decision.status
         view = View([*nodes, blank], counted, Limits())
         bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=None))
         why_not = view.why_not(bare, decision.node)
         if why_not:
             raise OvercommittedError(f"{pod.metadata.name} on {decision.node}: {why_not}")
         known = [limits for at, limits in self.limits_in_force if at >= decision.at]
-        last = [limits for at, limits in self.limits_in_force if at < decision.at][-1:]
-        full = [queue for limits in [*last, *known] if (queue := View(self.nodes(), counted, limits).full_queue(pod))]
-        assert len(full) < len([*last, *known]), f"{pod.metadata.name} is bound, and {full[0]} is full"
+        known.append(decision.limits)
+        full = [queue for limits in known if (queue := View(self.nodes(), counted, limits).full_queue(pod))]
+        assert len(full) < len(known), f"{pod.metadata.name} is bound, and {full[0]} is full"
 
     def check_deletion(self, pod: Pod) -> None:
         """Check that only placeholders and victims are deleted, and victims are told so first, if they can be."""
@@ -171,6 +187,9 @@ class World:
             told = {one.type: (one.status, one.reason) for one in pod.status.conditions or ()}
             name = pod.metadata.name
             assert told.get("DisruptionTarget") == ("True", "PreemptionByScheduler"), f"{name} is deleted untold"
+            if self.kind.hangs and self.may_hang and self.later_dice.random() < 0.4:
+                lasts_s = self.later_dice.choice((20.0, 200.0, NEVER_S))
+                self.hanging.setdefault(pod.metadata.uid, self.now_s() + lasts_s)
 
     def node(self, name: str) -> Node:
         """Return a node that is there."""
@@ -191,17 +210,20 @@ class World:
         """Return the limits of a ConfigMap; None if it is to be refused."""
         return self._maps.get(found.metadata.resource_version, Limits())
 
-    def check_writing(self, runner: Runner, what: str) -> None:
-        """Check what a process of licorne knows when it sends something.
+    def check_writing(self, runner: Runner, client: FakeClient, what: str) -> None:
+        """Check what a process of licorne knows when it sends something, and that no other one has written since it began to.
 
         Pods and nodes have been read since the last pause. What it has bound counts on its node, however old the state
         is that the API server shows: no decision rests on a view older than an own write.
         """
+        if runner not in self._writers[-1:]:
+            assert runner not in self._writers, f"{what} by a process after which another one has written"
+            self._writers.append(runner)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         resumed_at = max((end for seconds, end in loop.pauses if seconds > PAUSE_S), default=0.0)
         for plural in ("pods", "nodes"):
-            read_at = self.server.read_at[plural]
+            read_at = client.read_at[plural]
             assert read_at >= resumed_at, f"{what} after a pause until {resumed_at}, {plural} of {read_at}"
         manager = runner.manager
         assert manager is not None
@@ -231,7 +253,7 @@ class World:
         """Change the limits of queues, or break the ConfigMap."""
         assert self.kind is not None
         limits = kinds.draw_limits(self.kind, self.dice)
-        begun = self.watched is not None and self.watched.has_begun()
+        begun = bool(self.alive) and all(one.has_begun() for one in self.alive)
         if begun and self.dice.random() < 0.3:
             self.put_map(kinds.refused_configuration(self.kind, limits, self.dice), None)
         else:
@@ -249,6 +271,8 @@ class World:
         labels = {"topology.kubernetes.io/zone": f"z{self.server.version % 2}"}
         if self.kind is not None and self.kind.places:
             labels["disk"] = self.dice.choice(kinds.DISKS)
+        if self.kind is not None and self.kind.devices:
+            amounts[books.DEVICE] = str(kinds.DEVICES)
         node = {
             "metadata": {"name": name, "uid": f"node-{name}-{self.server.version}", "labels": labels},
             "status": {"allocatable": amounts},
@@ -397,6 +421,33 @@ class World:
             meta = msgspec.structs.replace(meta, labels={**(meta.labels or {}), "disk": dice.choice(kinds.DISKS)})
         self.server.put("nodes", msgspec.structs.replace(node, spec=spec, metadata=meta))
 
+    def change_capacity(self) -> None:
+        """Let what a node has fall, or rise again, whatever runs there; or restart its device plugin."""
+        dice, kind = self.later_dice, self.kind
+        if kind is not None and kind.shrinks and dice.random() < 0.06:
+            share = dice.choice((0.2, 0.5, 1.0, 1.0))
+            cpu, memory = int(AMOUNTS["cpu"] * share), int(AMOUNTS["memory"] * dice.choice((share, 1.0)))
+            self._give(dice.choice(sorted(self.server.objects["nodes"]))[1], cpu=f"{cpu}m", memory=str(memory))
+        if kind is not None and kind.devices and dice.random() < 0.04:
+            name = dice.choice(sorted(self.server.objects["nodes"]))[1]
+            self._devices_at[name] = self.now_s() + dice.choice((2.0, 10.0, 40.0))
+            self._give(name, **{books.DEVICE: dice.choice(("0", ""))})
+
+    def _give(self, name: str, **changes: str) -> None:
+        """Change what a node has; "": the node does not say any more that it has such a thing."""
+        node = self.node(name)
+        amounts = {what: amount for what, amount in {**(node.status.allocatable or {}), **changes}.items() if amount}
+        status = msgspec.structs.replace(node.status, allocatable=amounts)
+        self.server.put("nodes", msgspec.structs.replace(node, status=status))
+
+    def run_plugins(self) -> None:
+        """Let the device plugins be back whose time has come."""
+        for name, at in list(self._devices_at.items()):
+            if self.now_s() >= at:
+                del self._devices_at[name]
+                if ("", name) in self.server.objects["nodes"]:
+                    self._give(name, **{books.DEVICE: str(kinds.DEVICES)})
+
     def open_gate(self) -> None:
         """Remove the scheduling gates of a pod."""
         gated = [pod for pod in self.server.pods() if pod.spec.scheduling_gates]
@@ -480,6 +531,7 @@ class World:
             self.lose_node(dice.choice(sorted(server.objects["nodes"]))[1])
         elif what > 0.75:
             self.happen_specially()
+        self.change_capacity()
         self.kubelets()
 
     def mark_deleted(self, pod: Pod) -> None:
@@ -511,12 +563,14 @@ class World:
             meta = pod.metadata
             orphan = any(owner.uid not in uids for owner in meta.owner_references or ())
             lost = pod.spec.node_name and ("", pod.spec.node_name) not in server.objects["nodes"]
-            if lost or ((meta.deletion_timestamp or orphan) and self.dice.random() < 0.5):
+            hangs = self.now_s() < self.hanging.get(meta.uid, 0.0)
+            if lost or ((meta.deletion_timestamp or orphan) and not hangs and self.dice.random() < 0.5):
                 server.remove("pods", meta.namespace, meta.name)
             elif pod.spec.node_name and pod.status.phase == "Pending" and self.dice.random() < 0.7:
                 self.set_phase(pod, "Running")
         self.control_budgets()
         self.control_gangs()
+        self.run_plugins()
 
 
 def random_trouble(dice: random.Random) -> Trouble:
@@ -563,12 +617,80 @@ def start(
         wall=world.now_s,
         dice=random.Random(1),
     )
-    if world.kind is not None and not runner.settings.dry_run:
-        world.watched = Watched(world, runner)
-    client.on_write = functools.partial(world.check_writing, runner)
+    watched = Watched(world, runner) if world.kind is not None and not runner.settings.dry_run else None
+    client.on_write = functools.partial(world.check_writing, runner, client)
     task = asyncio.create_task(runner.run() if ending is None else runner.run_until(ending))
     task.add_done_callback(_take_error)
+    if watched is not None:
+        world.alive.append(watched)
+        task.add_done_callback(lambda _: world.alive.remove(watched))
     return runner, task
+
+
+class Process(NamedTuple):
+    """A process of licorne. When `ending` is set it ends in order."""
+
+    client: FakeClient
+    runner: Runner
+    task: asyncio.Task[None]
+    ending: asyncio.Event
+
+
+class Processes:
+    """The process that schedules, and in some worlds now and then a second one, which is started beside it."""
+
+    def __init__(self, world: World, recorder: Recorder) -> None:
+        self._world = world
+        self._recorder = recorder
+        self.running: list[Process] = []
+        self.killed = self.followed = 0
+        self._two = world.kind is not None and world.kind.beside
+        self.start()
+
+    def start(self) -> None:
+        """Start a process; only one without another beside it is recorded."""
+        self._world.mend_map()
+        beside = bool(self.running)
+        client, ending = FakeClient(self._world.server), asyncio.Event()
+        recorder = None if beside else self._recorder
+        started = start(self._world, client, recorder=recorder, beside=beside, ending=ending if self._two else None)
+        self.running.append(Process(client, *started, ending))
+
+    async def kill(self) -> None:
+        """Kill the process that has run for the longest time."""
+        await stop(self.running.pop(0).task)
+        self.killed += 1
+
+    def happen(self) -> None:
+        """Start a second process; or let one of two end, be cut off from the Lease, or see it again."""
+        dice = self._world.later_dice
+        if not self._two or dice.random() > 0.05:
+            return
+        one = dice.choice(self.running)
+        if len(self.running) == 1:
+            self.start()
+        elif dice.random() < 0.4:
+            one.ending.set()
+        else:
+            one.client.lease_cut = not one.client.lease_cut
+
+    def look(self) -> None:
+        """Fail if a process has ended that had no cause to; another one goes on in its place."""
+        for one in [one for one in self.running if one.task.done()]:
+            error = one.task.exception()
+            if error is not None and not (self._two and isinstance(error, LeaseLostError)):
+                raise error
+            assert one.ending.is_set() or error is not None, "licorne ended by itself"
+            self.running.remove(one)
+            self.followed += 1
+        if not self.running:
+            self.start()
+
+    def leading(self) -> Runner:
+        """Return the one that has the Lease."""
+        holders = [one.runner for one in self.running if one.runner.lease is not None and one.runner.lease.held()]
+        assert len(holders) == 1, f"{len(holders)} processes have the Lease"
+        return holders[0]
 
 
 def _take_error(task: asyncio.Task[None]) -> None:
@@ -607,48 +729,54 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     world = World(seed, kinds.draw(seed) if kind is None else kind)
     dice = world.dice
     world.server.trouble = random_trouble(dice)
-    runner, task = start(world, recorder=recorder)
+    processes = Processes(world, recorder)
     kills = dice.choice((0.0, 0.0, 0.02, 0.1))
     pauses = dice.choice((0.0, 0.02, 0.1))
     quiet_at = dice.uniform(0.2, 0.8) * BUSY_S
-    killed = compared = 0
+    compared = 0
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     busy_until = BUSY_S
     while loop.time() < busy_until:
         world.happen()
         await asyncio.sleep(dice.expovariate(2.0))
-        check_runs(task)
+        processes.look()
+        processes.happen()
         if loop.time() > quiet_at:
             began, quiet_at = loop.time(), NEVER_S
-            compared += await compare_now(world, runner)
+            compared += await compare_now(world, processes.running[0].runner)
             busy_until += loop.time() - began
         if dice.random() < kills:
-            await stop(task)
-            killed += 1
+            await processes.kill()
             await asyncio.sleep(dice.choice((0.0, 5.0)))
-            world.mend_map()
-            runner, task = start(world, recorder=recorder)
+            processes.look()
         elif dice.random() < pauses:
             loop.pass_over(dice.choice((2.0, 7.0, 60.0)))
     world.server.trouble = calm()
     world.mend_map()
-    ends_at = loop.time() + CALM_S
+    world.may_hang = False
+    for one in processes.running:
+        one.client.lease_cut = False
+    controlled_until = loop.time() + CALM_S - ends.SETTLED_S
+    ends_at = loop.time() + CALM_S + (HUNG_S if world.kind is not None and world.kind.hangs else 0.0)
     while loop.time() < ends_at:
-        world.controllers_act = loop.time() < ends_at - ends.SETTLED_S
+        world.controllers_act = loop.time() < controlled_until
         world.kubelets()
         await asyncio.sleep(2.0)
-        check_runs(task)
+        processes.look()
+    runner = processes.leading()
     ends.check_end(world, runner)
     after = ends.state(runner)
-    await stop(task)
+    for one in processes.running:
+        await stop(one.task)
     fresh, task = start(world, recorder=recorder)
     await asyncio.sleep(5.0)
     ends.check_same(world, ends.state(fresh), after)
     await stop(task)
     figures = {
         "pods": world.made,
-        "killed": killed,
+        "killed": processes.killed,
+        "followed": processes.followed,
         "compared": compared,
         "bound": len(world.bound),
         "evicted": len(world.evictions),
@@ -676,12 +804,10 @@ async def compare_now(world: World, runner: Runner) -> bool:
             version, since = server.version, loop.time()
     at_rest = loop.time() >= since + QUIET_S
     if at_rest:
-        read_at = dict(server.read_at)
         fresh, task = start(world, ReadingClient(server), RunSettings(dry_run=True))
         await asyncio.sleep(3.0)
         ends.check_same(world, ends.state(fresh), ends.state(runner))
         await stop(task)
-        server.read_at = read_at  # what the other process has read says nothing of this one
     server.trouble = trouble
     world.controllers_act = True
     return at_rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -15,22 +15,13 @@ from common.planting import raised_by_a_law
 from common.virtual import VirtualLoop, run
 from kube import schedules
 from kube.apiserver import FakeClient, Trouble
+from kube.schedules import Process
 from licorne.daemon.log import no_log
 from licorne.kube.lease import DURATION_S, HELD_S, HeldLease, LeaseLostError
 from licorne.kube.results import Results
-from licorne.kube.runner import Runner
 
 SEEDS = range(1, 4)
 PLAYED_S = 180.0
-
-
-class Process(NamedTuple):
-    """A process of licorne."""
-
-    client: FakeClient
-    runner: Runner
-    task: asyncio.Task[None]
-    ending: asyncio.Event
 
 
 def process(world: schedules.World, client: FakeClient | None = None) -> Process:
@@ -131,6 +122,20 @@ def test_a_process_that_ends_is_followed_at_once_when_what_it_has_sent_is_answer
             world.add_pod()
         await asyncio.sleep(30.0)
         schedules.check_runs(second.task)
+        await schedules.stop(second.task)
+
+    run(play())
+
+
+def test_a_process_that_is_cancelled_is_followed_when_its_lease_has_expired() -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        first = process(world)
+        await asyncio.sleep(3.0)
+        second = process(world)
+        await schedules.stop(first.task)
+        await asyncio.sleep(DURATION_S + 5.0)
+        assert second.runner.manager is not None
         await schedules.stop(second.task)
 
     run(play())

@@ -18,7 +18,11 @@ from kube.books import Amounts, Limits, View
 from kube.kinds import GANG_S
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
 from licorne.kube.objects import ConfigMap, Pod
+from licorne.kube.objects.nodes import NodeStatus
 from licorne.kube.runner import Runner
+
+PATIENCE_S = 600.0
+"""How long after its grace period the end of a victim is expected."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -28,6 +32,10 @@ class Decision(msgspec.Struct, frozen=True):
     at: float
     others: frozenset[str]
     pod: Pod
+    status: NodeStatus
+    """What its process had read that the node has."""
+    limits: Limits
+    """Those that its process had read."""
     exchanged: bool
     """Whether it takes the place of a placeholder, perhaps one that others have made too small."""
 
@@ -61,7 +69,9 @@ class Watched:
         self._runner = runner
         self._limits = Limits()
         self._chosen: dict[str, str] = {}
-        self._evicted: dict[str, tuple[str, str]] = {}  # victims: for whom, and where
+        self._evicted: dict[
+            str, tuple[str, str, float]
+        ] = {}  # victims: for whom, where, and until when they are waited for
         self._victim = ""
         self._exchanges: Counter[str] = Counter()  # placeholders that make way for a pod, by application
         self._began = _now()
@@ -89,17 +99,80 @@ class Watched:
     # -- what it does -------------------------------------------------------------------------------------------
 
     def _on_schedule(self, **options: Any) -> int:
-        """Check that what is free on a node that is kept for a pod goes to no other pod, in one go of decisions."""
+        """Check one go of decisions: what is free on a node that is kept for a pod goes to no other pod, and each victim is needed."""
         manager = self._runner.manager
         assert manager is not None
         before, known = self._kept(), len(manager.decided)
         made = self._schedule(**options)
-        kept = self._kept()
-        for command in manager.decided[known:]:
-            if isinstance(command, Bind):
-                others = before.get(command.node, set()) & kept.get(command.node, set())
-                assert not others - {command.uid}, f"{command.name} gets {command.node}, which is kept for {others}"
+        kept, evicted = self._kept(), self._evicted_in(manager.decided[known:])
+        chosen = {command.uid: command.node for command in manager.decided[known:] if isinstance(command, Bind)}
+        shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
+        if evicted or shared:
+            now = self.view()
+            places = [(pod, node or chosen.get(pod.metadata.uid, "")) for pod, node in now.places]
+            view, homes = (
+                View(now.nodes.values(), places, now.limits),
+                {u: node for node, uids in kept.items() for u in uids},
+            )
+            self._check_kept(view, shared, homes, self._going().union(*evicted.values()))
+            self._check_need(view, evicted, kept, homes)
         return made
+
+    def _check_kept(self, view: View, shared: dict[str, set[str]], homes: dict[str, str], gone: set[str]) -> None:
+        """Check that a pod which gets a node that is kept for others leaves them what they need when their victims have gone."""
+        places = {pod.metadata.uid: (pod, node) for pod, node in view.places}
+        for uid, others in shared.items():
+            pod, node = places[uid]
+            for other in others & places.keys():
+                why_not = self._when_gone(view, gone, other, homes).why_not(places[other][0], node)
+                assert not why_not, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"
+
+    @staticmethod
+    def _evicted_in(commands: list[AnyCommand]) -> dict[str, list[str]]:
+        """Return for which pods others are evicted, in this order, and which."""
+        found: dict[str, list[str]] = {}
+        for one in commands:
+            if isinstance(one, PostEvent) and one.reason == "Preempted" and one.related is not None:
+                found.setdefault(one.related[2], []).append(one.uid)
+        return found
+
+    def _check_need(
+        self, view: View, evicted: dict[str, list[str]], kept: dict[str, set[str]], homes: dict[str, str]
+    ) -> None:
+        """Check that a pod for which others are evicted fits nowhere now, nor on its node if one of them stayed.
+
+        Room that is kept for others is not for it: whose it is, and which node a pod waits for, is the scheduler's choice.
+        """
+        places = {pod.metadata.uid: (pod, node) for pod, node in view.places}
+        gone = self._going()
+        all_gone = gone.union(*evicted.values())
+        for uid, victims in evicted.items():
+            asking, what = places[uid][0], f"{victims} are evicted for {places[uid][0].metadata.name}"
+            full = self._when_gone(view, set(), uid, homes).full_queue(asking)
+            whole = books.application_of(asking) in self._notes.gangs
+            for node in () if whole or full or self._notes.keeps_nodes else view.nodes:
+                assert kept.get(node) or view.why_not(asking, node), f"{what}, which has room on {node}"
+            gone |= {*victims}
+            if (home := homes.get(uid)) is None:
+                continue
+            after = self._when_gone(view, all_gone, uid, homes)
+            why_not = after.why_not(asking, home) or after.full_queue(asking)
+            assert not why_not or self._notes.keeps_nodes, f"{what}, and then it does not fit on {home}: {why_not}"
+            for stays in victims:
+                spared = self._when_gone(view, gone - {stays}, uid, homes)
+                needed = spared.why_not(asking, home) or spared.full_queue(asking)
+                assert needed, f"{what}, without {places[stays][0].metadata.name} it would fit on {home}"
+
+    @staticmethod
+    def _when_gone(view: View, gone: set[str], asking: str, homes: dict[str, str]) -> View:
+        """Return what there will be without these pods, and beside the pod that asks, when those that wait have what is kept for them."""
+        left = [(pod.metadata.uid, pod, node) for pod, node in view.places if pod.metadata.uid not in {*gone, asking}]
+        places = [(pod, node or homes.get(uid, "")) for uid, pod, node in left]
+        return View(view.nodes.values(), places, view.limits)
+
+    def _going(self) -> set[str]:
+        """Return victims that are expected to end: until ten minutes after their grace period."""
+        return {uid for uid, (_, _, until) in self._evicted.items() if _now() < until}
 
     def _kept(self) -> dict[str, set[str]]:
         """Return the pods by the node that is reserved for them."""
@@ -118,7 +191,10 @@ class Watched:
         others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)
         known = frozenset(pod.metadata.uid for pod in others if pod.metadata.uid not in self._notes.bound)
         self._chosen[command.uid] = command.node
-        self._notes.decisions[command.uid] = Decision(command.node, _now(), known, found[0], exchanged)
+        status = view.nodes[command.node].status
+        self._notes.decisions[command.uid] = Decision(
+            command.node, _now(), known, found[0], status, self._limits, exchanged
+        )
         self._bind(command)
 
     def _check_gang(self, view: View, pod: Pod) -> None:
@@ -231,7 +307,7 @@ class Watched:
         assert not asking_node, f"{what}, which has a node"
         assert (victim.spec.priority or 0) <= (asking.spec.priority or 0), f"{what}, which is less important"
         assert books.queue_of(victim) != books.queue_of(asking), f"{what} of the same queue"
-        going = {uid, *self._evicted}
+        going = {uid, *self._going()}
         left = [(pod, where) for pod, where in view.places if pod.metadata.uid not in going]
         after = View(view.nodes.values(), left, view.limits)
         assert after.is_entitled(asking), f"{what}, which is entitled to nothing"
@@ -243,12 +319,13 @@ class Watched:
         if broken and not self._notes.keeps_nodes:
             other = self._other_victims(view, asking, asking_uid)
             assert not other, f"{what}, and breaks budget {broken}; others on {other} would do"
-        self._evicted[uid] = (asking_uid, node)
+        grace_s = victim.spec.termination_grace_period_seconds
+        self._evicted[uid] = (asking_uid, node, _now() + (30 if grace_s is None else grace_s) + PATIENCE_S)
 
     def _claimed(self, queue: str, places: dict[str, tuple[Pod, str]]) -> Amounts:
         """Return what pods of a queue will use that wait for room which others were evicted to make."""
         total: Amounts = {}
-        for uid in {asking for asking, _ in self._evicted.values()}:
+        for uid in {asking for asking, _, _ in self._evicted.values()}:
             pod, node = places.get(uid, (None, ""))
             if pod is not None and not node and books.queue_of(pod) == queue:
                 total = books.plus(total, books.amounts(pod))
@@ -275,7 +352,7 @@ class Watched:
         Nodes that are kept for pods for which others were evicted are left out.
         """
         waiting = {pod.metadata.uid for pod, node in view.places if not node}
-        kept = {node for other, node in self._evicted.values() if other in waiting and other != asking_uid}
+        kept = {node for other, node, _ in self._evicted.values() if other in waiting and other != asking_uid}
         budgets = list(self._runner.reflectors["poddisruptionbudgets"].store.values())
         for node in view.nodes:
             victims = [

@@ -387,8 +387,13 @@ class Runner:
         """
         work = asyncio.create_task(self.run())
         waiting = asyncio.create_task(ending.wait())
-        await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
+        try:
+            await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        finally:
+            waiting.cancel()
         self.guard.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(END_S):
