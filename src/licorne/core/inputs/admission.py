@@ -46,19 +46,20 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         message.user, message.groups, forced=forced, found=message.groups_found, not_found=message.groups_fault
     )
     fault: Fault = nobody or _fault(partition, message)
-    if not fault:
-        request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
-        placed = partition.placer.place(request, partition.tree)
-        fault = Reason(placed.reason, placed.template) if placed.queue is None else ""
     refused = partial(_reject, partition, message, user, groups)
-    if fault or placed.queue is None:
-        refused("", fault)
+    if fault:
+        refused(message.queue, fault)
+        return False
+    request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
+    placed = partition.placer.place(request, partition.tree)
+    if placed.queue is None:
+        refused("", Reason(placed.reason, placed.template))
         return False
     queue = partition.tree.find(placed.queue)
     if queue is None:
         queue = partition.tree.create_dynamic(placed.queue)
     if not queue.is_leaf:
-        refused("", naming(f"failed to find queue {placed.queue} for application ", message.application_id))
+        refused(queue.path, naming(f"failed to find queue {placed.queue} for application ", message.application_id))
         return False
     # From here on a refusal may leave a queue that was made for this application alone.
     # A forced application has allocations that run: they must count, even if its gang is larger than a max by now.
