@@ -75,6 +75,10 @@ PARTS = {
         "tests of all parts, on plain Python, with the oldest versions of the packages that licorne needs",
         ("make lowest",),
     ),
+    "vulnerable": Part(
+        "known vulnerabilities of the versions in constraints.txt, as far as osv.dev can be reached",
+        ("tools/audit.sh",),
+    ),
     "coverage": Part(
         "which lines and branches of the parts that decide, read configurations and simulate the tests reach; a bound",
         ("make coverage",),

@@ -47,7 +47,7 @@ from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpda
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500
-"""All amounts of vcore are multiples of this."""
+"""All amounts are multiples of this."""
 
 
 Placed = Callable[[Iterable[changes.Change]], bool]
@@ -348,6 +348,36 @@ def test_a_lower_amount_is_found_though_more_would_do_harm() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("members", "waiting", "text"),
+    [(4, 1, "2 nodes more like n0"), (12, 9, "")],
+    ids=["a number of at most eight", "a larger one is not called the smallest"],
+)
+def test_fewer_nodes_are_found_though_more_would_do_harm(members: int, waiting: int, text: str) -> None:
+    """Two nodes are for `other` and `wanted`; with as many as the gang has members, and one more, it comes first."""
+    groups = json.dumps([{"name": "g", "minMember": members, "minResource": {"cpu": "1"}}])
+    tags = {"gang": {scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"}}
+    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
+
+    def submitted(name: str, asks: int, **more: Any) -> tuple[AddApplication | Allocation, ...]:
+        app = AddApplication(application_id=name, queue="root.a", user="ann", tags=tags.get(name, {}))
+        each = {"application_id": name, "resource": {"vcore": 1000}, **more}
+        return app, *(Allocation(key=f"{name}-{number}", **each) for number in range(asks))
+
+    gang = submitted("gang", members, task_group="g")
+    steps = (
+        (node, *submitted("running", 1)),
+        0,
+        (*gang, *submitted("other", waiting), *submitted("wanted", 1)),
+        0,
+    )
+    scene = scenes.Scene(ONE_QUEUE, steps)
+    found = propose(Home(scene.restored()), Wanted("default", "wanted", "wanted-0"), effort=EFFORT)
+    nodes = [each for each in found.found if isinstance(each.changes[0], changes.MoreNodes)]
+    assert [each.text for each in nodes if each.smallest] == ([text] if text else [])
+    assert all(scenes.Waited(scene, "wanted-0").placed(each.changes) for each in nodes) and nodes
+
+
 OPENED = "one further node that could take the ask after one change"
 
 
@@ -472,9 +502,7 @@ def _less(restored: Restored, change: changes.Change) -> Iterator[changes.Change
         case _ if isinstance(change, changes.Counted):
             amounts = changes.amounts(change)
             for name, amount in amounts.items():
-                step = GRID if name == "vcore" else 1
-                lower = range(0, amount, step) if amount <= proposals.EACH_MAX * step else (0,)  # others: by halving
-                for less in (*lower, amount - 1):
+                for less in (*range(0, amount, GRID), amount - 1):
                     fewer = {**amounts, name: less}
                     if any(fewer.values()):  # else it is left out
                         yield changes.with_amounts(change, {each: more for each, more in fewer.items() if more})
@@ -496,8 +524,8 @@ def _less(restored: Restored, change: changes.Change) -> Iterator[changes.Change
                     yield changes.End(tuple(sorted(some)))
 
 
-def _not_the_least(most: int, _: Callable[[int], bool]) -> int:
-    return most
+def _not_the_least(most: int, _: Callable[[int], bool]) -> tuple[int, bool]:
+    return most, True
 
 
 def _never_tried(*_: object, **__: object) -> Outcome:

@@ -55,6 +55,17 @@ def test_a_busy_cluster_comes_back() -> None:
     assert {note.kind for note in restored.notes} == {"assumed"}
 
 
+@pytest.mark.parametrize("user", ["1001", "first last", "a+b@x.org"])
+def test_a_user_whose_name_is_refused_beside_groups_comes_back(user: str) -> None:
+    world = World().register().node("n1", vcore=1000).application("own", "root.a", user)
+    world.application("found", "root.a", user, groups=("dev",), groups_found=True)
+    world.ask("k1", "own", vcore=1000).ask("k2", "found", vcore=1000).schedule(1.0)
+    before = full_state(world.api, world.now)
+    restored = restore(read_dump(before))
+    assert comparable(full_state(restored.api, restored.now_ns)) == comparable(before)
+    assert {note.kind for note in restored.notes} == {"assumed"}
+
+
 @st.composite
 def clusters(draw: st.DrawFn) -> World:
     """A cluster in which something runs, and something waits."""

@@ -54,6 +54,9 @@ def test_runs_are_listed(licorne: Command, recording: Path) -> None:
     ]
     assert [each["run"] for each in json.loads(licorne("replay", recording, "--runs", "--json").out)] == [1, 2]
     assert "run 1 of 2" in licorne("replay", recording, "--run", 1).out
+    (recording / "run-00000003").mkdir()  # as of a service that was killed within its first second
+    refused = licorne("replay", recording, "--run", 3)
+    assert (refused.status, "run 3: empty" in refused.err) == (Status.FILE, True)
 
 
 def test_other_decisions_end_with_a_status_of_their_own(

@@ -51,6 +51,12 @@ def version_of_python() -> str:
     return image.removeprefix("python:").split("-")[0]
 
 
+def test_what_is_installed_and_what_builds_it_has_the_versions_of_the_constraints() -> None:
+    words = " ".join(step.rest for step in STEPS if step.word == "ENV").split()
+    assert "constraints.txt" in copied()
+    assert {f"{name}=/src/constraints.txt" for name in ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")} <= set(words)
+
+
 def copied() -> list[str]:
     """The paths that the stages copy from the repository."""
     copies = [step.rest.split() for step in STEPS if step.word == "COPY" and "--from" not in step.rest]

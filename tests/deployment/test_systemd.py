@@ -81,15 +81,17 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def test_the_command_for_other_machines_names_options_that_there_are() -> None:
+def test_the_command_for_other_machines_names_options_that_there_are(tmp_path: Path) -> None:
     """The drop-in in the comment: its command is refused for its missing files, not for its options."""
     comment = "\n".join(line.removeprefix("#").strip() for line in TEXT.partition("[Unit]")[0].splitlines())
     command = unit("[Service]" + comment.partition("[Service]")[2])["Service"]["ExecStart"]
-    words = here(program(command, LICORNE), {"/etc/licorne": str(DEPLOY)})
-    assert "--token-file" in words
+    assert SERVICE["StateDirectory"] == "licorne"
+    words = here(program(command, LICORNE), {"/etc/licorne": str(DEPLOY), "${STATE_DIRECTORY}": str(tmp_path)})
+    assert {"--token-file", "--rest-token-file"} <= set(words)
+    assert words[words.index("--record") + 1] == f"{tmp_path}/recording"
     found = subprocess.run(words, capture_output=True, text=True, check=False)
     assert found.returncode == 1
-    assert "${CREDENTIALS_DIRECTORY}/tls.crt: no such file" in found.stderr
+    assert "${CREDENTIALS_DIRECTORY}/rest-token: no such file" in found.stderr
 
 
 def test_the_watchdog_is_notified(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ def test_every_link_of_the_index_leads_somewhere() -> None:
     answer = world.request("GET", "/")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    for rule in ("base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"):
+        assert rule in answer.headers["content-security-policy"]
     assert "2 nodes, 1 allocation; applications: 1 Accepted, 1 Running" in answer.text
     links = Links()
     links.feed(answer.text)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from licorne.si import v19
 from licorne.web.rest.amounts import duration, percent
 from rest.world import SECOND_NS, START_NS, World, busy
 
@@ -321,17 +322,32 @@ def test_rejected_applications_are_shown_with_the_queue_and_the_user_that_they_h
     world = World().register(text=text).application("x").application("x")
     world.application("forced", "root.none", "", tags={"application.create.force": "true"}).application("", "root.b")
     broken = {"application.create.force": "true", "yunikorn.apache.org/task-groups": "["}
-    world.application("gang", "root.b", "", tags=broken)
+    world.application("gang", "root.b", "", tags=broken).application("unplaced", "root.none.such")
     found = {app["applicationID"]: app for app in world.get(f"{P}/applications/rejected")}
     assert [(name, app["queueName"], app["user"]) for name, app in found.items()] == [
-        ("x", "", "alice"),
-        ("", "", "alice"),
+        ("x", "root.a", "alice"),
+        ("", "root.b", "alice"),
         ("gang", "root.b", "nobody"),
+        ("unplaced", "", "alice"),
     ]
     assert found["gang"]["groups"] == ["nogroup"]
     assert found["x"]["rejectedMessage"] == (
         "adding application x to partition [mycluster]default, but application already existed"
     )
+
+
+def test_a_queue_above_a_lowered_max_and_the_delay_of_a_parent_are_shown_as_in_the_original() -> None:
+    text = """
+partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [
+  {name: p, parent: true, properties: {preemption.delay: 20s}, queues: [{name: a, resources: {max: {vcore: MAX}}}]}]}]}]
+"""
+    world = World().register(text=text.replace("MAX", "2")).node("n1", vcore=2000).application("x", "root.p.a")
+    world.ask("k", "x", vcore=2000).schedule()
+    lowered = v19.UpdateConfigurationRequest(rm_id="mycluster", config=text.replace("MAX", "1"))
+    world.api.update_configuration(lowered, now_ns=world.now)
+    parent, leaf = (world.get(f"{P}/queue/{path}") for path in ("root.p", "root.p.a"))
+    assert (leaf["headroom"], leaf["preemptionDelay"]) == ({"vcore": -1000}, "20s")
+    assert parent["preemptionDelay"] == "30s"
 
 
 def test_a_rejected_application_can_be_looked_up() -> None:
@@ -398,6 +414,7 @@ def test_large_answers_come_in_pieces_and_are_the_same() -> None:
         "timestamp", "partitions", "applications", "nodes", "clusterInfo", "queues", "rmDiagnostics", "logLevel",
         "config", "placementRules",
     ]  # fmt: skip
+    assert state["rmDiagnostics"] == {"empty": "Resource Manager did not register callback"}
 
 
 def test_an_unregistered_scheduler_dumps_what_there_is() -> None:

@@ -30,6 +30,16 @@ def test_why_an_ask_and_an_application_wait(world: World) -> None:
     assert application["first"]["proposals"] is None
 
 
+def test_why_an_ask_waits_whose_user_has_a_name_of_any_form() -> None:
+    world = World().register().node("n1", vcore=1000).application("num", "root.b.dyn", "1001")
+    world.ask("k1", "num", vcore=600).ask("k2", "num", vcore=600).schedule(1.0)
+    answer = world.get("/api/v1/why/num")
+    assert (answer["running"], answer["waiting"]) == (1, 1)
+    assert any("in place of" in proposal["text"] for proposal in answer["first"]["proposals"]["found"])
+    [part] = world.get("/api/v1/shares")["partitions"]
+    assert [row["used"] for row in part["people"] if row["name"] == "1001" and row["kind"] == "user"] == [600]
+
+
 def test_who_has_what(world: World) -> None:
     [part] = world.get("/api/v1/shares")["partitions"]
     used = {(row["queue"], row["resource"]): row["used"] for row in part["queues"]}

@@ -133,6 +133,7 @@ class World:
         assert not self.failures, self.failures
         assert answer.status_code == status, answer.text
         assert answer.headers["content-type"] == "application/json; charset=UTF-8"
+        assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.content.endswith(b"\n")
         return msgspec.json.decode(answer.content)
 

@@ -167,11 +167,13 @@ def test_settings_that_make_no_sense_are_refused(fields: dict[str, Any], complai
 
 def test_found_groups_count_and_a_failed_lookup_rejects() -> None:
     api, told = registered("os")
-    resolver = Resolver(lookup=Directory(ann=("dev", "ops")))
+    resolver = Resolver(lookup=Directory(**{"ann": ("dev", "ops"), "1001": ("dev",)}))
     forced = {TAG_CREATE_FORCE: "true"}
     inputs = [
         application("found"),
+        application("any name", "1001"),
         application("said", groups=("mine",)),
+        application("said of any name", "1001", groups=("mine",)),
         application("unknown", "bob"),
         application("forced", "bob", tags=forced),
         application("nobody", "", tags=forced),
@@ -182,12 +184,14 @@ def test_found_groups_count_and_a_failed_lookup_rejects() -> None:
     apps = api.cluster.partition("rm").applications
     assert {name: app.groups for name, app in apps.items()} == {
         "found": ("dev", "ops"),
+        "any name": ("dev",),
         "said": ("mine",),
         "forced": ("nogroup",),
         "nobody": ("nogroup",),
     }
     reasons = {item.application_id: item.reason for item in told if isinstance(item, RejectedApplication)}
     assert reasons == {
+        "said of any name": "invalid username, it contains invalid characters",
         "unknown": "groups of user 'bob' cannot be found: the user is unknown",
         "empty": "empty user cannot resolve",
     }

@@ -127,6 +127,14 @@ def test_each_kind_of_input_is_a_line_and_what_was_decided_is_not(tmp_path: Path
     ]
 
 
+def test_an_application_is_simulated_whatever_the_name_of_its_user(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    found = messages.AddApplication(application_id="a", queue="root.q", user="1001", groups=("g",), groups_found=True)
+    told.tell(0, node(messages.NodeAction.CREATE, capacity={"vcore": 1000}), found, ask("k"))
+    told.recorder.close()
+    assert simulate(load_workload(tmp_path)).placed == 1
+
+
 def test_an_ask_in_place_of_an_evicted_pod_is_that_pod(tmp_path: Path) -> None:
     """Also where it has another key, and comes before the evicted pod is gone."""
     told = Told(tmp_path)

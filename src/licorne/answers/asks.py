@@ -84,7 +84,13 @@ def _application(
     partition: Partition, app: Application, name: str, queue: str, tags: dict[str, str]
 ) -> messages.AddApplication:
     return messages.AddApplication(
-        application_id=name, partition=partition.name, queue=queue, user=app.user, groups=app.groups, tags=tags
+        application_id=name,
+        partition=partition.name,
+        queue=queue,
+        user=app.user,
+        groups=app.groups,
+        groups_found=True,
+        tags=tags,
     )
 
 

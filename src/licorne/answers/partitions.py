@@ -45,7 +45,7 @@ def partitions_of_recording(restored: Restored, applications: Sequence[AddApplic
     for app in applications:
         name = app.partition.rpartition("]")[2]
         if name in submitted:
-            submitted[name].append(Submitted(app.queue, app.user, app.groups, app.tags))
+            submitted[name].append(Submitted(app.queue, app.user, app.groups, app.tags, app.groups_found))
             if app.queue and app.application_id not in present[name]:
                 ended[name][app.application_id] = asked_path(app.queue)
     return {

@@ -80,15 +80,15 @@ EXACT_ROUNDS: Final = 6
 SMALLER_MAX: Final = RUNNING_MAX
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
-"""Up to this number, lower ones are tried one by one."""
+"""Up to this number, all lower ones are tried, and a higher one is not called the smallest."""
 
 
 class Proposal(msgspec.Struct, frozen=True):
     """Changes with which the ask is placed, as a trial has shown.
 
     `text`: the changes in words. `node`: where the ask was placed, `after_s` seconds after the changes. `smallest`: trials
-    have shown that no part can be left out, that no number can be lowered (by halving, where `EACH_MAX` steps are too few), and
-    that no fewer allocations or opened nodes do.
+    have shown that no part can be left out, that no lower number does (each was tried), and that no fewer allocations or
+    opened nodes do.
     """
 
     changes: tuple[Change, ...]
@@ -400,8 +400,10 @@ class _Search:
         def suffices(priority: int) -> bool:
             return works(replace(change, priority=priority))
 
-        found = steps[_least(len(steps), lambda number: suffices(steps[number - 1])) - 1]
-        return replace(change, priority=found), found == change.before + 1 or not suffices(found - 1)
+        least, proved = _least(len(steps), lambda number: suffices(steps[number - 1]))
+        found = steps[least - 1]
+        proved = proved and (found == change.before + 1 or not suffices(found - 1))
+        return replace(change, priority=found), proved
 
     # -- no more than enough -------------------------------------------------------------------------------------
 
@@ -441,20 +443,28 @@ class _Search:
         """Return the least of one change with which the ask is placed, and whether that is proved."""
 
         def works(change: Change) -> bool:
-            return self._try((*changes[:index], change, *changes[index + 1 :])).placed
+            tried = (*changes[:index], change, *changes[index + 1 :])
+            placed = self._try(tried).placed
+            if placed:
+                self.enough = tried
+            return placed
 
         change = changes[index]
         match change:
             case MoreNodes() if change.name:
                 return change, False  # its capacity may have been raised for others
             case MoreNodes():
-                return replace(change, count=_least(change.count, lambda n: works(replace(change, count=n)))), True
+                count, proved = _least(change.count, lambda n: works(replace(change, count=n)))
+                return replace(change, count=count), proved
             case MaxApplications():
-                return replace(change, more=_least(change.more, lambda n: works(replace(change, more=n)))), True
+                more, proved = _least(change.more, lambda n: works(replace(change, more=n)))
+                return replace(change, more=more), proved
             case _ if isinstance(change, Counted):
+                proved = True
                 for name in amounts(change):
-                    change = self._lower(change, name, works)
-                return change, True
+                    change, all_tried = self._lower(change, name, works)
+                    proved = proved and all_tried
+                return change, proved
             case End():
                 return self._fewer(change, works)
             case Priority():
@@ -462,10 +472,13 @@ class _Search:
             case _:
                 return change, True
 
-    def _lower(self, change: Counted, name: str, works: Callable[[Change], bool]) -> Counted:
-        """Return the change with the least amount of one type of resource, or of members of one group, that still works.
+    def _lower(self, change: Counted, name: str, works: Callable[[Change], bool]) -> tuple[Counted, bool]:
+        """Return the change with the least amount of a type of resource, or of members of a group, and whether that is proved.
 
-        The amount is lowered by whole steps first (`_step`), then by single units.
+        The least amount that works is a sum of what some asks want, less what is free. A larger amount may work no longer,
+        where another ask that comes first then takes the room. So the amount is lowered by steps of the greatest common
+        divisor of what asks want, and each multiple is tried, where there are no more than `EACH_MAX`. More are lowered by
+        steps of the least that any ask wants first. Last it is lowered by single units.
         """
 
         def with_amount(amount: int) -> Counted:
@@ -477,33 +490,33 @@ class _Search:
             lower = with_amount(amount)
             return bool(amounts(lower)) and works(lower)
 
+        def lowered(amount: int, unit: int) -> int:
+            steps = -(-amount // unit)
+            kept, _ = _least(steps, lambda step: suffices(amount - (steps - step) * unit))
+            return amount - (steps - kept) * unit
+
         amount = amounts(change)[name]
         if suffices(0):
-            return with_amount(0)
-        unit = 1 if isinstance(change, MoreMembers | FewerMembers) else self._step(name, amount)
-        steps = -(-amount // unit)
-        kept = _least(steps, lambda step: suffices(amount - (steps - step) * unit))
-        amount -= (steps - kept) * unit
+            return with_amount(0), True
+        counted_members = isinstance(change, MoreMembers | FewerMembers)
+        step = 1 if counted_members else self.divisors.get(name, 1)
+        unit = 1 if counted_members else self.least_wanted.get(name, 1)
+        if amount > EACH_MAX * step:
+            amount = lowered(amount, unit)
+        proved = amount <= EACH_MAX * step
+        if proved:
+            unit = step
+            amount = lowered(amount, unit)
         if amount > 1 and suffices(amount - 1):
             floor = max(0, amount - unit)
-            amount = floor + _least(amount - floor, lambda n: suffices(floor + n))
-        return with_amount(amount)
-
-    def _step(self, name: str, amount: int) -> int:
-        """Return the step (base units) by which an amount of a type of resource is lowered.
-
-        The least amount that works is a sum of what some asks want, less what is free. A larger amount may work no longer,
-        where another ask that comes first then takes the room. So the step is the greatest common divisor of what asks
-        want, and each multiple is tried, where there are no more than `EACH_MAX`; else it is the least that any ask wants.
-        """
-        divisor = self.divisors.get(name, 1)
-        return divisor if amount <= EACH_MAX * divisor else self.least_wanted.get(name, 1)
+            amount = floor + _least(amount - floor, lambda n: suffices(floor + n))[0]
+        return with_amount(amount), proved
 
     def _fewer(self, change: End, works: Callable[[Change], bool]) -> tuple[Change, bool]:
         """Return the fewest allocations whose end suffices, and whether no fewer do, whichever they are."""
         chosen = list(change.allocations)
         if len(chosen) > EACH_MAX:
-            chosen = chosen[: _least(len(chosen), lambda number: works(_end(chosen[:number])))]
+            chosen = chosen[: _halved(len(chosen), lambda number: works(_end(chosen[:number])))]
         for each in list(chosen):
             fewer = [other for other in chosen if other != each]
             if fewer and works(_end(fewer)):
@@ -521,14 +534,21 @@ def _end(allocations: Sequence[Running]) -> End:
     return End(tuple(sorted(allocations)))
 
 
-def _least(most: int, works: Callable[[int], bool]) -> int:
-    """Return the least number from 1 to `most` that works, `most` itself being known to.
+def _least(most: int, works: Callable[[int], bool]) -> tuple[int, bool]:
+    """Return the least number from 1 to `most` that works, `most` itself being known to, and whether that is proved.
 
-    Up to `EACH_MAX` are tried one by one from below, so that it is the least of all; more by halving, which takes for
-    granted that more never does harm, and proves that one less does not suffice.
+    Up to `EACH_MAX` are tried one by one from below. More than that are halved first, until no more are left; where that many
+    do not work, numbers below were not all tried.
     """
-    if most <= EACH_MAX:
-        return next((number for number in range(1, most) if works(number)), most)
+    if most > EACH_MAX:
+        most = _halved(most, works)
+    if most > EACH_MAX:
+        return most, False
+    return next((number for number in range(1, most) if works(number)), most), True
+
+
+def _halved(most: int, works: Callable[[int], bool]) -> int:
+    """Return the least number from 1 to `most` that works, as if more never did harm."""
     low = 0
     while most - low > 1:
         middle = (low + most) // 2

@@ -40,6 +40,7 @@ from licorne.si.constants import (
     TAG_RESOURCE_MAX_APPS,
     TAG_RESOURCE_QUOTA,
 )
+from licorne.si.partitions import short_partition
 
 WITHOUT: Final = {
     "nodes": "no node is known",
@@ -238,15 +239,17 @@ class _Restoring:
         for app in self.applications:
             recovered = app.queue_name == RECOVERY_PATH
             requests.append(
-                v19.AddApplicationRequest(
+                messages.AddApplication(
                     application_id=app.application_id,
-                    queue_name="" if recovered else app.queue_name,
-                    partition_name=app.partition,
-                    ugi=v19.UserGroupInformation(user=app.user, groups=app.groups),
+                    queue="" if recovered else app.queue_name,
+                    partition=short_partition(app.partition, self.rm_id),
+                    user=app.user,
+                    groups=tuple(app.groups),
+                    groups_found=True,
                     tags={**quotas.get(app.queue_name, {}), **({TAG_CREATE_FORCE: "true"} if recovered else {})},
                 )
             )
-        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=requests), now_ns=self.now_ns)
+        self.api.submit(self.rm_id, requests, now_ns=self.now_ns)
 
     def _quotas_of_dynamic_queues(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the tags that give a dynamic leaf queue the quota that it has in the dump."""

@@ -13,12 +13,16 @@ from licorne.core.placement.static_tree import StaticTree
 
 
 class Submitted(NamedTuple):
-    """An application as it is submitted: the queue that it asks for, or none, its user, the user's groups, and its tags."""
+    """An application as it is submitted: the queue that it asks for, or none, its user, the user's groups, and its tags.
+
+    `groups_found`: the host found the groups (`licorne.si.messages.AddApplication`).
+    """
 
     queue: str
     user: str
     groups: tuple[str, ...]
     tags: Mapping[str, str]
+    groups_found: bool = False
 
 
 def rules_used(applications: Iterable[Submitted], partition: PartitionConfig) -> Counter[int]:
@@ -30,7 +34,7 @@ def rules_used(applications: Iterable[Submitted], partition: PartitionConfig) ->
     known: dict[tuple[object, ...], int] = {}  # most applications are submitted alike
     found: Counter[int] = Counter()
     for app in applications:
-        alike = (app.queue, app.user, app.groups, tuple(sorted(app.tags.items())))
+        alike = (app.queue, app.user, app.groups, tuple(sorted(app.tags.items())), app.groups_found)
         if alike not in known:
             known[alike] = _position(app, placer, tree)
         found[known[alike]] += 1
@@ -47,7 +51,7 @@ def asked_path(queue: str) -> str:
 def _position(app: Submitted, placer: Placer, tree: StaticTree) -> int:
     """Return the position of the rule that places an application; 0 if none does."""
     forced = is_forced(app.tags)
-    user, groups, fault = identity(app.user, app.groups, forced=forced)
+    user, groups, fault = identity(app.user, app.groups, forced=forced, found=app.groups_found)
     if fault:
         return 0
     steps = placer.place(PlacementRequest("", app.queue, user, groups, app.tags, forced), tree).steps

@@ -25,6 +25,7 @@ require("mcp")
 
 from mcp.server.mcpserver import MCPServer  # noqa: E402
 from mcp.server.mcpserver.exceptions import ToolError  # noqa: E402
+from mcp.server.mcpserver.tools import Tool  # noqa: E402
 from mcp.types import ToolAnnotations  # noqa: E402
 
 LIMIT_S: Final = 60
@@ -106,10 +107,13 @@ def server(source: str, token_file: Path | None = None, tls_ca: Path | None = No
         given += [f"--group={group}" for group in groups] + [f"--tag={tag}" for tag in tags]
         return await answer(["place", "--json", "--config=-", *given], configuration, (Status.DONE, Status.NO))
 
-    made = MCPServer("licorne", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
-    for tool in (why, shares, check, place):
-        made.add_tool(tool, annotations=READ_ONLY)
-    return made
+    tools = [Tool.from_function(tool, annotations=READ_ONLY) for tool in (why, shares, check, place)]
+    for tool in tools:  # an argument with another name is refused: passed over, it would leave another question
+        arguments = tool.fn_metadata.arg_model
+        arguments.model_config["extra"] = "forbid"
+        arguments.model_rebuild(force=True)
+        tool.parameters = arguments.model_json_schema()
+    return MCPServer("licorne", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING", tools=tools)
 
 
 async def _answer(command: Sequence[str], text: str, done: Sequence[int]) -> dict[str, Any]:
@@ -128,6 +132,8 @@ async def _answer(command: Sequence[str], text: str, done: Sequence[int]) -> dic
         status, out, said = await run_module(["licorne.cli", *command], pieces(), LIMIT_S + ENDING_S)
     except TimeoutError:
         raise ToolError(f"there was no answer within {LIMIT_S + ENDING_S} s") from None
+    except (OSError, ValueError) as error:  # no process can be given an argument that is too long, or has a NUL
+        raise ToolError(f"the command cannot be started: {error}") from None
     if status not in done or not out:
         raise ToolError(said or f"the command ended with {status}")
     found: dict[str, Any] = json.loads(out)

@@ -20,6 +20,7 @@ TRIMMED: Final = (
     "what came before was removed: the digest is of the messages since then, and the recording confirms how many there "
     "are, and the state at each checkpoint"
 )
+EMPTY: Final = "empty: it ended before anything of it was written, or has only just begun"
 Flag = Annotated[bool, Parameter(negative="")]
 
 
@@ -66,6 +67,8 @@ def replay(
         if runs:
             return _list(folder, as_json=json)
         at_ns = moment_ns(at) if at else None
+        if run is not None:
+            _refuse_empty(folder, run)
         chosen = choose_run(folder, run, at_ns)
         began = time.perf_counter()
         with progress_bar("replaying") as told:
@@ -84,6 +87,12 @@ def replay(
     else:
         print("\n".join(_lines(folder, answer)))
     return Status.DONE
+
+
+def _refuse_empty(folder: Path, number: int) -> None:
+    for each in list_runs(folder):
+        if each.number == number and each.begins_ns is None:
+            raise CommandError(f"{folder}: {_line(each)}", Status.FILE)
 
 
 def _dump(repeated: Replay, now_ns: int, path: Path) -> None:
@@ -105,7 +114,8 @@ def _list(folder: Path, *, as_json: bool) -> int:
 
 def _line(run: Run) -> str:
     if run.begins_ns is None:
-        return f"run {run.number}: {'its beginning was removed, and no checkpoint can be used' if run.trimmed else 'empty'}"
+        why = "its beginning was removed, and no checkpoint can be used" if run.trimmed else EMPTY
+        return f"run {run.number}: {why}"
     return f"run {run.number}: from {written(run.begins_ns)}{', what came before was removed' if run.trimmed else ''}"
 
 

@@ -41,6 +41,7 @@ class AddApplication(msgspec.Struct, kw_only=True):
     `execution_timeout_ms` is the running time in the first interface and the placeholder timeout in the 1.9 interface;
     the adapter says which by `timeout_is_running_time`. `groups_fault` is the reason why the host could not resolve the
     groups of a user named without any (docs/spec/config.md, section 12.1); empty if it did not try, or found them.
+    `groups_found`: the groups are not the message's own, but found by the host; then any user name is accepted.
     """
 
     application_id: str
@@ -54,6 +55,7 @@ class AddApplication(msgspec.Struct, kw_only=True):
     placeholder_ask: dict[str, int] = {}
     gang_style: str = ""
     groups_fault: str = ""
+    groups_found: bool = False
 
 
 class RemoveApplication(msgspec.Struct, kw_only=True):

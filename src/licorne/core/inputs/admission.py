@@ -42,21 +42,24 @@ TERMINATED_MAX = 10_000
 def add_application(partition: Partition, message: AddApplication) -> bool:
     """Place a new application in a queue, or reject it, and announce either; return whether it was accepted."""
     forced = is_forced(message.tags)
-    user, groups, nobody = identity(message.user, message.groups, forced=forced, not_found=message.groups_fault)
+    user, groups, nobody = identity(
+        message.user, message.groups, forced=forced, found=message.groups_found, not_found=message.groups_fault
+    )
     fault: Fault = nobody or _fault(partition, message)
-    if not fault:
-        request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
-        placed = partition.placer.place(request, partition.tree)
-        fault = Reason(placed.reason, placed.template) if placed.queue is None else ""
     refused = partial(_reject, partition, message, user, groups)
-    if fault or placed.queue is None:
-        refused("", fault)
+    if fault:
+        refused(message.queue, fault)
+        return False
+    request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
+    placed = partition.placer.place(request, partition.tree)
+    if placed.queue is None:
+        refused("", Reason(placed.reason, placed.template))
         return False
     queue = partition.tree.find(placed.queue)
     if queue is None:
         queue = partition.tree.create_dynamic(placed.queue)
     if not queue.is_leaf:
-        refused("", naming(f"failed to find queue {placed.queue} for application ", message.application_id))
+        refused(queue.path, naming(f"failed to find queue {placed.queue} for application ", message.application_id))
         return False
     # From here on a refusal may leave a queue that was made for this application alone.
     # A forced application has allocations that run: they must count, even if its gang is larger than a max by now.
@@ -93,18 +96,18 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
 
 
 def identity(
-    user: str, groups: tuple[str, ...], *, forced: bool, not_found: str = ""
+    user: str, groups: tuple[str, ...], *, forced: bool, found: bool = False, not_found: str = ""
 ) -> tuple[str, tuple[str, ...], str]:
     """Return the owner of an application: (user, groups, why they are refused), docs/spec/config.md, section 12.1.
 
     Groups that the message names are taken as they are. Without any, and without a resolver, the user's only group has
-    the user's name. `not_found`: why the resolver found no groups, if there is one.
+    the user's name. `found`: the resolver found these groups. `not_found`: why it found none, if there is one.
     """
     if not user and not forced:
         return user, groups, "empty user cannot resolve"
     if not user:
         return NOBODY_USER, groups or (NOBODY_GROUP,), ""
-    if groups and not USER_NAME.fullmatch(user):
+    if groups and not found and not USER_NAME.fullmatch(user):
         return user, groups, "invalid username, it contains invalid characters"
     if not_found and not groups:
         return (user, (NOBODY_GROUP,), "") if forced else (user, groups, not_found)

@@ -81,6 +81,7 @@ def _application(partition: Partition, app: Application) -> AddApplication:
         queue=app.queue.path,
         user=app.user,
         groups=app.groups,
+        groups_found=True,  # the name was accepted, and would be refused if the message had named these groups
         tags=app.tags,
         execution_timeout_ms=timeout_ns // MILLISECOND_NS,
         timeout_is_running_time=app.running_timeout_ns > 0,

@@ -269,7 +269,7 @@ def _complete(message: AddApplication, answer: Answer) -> None:
     if isinstance(answer, GroupsError):
         message.groups_fault = str(answer)
     else:
-        message.groups = answer
+        message.groups, message.groups_found = answer, True
 
 
 def _why(user: str, reason: str) -> str:

@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from licorne.config.limits import USER_NAME
 from licorne.core.base.setting_table import unknown_settings
 from licorne.core.inspection.reported import report
 from licorne.recording import Replay, Run, choose_run
@@ -250,13 +251,15 @@ class _Lines:
 
     def _application(self, one: messages.AddApplication) -> None:
         timeout_ms = one.execution_timeout_ms
+        # A workload names groups as a resource manager does, and beside those not every name of a user is accepted.
+        named = not one.groups_found or USER_NAME.fullmatch(one.user) is not None
         self.lines.append(
             lines.App(
                 at=self._at,
                 id=one.application_id,
                 queue=one.queue,
                 user=one.user,
-                groups=one.groups,
+                groups=one.groups if named else (),
                 tags=one.tags or None,
                 timeout_ms=timeout_ms if one.timeout_is_running_time else 0,
                 ph_timeout_ms=0 if one.timeout_is_running_time else timeout_ms,

@@ -66,7 +66,7 @@ def plain(number: float) -> int | float:
 
 
 def headroom(queue: Queue) -> dict[str, int]:
-    """Return what is left under every max from this queue up to root (the size of the cluster), at least zero."""
+    """Return what is left under every max from this queue up to root (the size of the cluster); below zero where one was lowered."""
     found: dict[str, int] = {}
     for level in queue.lineage():
         maximum = level.max_resource()
@@ -74,7 +74,7 @@ def headroom(queue: Queue) -> dict[str, int]:
             continue
         used = level.allocated_resource()
         for name, amount in maximum.items():
-            left = max(0, amount - used.get(name, 0))
+            left = amount - used.get(name, 0)
             found[name] = min(left, found.get(name, left))
     return by_name(found)
 

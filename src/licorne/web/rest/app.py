@@ -88,6 +88,7 @@ class Dispatcher:
         response = await self._answer(request)
         if scope["method"] == "HEAD":
             response.body = b""
+        response.headers["X-Content-Type-Options"] = "nosniff"
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -214,7 +215,7 @@ def _raw_path(scope: Scope) -> str:
 
 
 def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    return PlainTextResponse(text, status, {"X-Content-Type-Options": "nosniff", **(headers or {})})
+    return PlainTextResponse(text, status, headers)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -107,7 +107,7 @@ def state_pieces(
         ("clusterInfo", encoded([views.cluster(backend, home) for home, _ in homes])),
         ("containerHistory", encoded(container_history)),
         ("queues", json_list(queue_pieces(home.tree.root, name) for home, name in homes)),
-        ("rmDiagnostics", encoded(backend.diagnostics() or {"empty": "no resource manager says anything"})),
+        ("rmDiagnostics", encoded(backend.diagnostics() or {"empty": "Resource Manager did not register callback"})),
         ("logLevel", encoded(LEVELS.get(level := monitor.log_level(), level.lower()))),
         ("config", encoded(config)),
         ("placementRules", json_list(encoded(_rules(home, name)) for home, name in homes)),

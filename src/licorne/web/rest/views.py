@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from licorne.config.placement import is_regexp
+from licorne.config.properties import DEFAULT_DELAY_NS
 from licorne.core.base.states import ApplicationState
 from licorne.si import rest_objects as objects
 from licorne.si.constants import HOST_NAME, RACK_NAME
@@ -118,7 +119,7 @@ def queue(found: Queue, *, name: str = "") -> objects.Queue:
         priority_sorting=bool(found.by_priority),
         preemption_enabled=settings.preemption_policy != "disabled",
         is_preemption_fence=settings.preemption_policy == "fence",
-        preemption_delay=duration(settings.preemption_delay_ns),
+        preemption_delay=duration(settings.preemption_delay_ns if found.is_leaf else DEFAULT_DELAY_NS),
         quota_preemption_delay=duration(settings.quota_preemption_delay_ns),
         is_priority_fence=bool(found.fence),
         priority_offset=found.offset,
