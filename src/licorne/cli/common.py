@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from licorne._bounded import DOCUMENT_BYTES, TooLargeError, read_all
+from licorne._files import file_bytes
 from licorne.cli.statuses import Status
 
 STDIN = Path("-")
@@ -35,7 +37,7 @@ def read_text(path: Path, what: str) -> str:
         CommandError: there is no such file, it is a folder, it cannot be read, or it is not UTF-8.
     """
     try:
-        return (sys.stdin.buffer.read() if path == STDIN else path.read_bytes()).decode()
+        return (read_all(sys.stdin.buffer, DOCUMENT_BYTES) if path == STDIN else file_bytes(path, shell=True)).decode()
     except FileNotFoundError:
         reason = f"no such file; give the path of {what}"
     except IsADirectoryError:
@@ -44,6 +46,8 @@ def read_text(path: Path, what: str) -> str:
         reason = error.strerror or str(error)
     except UnicodeDecodeError as error:
         reason = f"is not UTF-8 text (byte {error.start}); is it {what}?"
+    except TooLargeError as error:
+        reason = str(error)
     raise CommandError(f"{path}: {reason}", Status.FILE)
 
 

@@ -15,6 +15,8 @@ from cyclopts import Parameter
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from licorne._bounded import TooLargeError, read_all
+from licorne._files import file_bytes
 from licorne._wording import counted
 from licorne.cli.common import STDIN, CommandError, UsageError, print_json
 from licorne.cli.statuses import Status
@@ -26,6 +28,8 @@ from licorne.sim.lines import Ask
 from licorne.sim.workload import Workload
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+BYTES_MAX = 2 << 30
+"""Bytes of a file, at most: 150,000 pods, as the API server has them, may have 1 GiB."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -99,9 +103,10 @@ def _write(workload: Workload, output: Path) -> None:
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file, which is JSON if it begins so, and otherwise YAML."""
     try:
-        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}; give what `kubectl get -o json` prints", Status.FILE) from None
+        data = read_all(sys.stdin.buffer, BYTES_MAX) if path == STDIN else file_bytes(path, BYTES_MAX, shell=True)
+    except (OSError, TooLargeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CommandError(f"{path}: {reason}; give what `kubectl get -o json` prints", Status.FILE) from None
     documents = _json(path, data) if data.lstrip()[:1] in (b"{", b"[") else _yaml(path, data)
     for document in documents:
         for made in document if isinstance(document, list) else [document]:
