@@ -119,13 +119,14 @@ def test_a_recording_that_is_damaged_at_any_byte_replays_up_to_there(
     rest = {"cut": b"", "flip": bytes([content[at] ^ 0x10]) + content[at + 1 :], "zeros": bytes(5_000)}[damage]
     segment.write_bytes(content[:at] + rest)
     if at < len(MAGIC) + HEADER.size + HEADER.unpack_from(content, len(MAGIC))[0]:
-        with pytest.raises(RecordingError, match="no run yet"):
+        with pytest.raises(RecordingError, match="is damaged at byte|no run yet"):
             choose_run(copy)
         return
     outcome = replayed(copy)
     assert 0 < outcome.messages <= history[1].said
     # What ends with a whole block looks as if nothing were missing.
     assert ("do not count" in outcome.remark) != (damage == "cut" and at in ends_of_blocks(content))
+    assert outcome.damaged == ("is damaged at byte" in outcome.remark) == (damage == "flip")
 
 
 def ends_of_blocks(content: bytes) -> list[int]:
@@ -435,4 +436,6 @@ def test_a_process_that_is_killed_leaves_what_it_had_written(tmp_path: Path) -> 
             process.send_signal(signal.SIGKILL)
         outcome = replayed(tmp_path, number)
         assert outcome.messages > 0
-        assert re.fullmatch(r"|the last \d+ bytes of segment-\d+ are incomplete and do not count", outcome.remark)
+        assert re.fullmatch(
+            r"|segment-\d+ is cut off in its last block; its last [\d,]+ bytes do not count", outcome.remark
+        )

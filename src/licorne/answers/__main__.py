@@ -20,7 +20,7 @@ from licorne.recording import RecordingError
 
 def main(question: Question) -> None:
     """Print the answer to the question."""
-    restored = restore(read_dump(read_all(sys.stdin.buffer, DUMP_BYTES)))
+    restored = restore(read_dump(read_all(sys.stdin.buffer.read, DUMP_BYTES)))
     until = time.monotonic() + question.limit_s
     answer = answer_to(question, restored, lambda: time.monotonic() < until)
     sys.stdout.buffer.write(msgspec.json.encode(answer))

@@ -13,15 +13,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from socket import SHUT_RDWR, socket
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from licorne._bounded import DUMP_BYTES, TooLargeError, read_all
+from licorne._bounded import DUMP_BYTES, read_all
 from licorne._files import file_bytes
 from licorne._tls import client_context
 from licorne.answers.dump import Dump, DumpError, read_dump
@@ -67,12 +66,9 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
     if is_url(where):
         return _from_server(where, token, tls_ca, timeout_s)
     if where == STDIN:
-        try:
-            return read_dump(read_all(sys.stdin.buffer, DUMP_BYTES))
-        except TooLargeError as error:
-            raise DumpError(f"the dump {error}") from None
+        return read_dump(read_all(sys.stdin.buffer.read, DUMP_BYTES))
     try:
-        return read_dump(file_bytes(Path(where), DUMP_BYTES, shell=True))
+        return read_dump(file_bytes(Path(where), DUMP_BYTES, from_shell=True))
     except OSError as error:
         reason = "is a folder, and no recording, which has a manifest.json" if Path(where).is_dir() else error.strerror
         if _ADDRESS.fullmatch(where):
@@ -101,20 +97,13 @@ def _from_server(where: str, token: str, tls_ca: Path | None, timeout_s: float) 
     paths = tuple(path + server.query for path in ((server.path,) if server.path.strip("/") else PATHS))
     for path in paths:
         try:
-            return read_dump(server.read(path, "state dump", within_s=until - time.monotonic()).data)
+            return read_dump(server.read(path, "state dump", within_s=until - time.monotonic())[0])
         except SourceError as error:
             if error.code != 404 or path == paths[-1]:
                 raise
         except DumpError as error:
             raise DumpError(f"{server.base}{path}: {error}") from None
     raise AssertionError("the last path answers or raises")
-
-
-class Answer(NamedTuple):
-    """What a server has answered, and the date of its head, "" without one."""
-
-    data: bytes
-    date: str
 
 
 class Server:
@@ -137,39 +126,48 @@ class Server:
         self._encrypted = parts.scheme == "https"
         self._token = token
         self._timeout_s = timeout_s
-        self._context = _context(parts.scheme, tls_ca)
+        self._opener = urllib.request.build_opener(_Redirects, *_tls(parts.scheme, tls_ca))
 
     def read(
-        self, path: str, what: str, bytes_max: int = DUMP_BYTES, *, within_s: float | None = None, **headers: str
-    ) -> Answer:
-        """Ask for a path, and return the answer (`open`), which has to be there whole within a time, by default `timeout_s`.
+        self,
+        path: str,
+        what: str,
+        bytes_max: int = DUMP_BYTES,
+        within_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[bytes, str]:
+        """Ask for a path (`open`), and return the answer and its date, which has to be there whole in time, by default `timeout_s`.
 
         Raises:
             SourceError: the server cannot be reached, does not give it in time, or gives more than `bytes_max`.
         """
         seconds = self._timeout_s if within_s is None else within_s
-        with closing(_Deadline(seconds)) as deadline:
+        until, data, dates, failed = time.monotonic() + seconds, bytearray(), list[str](), list[Exception]()
+
+        def ask() -> None:
             try:
-                with self.open(path, what, deadline, **headers) as answer:
-                    found = Answer(read_all(answer, bytes_max), answer.headers.get("Date", ""))
-            except TooLargeError as error:
-                raise SourceError(f"{self.base}{path}: the {what} {error}") from None
-            except SourceError:
-                if not deadline.passed:
-                    raise
-            if (
-                deadline.passed
-            ):  # what has come by then looks like a whole answer where the head does not say how long it is
-                raise SourceError(f"{self.base}: there was no whole answer within {self._timeout_s:g} s")
-        return found
+                with self.open(path, what, **(headers or {})) as answer:
+                    dates.append(answer.headers.get("Date", ""))
+                    while (piece := answer.read1(1 << 20)) and len(data) <= bytes_max and time.monotonic() < until:
+                        data.extend(piece)
+            except Exception as error:  # noqa: BLE001  it is raised in the other thread
+                failed.append(error)
+
+        # A time limit of a socket is one of each read: a server that sends a byte now and then would never reach it.
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(max(seconds, 0))
+        if len(data) > bytes_max:
+            raise SourceError(f"{self.base}{path}: the {what} has more than {bytes_max:,} bytes")
+        if asking.is_alive() or time.monotonic() >= until:
+            raise SourceError(f"{self.base}: there was no whole answer within {self._timeout_s:g} s")
+        if failed:
+            raise failed[0]
+        return bytes(data), dates[0]
 
     @contextmanager
-    def open(
-        self, path: str, what: str, deadline: _Deadline | None = None, /, **headers: str
-    ) -> Iterator[HTTPResponse]:
-        """Ask for a path, and yield the answer, which must be a good one. `what` is expected there, for errors.
-
-        Without a deadline the answer may go on for ever, as a stream does.
+    def open(self, path: str, what: str, **headers: str) -> Iterator[HTTPResponse]:
+        """Ask for a path, and yield the answer, which must be a good one, and may go on for ever. `what` is expected there, for errors.
 
         Raises:
             SourceError: the server cannot be reached, or does not give it; also while the answer is read.
@@ -179,7 +177,7 @@ class Server:
         if self._token:
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
-            with _opener(self._context, deadline).open(request, timeout=self._timeout_s) as answer:
+            with self._opener.open(request, timeout=self._timeout_s) as answer:
                 yield answer
         except urllib.error.HTTPError as error:
             with error:
@@ -191,83 +189,23 @@ class Server:
             raise SourceError(f"{self.base}: {_unreachable(error, encrypted=self._encrypted)}") from None
 
 
-class _Deadline:
-    """Ends the connections of a question when its time is over, wherever they wait then; `passed`: it is.
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to HTTP alone; the library knows FTP too."""
 
-    A time limit of a socket is one of each read, so a server that sends a byte now and then would never reach it.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.passed = seconds <= 0
-        self._sockets: list[socket] = []
-        self._timer = threading.Timer(max(seconds, 0), self._end)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def watch(self, connected: socket) -> None:
-        """End this connection too."""
-        self._sockets.append(connected)
-        if self.passed:
-            self._end()
-
-    def close(self) -> None:
-        """End no connection any more."""
-        self._timer.cancel()
-
-    def _end(self) -> None:
-        self.passed = True
-        for each in self._sockets:
-            with suppress(OSError):  # closed already
-                each.shutdown(SHUT_RDWR)
+    def redirect_request(self, *args: Any) -> urllib.request.Request | None:  # noqa: ANN401  as urllib has them
+        if not is_url(args[-1]):
+            raise urllib.error.URLError(f"it redirects to {args[-1][:80]!r}, which is no address of HTTP")
+        return super().redirect_request(*args)
 
 
-class _Plain(HTTPConnection):
-    def __init__(self, host: str, *, deadline: _Deadline | None, **how: Any) -> None:  # noqa: ANN401  as urllib has them
-        super().__init__(host, **how)
-        self._deadline = deadline
-
-    def connect(self) -> None:
-        super().connect()
-        if self._deadline is not None:
-            self._deadline.watch(self.sock)
-
-
-class _Encrypted(_Plain, HTTPSConnection):
-    pass
-
-
-def _opener(context: ssl.SSLContext | None, deadline: _Deadline | None) -> urllib.request.OpenerDirector:
-    """Return what asks servers by HTTP, and by nothing else to which one may redirect."""
-
-    class Plainly(urllib.request.HTTPHandler):
-        def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-            return self.do_open(_Plain, req, deadline=deadline)
-
-    class Encrypted(urllib.request.HTTPSHandler):
-        def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-            return self.do_open(_Encrypted, req, context=context, deadline=deadline)
-
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        Plainly(),
-        Encrypted(),
-        urllib.request.UnknownHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPRedirectHandler(),
-        urllib.request.HTTPErrorProcessor(),
-    ):
-        opener.add_handler(handler)
-    return opener
-
-
-def _context(scheme: str, tls_ca: Path | None) -> ssl.SSLContext | None:
+def _tls(scheme: str, tls_ca: Path | None) -> list[urllib.request.BaseHandler]:
     if scheme != "https":
-        return None
+        return []
     try:
-        return client_context(cafile=None if tls_ca is None else str(tls_ca))
+        context = client_context(cafile=None if tls_ca is None else str(tls_ca))
     except (OSError, ssl.SSLError) as error:
         raise SourceError(f"{tls_ca}: is no certificate that can be read: {error}") from None
+    return [urllib.request.HTTPSHandler(context=context)]
 
 
 def _explained(error: urllib.error.HTTPError, what: str, *, token: bool) -> str:

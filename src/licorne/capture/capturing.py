@@ -207,7 +207,7 @@ class _Capture:
             self.tracker.completed(self._get(f"{PARTITION}/applications/completed", list[objects.Application]))
 
     def _get(self, path: str, kind: type[T], **headers: str) -> T:
-        data, date = self._server.read(path, "REST interface of a scheduler", **headers)
+        data, date = self._server.read(path, "REST interface of a scheduler", headers=headers)
         try:
             if date and not self.polls:
                 ahead_s = parsedate_to_datetime(date).timestamp() - time.time()

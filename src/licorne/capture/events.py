@@ -99,8 +99,8 @@ class Events:
         while True:
             start = 0 if self._next_id is None else self._next_id
             try:
-                answer = self._server.read(f"{BATCH}?start={start}", "batch of events", BATCH_MAX_BYTES)
-                found = _batch.decode(without_gzip(answer.data, BATCH_MAX_BYTES))
+                data, _ = self._server.read(f"{BATCH}?start={start}", "batch of events", BATCH_MAX_BYTES)
+                found = _batch.decode(without_gzip(data, BATCH_MAX_BYTES))
             except (DumpError, RecursionError, msgspec.MsgspecError) as error:
                 raise SourceError(f"{BATCH}: {error}") from None
             self._met(found.instance_uuid)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json as json_module
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,10 +14,8 @@ from cyclopts import Parameter
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from licorne._bounded import TooLargeError, read_all
-from licorne._files import file_bytes
 from licorne._wording import counted
-from licorne.cli.common import STDIN, CommandError, UsageError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json, read_input, say
 from licorne.cli.statuses import Status
 from licorne.recording import Names
 from licorne.recording.anonymous import AnonymityError
@@ -88,7 +85,7 @@ def import_command(
     if json:
         print_json(outcome)
     else:
-        print("\n".join([f"{output}: {counted(outcome.asks, 'ask')}", *(f"note: {note}" for note in outcome.notes)]))
+        say(f"{output}: {counted(outcome.asks, 'ask')}", *(f"note: {note}" for note in outcome.notes))
     return Status.DONE
 
 
@@ -103,10 +100,9 @@ def _write(workload: Workload, output: Path) -> None:
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file, which is JSON if it begins so, and otherwise YAML."""
     try:
-        data = read_all(sys.stdin.buffer, BYTES_MAX) if path == STDIN else file_bytes(path, BYTES_MAX, shell=True)
-    except (OSError, TooLargeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise CommandError(f"{path}: {reason}; give what `kubectl get -o json` prints", Status.FILE) from None
+        data = read_input(path, BYTES_MAX)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}; give what `kubectl get -o json` prints", Status.FILE) from None
     documents = _json(path, data) if data.lstrip()[:1] in (b"{", b"[") else _yaml(path, data)
     for document in documents:
         for made in document if isinstance(document, list) else [document]:

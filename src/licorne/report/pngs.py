@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from licorne._bounded import DUMP_BYTES
-from licorne._files import file_bytes
 from licorne.report import figures
 from licorne.sim.finished import finished_file
 
@@ -52,7 +50,7 @@ def draw(folder: Path) -> None:
     from licorne.report.page import picture  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
     from licorne.report.sections import sections  # noqa: PLC0415
 
-    runs = figures.decode_figures(file_bytes(folder / figures.FILE, DUMP_BYTES))
+    runs = figures.decode_figures((folder / figures.FILE).read_bytes())
     for part in sections(runs):
         for plot in part.plots:
             with finished_file(folder / f"{plot.name}.png") as path:

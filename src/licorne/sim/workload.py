@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from licorne._bounded import LINE_BYTES, lines, mib
+from licorne._bounded import LINE_BYTES, lines
 from licorne._files import opened
 from licorne._wording import counted
 from licorne.sim.lines import STYLES, App, Ask, Config, DevicePolicy, Line, Meta, Reload, Run, Version1, Version2, to_ns
@@ -196,13 +196,13 @@ def unpacked_lines(stream: gzip.GzipFile, file: str, *, line_max: int = LINE_BYT
 def _opened(path: Path) -> Iterator[tuple[Iterable[bytes], int]]:
     """Open a file; yield its lines and the number of its bytes (0: not known beforehand)."""
     if str(path) == "-":
-        yield lines(sys.stdin.buffer, LINE_BYTES), 0
+        yield lines(sys.stdin.buffer.readline, LINE_BYTES), 0
         return
-    with opened(path, shell=True) as stream:
+    with opened(path, from_shell=True) as stream:
         if path.suffix == ".gz":
             yield unpacked_lines(gzip.GzipFile(fileobj=stream), str(path)), 0
         else:
-            yield lines(stream, LINE_BYTES), os.fstat(stream.fileno()).st_size
+            yield lines(stream.readline, LINE_BYTES), os.fstat(stream.fileno()).st_size
 
 
 class _Reader:
@@ -233,7 +233,7 @@ class _Reader:
         """
         if len(text) > LINE_BYTES:
             raise self.fault(
-                number, "", f"a line of more than {mib(LINE_BYTES)}; is this a workload, a file of JSON lines?"
+                number, "", f"a line of more than {LINE_BYTES:,} bytes; is this a workload, a file of JSON lines?"
             )
         try:
             line = self.decode(text)

@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from licorne._bounded import DUMP_BYTES
-from licorne._files import file_bytes
 from licorne.sim.finished import finished_file
 from licorne.sweep.plan import Keys, Point
 from licorne.sweep.point import Outcome, run_point
@@ -51,7 +49,7 @@ class Job(NamedTuple):
     def outcome(self) -> Outcome | None:
         """Return the outcome, None if there is none yet; a file that is not one does not count."""
         try:
-            return msgspec.json.decode(file_bytes(self.path, DUMP_BYTES), type=Kept).outcome
+            return msgspec.json.decode(self.path.read_bytes(), type=Kept).outcome
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from lightkube.config.models import User
 
-from licorne._files import file_bytes
 from licorne._tls import client_context
 
 from .errors import KubeconfigError
@@ -94,7 +93,7 @@ class Certificates:
         """Return what stands in the kubeconfig itself, which counts first, or in a file that it names."""
         if data:
             return base64.b64decode(data)
-        return file_bytes(Path(self._found.abs_file(name))) if name else b""
+        return Path(self._found.abs_file(name)).read_bytes() if name else b""
 
     def _made(self, texts: tuple[bytes, bytes, bytes]) -> ssl.SSLContext | None:
         if not self._secure:

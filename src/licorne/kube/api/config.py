@@ -24,8 +24,6 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.config.models import User
 from lightkube.core.exceptions import ConfigError
 
-from licorne._files import file_bytes, file_text
-
 from .certificates import Certificates
 from .errors import KubeconfigError
 from .plugin import ExecPlugin
@@ -153,7 +151,7 @@ class Access:
 
     def _read_token(self, name: str) -> str:
         try:
-            return file_text(Path(self._found.abs_file(name))).strip()
+            return Path(self._found.abs_file(name)).read_text().strip()
         except OSError as error:
             if self._token:
                 return self._token  # a moment while the file is replaced
@@ -212,7 +210,7 @@ def _together(names: Iterable[str]) -> dict[str, Any]:
         raise KubeconfigError(f"{', '.join(map(str, paths)) or 'KUBECONFIG'}: no such file; say --kubeconfig FILE")
     made: dict[str, Any] = {"clusters": [], "contexts": [], "users": []}
     for path in there:
-        read = msgspec.yaml.decode(file_bytes(path)) or {}
+        read = msgspec.yaml.decode(path.read_bytes()) or {}
         made["current-context"] = made.get("current-context") or read.get("current-context") or None
         for kind, entries in made.items():
             if kind == "current-context":
@@ -241,7 +239,7 @@ def _passed_over(found: SingleConfig, content: Mapping[str, Any] | None) -> tupl
     if content is not None:
         read = msgspec.convert(content, _File)
     elif found.fname is not None:
-        read = msgspec.yaml.decode(file_bytes(Path(found.fname)), type=_File)
+        read = msgspec.yaml.decode(Path(found.fname).read_bytes(), type=_File)
     else:
         return _Cluster(), _Exec()
     cluster = next((one.cluster for one in read.clusters if one.name == found.context.cluster), _Cluster())

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from licorne._bounded import DUMP_BYTES
-from licorne._files import file_bytes
 from licorne.sim.workload import Progress
 
 
@@ -72,7 +70,7 @@ third is told the runs done and their number."""
 
 def data_file(path: Path) -> DataFile:
     """Return name and digest of a file of data."""
-    return DataFile(path.name, hashlib.sha256(file_bytes(path, DUMP_BYTES)).hexdigest())
+    return DataFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def digest_of(digests: Iterable[str]) -> str:

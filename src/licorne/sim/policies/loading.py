@@ -21,7 +21,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from licorne._files import file_bytes
 from licorne.sim.policies.interface import METHODS, Policy, PolicyError, decided_by
 from licorne.sim.policies.watch import Watch, watch_calls
 
@@ -123,7 +122,7 @@ def digest_of(policy: type[Policy]) -> str:
     """Return SHA-256 of the file that defines a policy, in hexadecimal digits; of its text if there is no such file."""
     try:
         path = inspect.getsourcefile(policy)
-        text = file_bytes(Path(path)) if path is not None and Path(path).is_file() else b""
+        text = Path(path).read_bytes() if path is not None and Path(path).is_file() else b""
         text = text or inspect.getsource(policy).encode()
     except (OSError, TypeError):
         return ""

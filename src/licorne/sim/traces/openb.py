@@ -317,7 +317,7 @@ def gpu_milli(row: Row) -> int:
 
 
 def _lines(stream: TextIOWrapper, path: Path) -> Iterator[str]:
-    for number, line in enumerate(lines(stream, LINE_MAX), 1):
+    for number, line in enumerate(lines(stream.readline, LINE_MAX), 1):
         if len(line) > LINE_MAX:
             raise WorkloadError(f"{path}:{number}: a line of more than {LINE_MAX:,} characters; is this a CSV file?")
         yield line
@@ -326,7 +326,7 @@ def _lines(stream: TextIOWrapper, path: Path) -> Iterator[str]:
 def rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[Row]:
     """Yield the rows of a CSV file that must have at least these columns."""
     try:
-        stream = TextIOWrapper(opened(path, shell=True), "utf-8", newline="")
+        stream = TextIOWrapper(opened(path, from_shell=True), "utf-8", newline="")
     except FileNotFoundError:
         raise WorkloadError(f"{path}: no such file; {advice}") from None
     with stream:

@@ -229,8 +229,8 @@ def _text(value: float) -> str:
 @contextmanager
 def opened_lines(path: Path) -> Iterator[Iterable[bytes]]:
     """Open a file (`.gz`: compressed); yield its lines, of which one that is longer than `LINE_MAX` comes in pieces."""
-    with opened(path, shell=True) as stream:
+    with opened(path, from_shell=True) as stream:
         if path.name.lower().endswith(".gz"):
             yield unpacked_lines(gzip.GzipFile(fileobj=stream), str(path), line_max=LINE_MAX)
         else:
-            yield lines(stream, LINE_MAX)
+            yield lines(stream.readline, LINE_MAX)
