@@ -131,7 +131,7 @@ def _next_block(file: BinaryIO) -> list[list[Any]] | None:
     data = file.read(length)
     whole = len(data) == length
     if not whole or zlib.crc32(data) != checksum:
-        if not data[-16:].strip(b"\0") and _ends_in_zeros(file):
+        if _ends_in_zeros(file, data[-16:]):
             return None
         if whole:
             raise ValueError("the checksum of a block is wrong")
@@ -152,7 +152,7 @@ def _next_block(file: BinaryIO) -> list[list[Any]] | None:
     return block
 
 
-def _ends_in_zeros(file: BinaryIO) -> bool:
-    """Return whether nothing but zeros follows, as some file systems leave them at the end of a file after a power failure."""
+def _ends_in_zeros(file: BinaryIO, before: bytes = b"") -> bool:
+    """Return whether only zeros follow, with `before` sixteen, as some file systems leave them at the end after a power failure."""
     rest = file.read(BLOCK_BYTES_MAX)
-    return len(rest) < BLOCK_BYTES_MAX and not rest.strip(b"\0")
+    return len(rest) < BLOCK_BYTES_MAX and not (rest.strip(b"\0") or (before + rest)[-16:].strip(b"\0"))
