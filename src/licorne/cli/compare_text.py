@@ -20,7 +20,7 @@ SHOWN = 40
 def show(answer: Comparison, console: Console | None = None) -> None:
     """Print a comparison on `console`, by default standard output."""
     console = output() if console is None else widened(console)
-    console.print(answer.workload, style="bold")
+    console.print(answer.workload, style="bold", markup=False)
     if answer.same:
         console.print("every decision is the same under both configurations")
     console.print()
@@ -33,7 +33,7 @@ def show(answer: Comparison, console: Console | None = None) -> None:
         if rows:
             _refused(title, rows).print(console)
     for note in answer.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
 
 
 def _totals(answer: Comparison) -> Sheet:

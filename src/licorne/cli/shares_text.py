@@ -34,10 +34,10 @@ def show(answer: Shares, console: Console | None = None, *, recorded: bool = Fal
     if recorded:
         print_moment(console, answer.at_s)
     if config:
-        console.print(f"What runs and waits now, beside the bounds of {config}:", soft_wrap=True)
+        console.print(f"What runs and waits now, beside the bounds of {config}:", markup=False, soft_wrap=True)
         console.print()
     for part in answer.partitions:
-        console.print(f"partition {part.partition}", style="bold")
+        console.print(f"partition {part.partition}", style="bold", markup=False)
         console.print()
         for sheet in (_queues(part), _below(part, answer.at_s), *_matrices(part, console.width), _people(part)):
             if sheet.rows:

@@ -91,7 +91,7 @@ class Sheet:
         kept, widths = self._fit(console.width)
         gone = [title for index, title in enumerate(self.columns) if index not in kept]
         title = f"{self.title} (left out: {', '.join(gone)})" if gone else self.title
-        console.print(clean(title), style="bold")
+        console.print(clean(title), style="bold", markup=False)
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for index in kept:
             prose, left = self.kinds[index] == "~", self.kinds[index] != ">"

@@ -27,7 +27,7 @@ _ROWS = 30
 def show(result: Result, console: Console | None = None) -> None:
     """Print a result on `console`, by default standard output."""
     console = output() if console is None else widened(console)
-    console.print(result.workload, style="bold")
+    console.print(result.workload, style="bold", markup=False)
     console.print(f"queue configuration: {result.configuration}", markup=False)
     if result.configuration.startswith("built-in;"):
         console.print(

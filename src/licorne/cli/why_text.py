@@ -52,7 +52,7 @@ class _Printed:
         self.console = console
 
     def line(self, text: str = "", style: str = "") -> None:
-        self.console.print(text, style=style, soft_wrap=not self.console.is_terminal)
+        self.console.print(text, style=style, markup=False, soft_wrap=not self.console.is_terminal)
 
     def ask(self, answer: AskAnswer) -> None:
         """Print the answer for an ask."""
