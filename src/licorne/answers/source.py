@@ -194,6 +194,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *args: Any) -> urllib.request.Request | None:  # noqa: ANN401  as urllib has them
         if not is_url(args[-1]):
+            args[1].close()
             raise urllib.error.URLError(f"it redirects to {args[-1][:80]!r}, which is no address of HTTP")
         return super().redirect_request(*args)
 
