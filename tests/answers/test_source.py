@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,52 @@ def test_another_certificate_is_not_enough(address: str, certificates: Path) -> 
         Server(address, tls_ca=certificates / "other.pem").open("/", "dump"),
     ):
         pass
+
+
+# -- servers that are slow, endless, or send elsewhere ---------------------------------------------------------
+
+
+class _Strange(_Handler):
+    def do_GET(self) -> None:
+        """Answer as the path says."""
+        if self.path == "/elsewhere":
+            self.send_response(302)
+            self.send_header("Location", "ftp://127.0.0.1:9/dump")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            if self.path == "/endless":
+                while True:
+                    self.wfile.write(bytes(1 << 16))
+            while not self.server.ended.wait(0.01):  # type: ignore[attr-defined]
+                self.wfile.write(b" ")
+
+
+@pytest.fixture
+def strange() -> Iterator[str]:
+    """The address of a server whose answers never end."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Strange) as server:
+        server.ended = threading.Event()  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.ended.set()  # type: ignore[attr-defined]
+        server.shutdown()
+        thread.join()
+
+
+def test_an_answer_that_comes_byte_by_byte_ends_with_the_time(strange: str) -> None:
+    with pytest.raises(SourceError, match=r"there was no whole answer within 0\.3 s"):
+        Server(strange, timeout_s=0.3).read("/slow", "dump")
+
+
+def test_of_an_endless_answer_no_more_is_read_than_the_bound(strange: str) -> None:
+    with pytest.raises(SourceError, match="the dump has more than 1,000,000 bytes"):
+        Server(strange).read("/endless", "dump", 1_000_000)
+
+
+def test_redirects_lead_to_http_alone(strange: str) -> None:
+    with pytest.raises(SourceError, match=r"it redirects to 'ftp://127\.0\.0\.1:9/dump', which is no address of HTTP"):
+        Server(strange).read("/elsewhere", "dump")

@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,13 +121,14 @@ def test_a_recording_that_is_damaged_at_any_byte_replays_up_to_there(
     rest = {"cut": b"", "flip": bytes([content[at] ^ 0x10]) + content[at + 1 :], "zeros": bytes(5_000)}[damage]
     segment.write_bytes(content[:at] + rest)
     if at < len(MAGIC) + HEADER.size + HEADER.unpack_from(content, len(MAGIC))[0]:
-        with pytest.raises(RecordingError, match="no run yet"):
+        with pytest.raises(RecordingError, match=r"is damaged at byte|no run yet"):
             choose_run(copy)
         return
     outcome = replayed(copy)
     assert 0 < outcome.messages <= history[1].said
     # What ends with a whole block looks as if nothing were missing.
     assert ("do not count" in outcome.remark) != (damage == "cut" and at in ends_of_blocks(content))
+    assert outcome.damaged == ("is damaged at byte" in outcome.remark) == (damage == "flip")
 
 
 def ends_of_blocks(content: bytes) -> list[int]:
@@ -435,4 +438,117 @@ def test_a_process_that_is_killed_leaves_what_it_had_written(tmp_path: Path) -> 
             process.send_signal(signal.SIGKILL)
         outcome = replayed(tmp_path, number)
         assert outcome.messages > 0
-        assert re.fullmatch(r"|the last \d+ bytes of segment-\d+ are incomplete and do not count", outcome.remark)
+        assert re.fullmatch(
+            r"|segment-\d+ is cut off in its last block; its last [\d,]+ bytes do not count", outcome.remark
+        )
+
+
+# -- what others have written ------------------------------------------------------------------------------
+
+
+def block(raw: bytes, raw_length: int | None = None) -> bytes:
+    """Return a block with the right checksum."""
+    data = zlib.compress(raw)
+    return HEADER.pack(len(data), zlib.crc32(data), len(raw) if raw_length is None else raw_length) + data
+
+
+HOSTILE = {
+    "unpacks to more than it says": block(bytes(1 << 20), 100),
+    "says that it is larger than any": block(b"", (1 << 32) - 1),
+    "nested too deep": block(b"\x91" * 5_000),
+    "an empty entry": block(msgspec.msgpack.encode([[]])),
+    "no list": block(msgspec.msgpack.encode("x")),
+    "a time that is none": block(msgspec.msgpack.encode([["time", "x"]])),
+    "a time beyond all": block(msgspec.msgpack.encode([["time", 1 << 63]])),
+    "a list beyond all": block(b"\xdd\xff\xff\xff\xff"),
+    "an entry without a word": block(msgspec.msgpack.encode([[5]])),
+    "types": block(msgspec.msgpack.encode([["inputs", 3, {"a": 4}, None]])),
+    "no JSON": block(msgspec.msgpack.encode([["inputs", "rm", b"[" * 5_000, b"[]"]])),
+    "ages": block(msgspec.msgpack.encode([["time", 1], ["ages", "rm", 7]])),
+    "no request": block(msgspec.msgpack.encode([["request", "rm", b"\xff\xff"]])),
+}
+
+
+@pytest.mark.parametrize("place", ["first", "later"])
+@pytest.mark.parametrize("what", HOSTILE)
+def test_blocks_that_no_recorder_writes_are_damage(what: str, place: str, tmp_path: Path) -> None:
+    with Recorder(tmp_path) as recorder:
+        registered(recorder)
+    (segment,) = segments_in(list_runs(tmp_path)[0].folder)
+    segment.write_bytes(segment.read_bytes() + HOSTILE[what] if place == "later" else MAGIC + HOSTILE[what])
+    try:
+        outcome = replayed(tmp_path)
+    except RecordingError as error:
+        assert "is damaged" in str(error)  # noqa: PT017  either way it is told
+    else:
+        assert outcome.damaged
+        assert "segment-000001 is damaged at byte" in outcome.remark
+
+
+def test_many_small_lists_are_not_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("licorne.recording.blocks.CONTAINER_BYTES_MAX", 1_000)
+    path = tmp_path / "segment-000001"
+    path.write_bytes(MAGIC + block(msgspec.msgpack.encode([["ages", "rm", [[]] * 1_000]])))
+    blocks = read_blocks(path)
+    with pytest.raises(StopIteration) as end:
+        next(blocks)
+    assert end.value.value.damage == "a block has too many lists"
+
+
+def test_a_damaged_run_is_not_passed_over_for_an_older_one_and_a_torn_one_is(tmp_path: Path) -> None:
+    for _ in range(2):
+        with Recorder(tmp_path) as recorder:
+            registered(recorder)
+    (segment,) = segments_in(list_runs(tmp_path)[1].folder)
+    content = segment.read_bytes()
+    segment.write_bytes(content[:-1])
+    assert choose_run(tmp_path).number == 1, "it may be one that is being written"
+    segment.write_bytes(content[:-9] + b"?" + content[-8:])
+    wrong = "run-00000002/segment-000001 is damaged at byte 28: the checksum of a block is wrong; nothing of this run"
+    for number in (None, 2):
+        with pytest.raises(RecordingError, match=wrong):
+            choose_run(tmp_path, number)
+    assert choose_run(tmp_path, 1).number == 1
+
+
+def test_a_segment_that_is_cut_off_before_others_is_damaged(tmp_path: Path) -> None:
+    with Recorder(tmp_path) as recorder:
+        registered(recorder)
+    (segment,) = segments_in(list_runs(tmp_path)[0].folder)
+    segment.with_name("segment-000002").write_bytes(segment.read_bytes())
+    segment.write_bytes(segment.read_bytes() + b"\1\2\3")
+    outcome = replayed(tmp_path)
+    assert outcome.damaged
+    assert outcome.remark.endswith("it is cut off; its last 3 bytes, and 1 file after it, do not count")
+
+
+def test_names_that_no_recorder_gives_are_passed_over_and_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Recorder(tmp_path) as recorder:
+        registered(recorder)
+    run = list_runs(tmp_path)[0].folder
+    shutil.copytree(run, tmp_path / "run-00000001.bak")
+    (tmp_path / "run-old").mkdir()
+    for name in ("segment-abc", "segment-000001.gz", "checkpoint-x", "checkpoint-1-2-3-4-5"):
+        (run / name).write_bytes(b"x")
+    caplog.clear()
+    assert replayed(tmp_path).messages > 0
+    with Recorder(tmp_path, Bounds(age_max_s=0)) as recorder:
+        registered(recorder)
+    assert recorder.counts.gaps == 0
+    assert [each.number for each in list_runs(tmp_path)] == [2]
+    assert (tmp_path / "run-00000001.bak").is_dir(), "what others keep there is not removed"
+    told = [record.message for record in caplog.records if record.name == "licorne.recording"]
+    assert len(told) == len(set(told)) == 3
+    assert told[0].endswith("passed over, as a recorder gives no such names: 'run-00000001.bak', 'run-old'")
+
+
+def test_pipes_in_place_of_files_are_told(tmp_path: Path) -> None:
+    with Recorder(tmp_path) as recorder:
+        registered(recorder)
+    (segment,) = segments_in(list_runs(tmp_path)[0].folder)
+    segment.unlink()
+    os.mkfifo(segment)
+    with pytest.raises(RecordingError, match="segment-000001: cannot be read: is no regular file"):
+        choose_run(tmp_path)

@@ -11,6 +11,7 @@ import time
 
 import msgspec
 
+from licorne._bounded import DUMP_BYTES, TooLargeError, read_all
 from licorne.answers import DumpError, UnknownNameError, read_dump, restore
 from licorne.answers.copies import CopyError
 from licorne.answers.process import Question, answer_to
@@ -19,7 +20,7 @@ from licorne.recording import RecordingError
 
 def main(question: Question) -> None:
     """Print the answer to the question."""
-    restored = restore(read_dump(sys.stdin.buffer.read()))
+    restored = restore(read_dump(read_all(sys.stdin.buffer.read, DUMP_BYTES)))
     until = time.monotonic() + question.limit_s
     answer = answer_to(question, restored, lambda: time.monotonic() < until)
     sys.stdout.buffer.write(msgspec.json.encode(answer))
@@ -28,5 +29,5 @@ def main(question: Question) -> None:
 if __name__ == "__main__":
     try:
         main(msgspec.json.decode(sys.argv[1], type=Question))
-    except (DumpError, UnknownNameError, CopyError, RecordingError) as error:
+    except (DumpError, TooLargeError, UnknownNameError, CopyError, RecordingError) as error:
         sys.exit(str(error))

@@ -12,19 +12,17 @@ from __future__ import annotations
 import copy
 import types
 import typing
-import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import fields
 
+from licorne._bounded import CONTAINERS_MAX, DUMP_BYTES, TooLargeError, json_value, unpacked
 from licorne.si import rest_objects as objects
 from licorne.si.rest_objects import FullState
 
 GZIP: Final = b"\x1f\x8b"
-LARGEST_BYTES: Final = 2 << 30
-"""A dump of 150,000 allocations has about 150 MB; more than this is surely no dump."""
 _NAMED_MAX: Final = 50
 FETCH_AGAIN: Final = "fetch it again: curl http://HOST:PORT/debug/fullstatedump"
 REMEDY: Final = f"is it of another version, or shortened? {FETCH_AGAIN}"
@@ -68,7 +66,7 @@ def read_dump(data: bytes) -> Dump:
     Raises:
         DumpError: the data is no JSON, is cut off, or has not the form of a dump.
     """
-    raw = _decoded(unpacked(data))
+    raw = _decoded(without_gzip(data))
     if not isinstance(raw, dict):
         raise DumpError("this is no state dump: a JSON object is expected, such as GET /debug/fullstatedump answers")
     if "partitions" not in raw and "applications" not in raw:
@@ -91,34 +89,30 @@ def read_dump(data: bytes) -> Dump:
     return Dump(state, tuple(cleaning.unknown), tuple(missing))
 
 
-def unpacked(data: bytes) -> bytes:
+def without_gzip(data: bytes, bytes_max: int = DUMP_BYTES) -> bytes:
     """Return an answer of a scheduler without gzip, if it is compressed so.
 
     Raises:
-        DumpError: it cannot be unpacked, or is larger than any state dump.
+        DumpError: it cannot be unpacked, or is larger than `bytes_max`.
     """
     if not data.startswith(GZIP):
         return data
-    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
-        found = unpacker.decompress(data, LARGEST_BYTES)
-    except zlib.error as error:
-        raise DumpError(f"the dump is compressed and cannot be unpacked: {error}") from None
-    if unpacker.unconsumed_tail:
-        raise DumpError(f"the dump has more than {LARGEST_BYTES >> 30} GiB once it is unpacked")
-    if not unpacker.eof:
-        raise DumpError("the dump is compressed and cut off; fetch it again")
-    return found
+        return unpacked(data, bytes_max, gzip=True)
+    except ValueError as error:
+        raise DumpError(f"the dump {error}; fetch it again") from None
 
 
 def _decoded(data: bytes) -> object:
     if not data.strip():
         raise DumpError("the dump is empty")
     try:
-        return msgspec.json.decode(data)
+        return json_value(data)
     except msgspec.DecodeError as error:
         cut = " It is cut off; fetch it again." if "truncated" in str(error) else ""
         raise DumpError(f"the dump is no JSON: {error}.{cut}") from None
+    except TooLargeError as error:
+        raise DumpError(f"this is no state dump: it {error}") from None
     except RecursionError:
         raise DumpError("the dump is no state dump: it is nested too deep") from None
 
@@ -132,6 +126,7 @@ class _Cleaning:
     def __init__(self) -> None:
         self.unknown: dict[str, None] = {}
         self.missing: dict[str, None] = {}
+        self._added = 0
 
     def clean(self, value: dict[str, Any], kind: type[msgspec.Struct], path: str) -> None:
         """Remove members that are null or unknown from an object of `kind`, and add those that are missing and only describe."""
@@ -142,6 +137,11 @@ class _Cleaning:
             del value[name]
         for name, neutral in _described(kind).items():
             if name not in value:
+                self._added += 1
+                if self._added > CONTAINERS_MAX:  # they take memory that the dump does not have
+                    raise DumpError(
+                        f"this is no state dump: too many of its objects lack {_below(path, name)}; {REMEDY}"
+                    )
                 value[name] = copy.copy(neutral)
                 if len(self.missing) < _NAMED_MAX:
                     self.missing[_below(path, name)] = None

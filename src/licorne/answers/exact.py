@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import zlib
 from typing import Final
 
-from licorne.answers.dump import LARGEST_BYTES
+from licorne._bounded import DUMP_BYTES, unpacked
 from licorne.answers.restored import Note, Outputs, Restored
 from licorne.config import load
 from licorne.core.api import SchedulerAPI
@@ -63,14 +61,10 @@ def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -
 
 
 def _unpacked(text: str) -> bytes:
-    unpacker = zlib.decompressobj()
     try:
-        data = unpacker.decompress(base64.b64decode(text, validate=True), LARGEST_BYTES)
-    except (binascii.Error, zlib.error) as error:
+        return unpacked(base64.b64decode(text, validate=True), DUMP_BYTES)
+    except ValueError as error:  # of Base64 too
         raise CheckpointError(f"damaged: {error}") from None
-    if not unpacker.eof:
-        raise CheckpointError("damaged: it is cut off, or too large")
-    return data
 
 
 __all__ = ["restore_checkpoint", "restore_exactly"]

@@ -9,17 +9,21 @@ from __future__ import annotations
 import re
 import ssl
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from licorne._bounded import DUMP_BYTES, read_all
+from licorne._files import file_bytes
 from licorne._tls import client_context
-from licorne.answers.dump import LARGEST_BYTES, Dump, DumpError, read_dump
+from licorne.answers.dump import Dump, DumpError, read_dump
 
 PATHS: Final = ("/debug/fullstatedump", "/ws/v1/fullstatedump")
 """Where a scheduler answers its state dump, in the order in which they are tried."""
@@ -53,7 +57,7 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
             `http://127.0.0.1:9080`; a path in it is kept, otherwise those of the dump are tried; a query is kept.
         token: sent as a bearer token, to this address alone and not to one to which it redirects.
         tls_ca: certificate to know the server by, PEM; by default the authorities of this system.
-        timeout_s: how long the server may be silent.
+        timeout_s: how long the server may take, in seconds.
 
     Raises:
         SourceError: there is no such file, or the server cannot be reached or does not answer with a dump.
@@ -62,9 +66,9 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
     if is_url(where):
         return _from_server(where, token, tls_ca, timeout_s)
     if where == STDIN:
-        return read_dump(sys.stdin.buffer.read(LARGEST_BYTES + 1))
+        return read_dump(read_all(sys.stdin.buffer.read, DUMP_BYTES))
     try:
-        return read_dump(Path(where).read_bytes())
+        return read_dump(file_bytes(Path(where), DUMP_BYTES, from_shell=True))
     except OSError as error:
         reason = "is a folder, and no recording, which has a manifest.json" if Path(where).is_dir() else error.strerror
         if _ADDRESS.fullmatch(where):
@@ -89,11 +93,11 @@ def _hint(where: str) -> str:
 
 def _from_server(where: str, token: str, tls_ca: Path | None, timeout_s: float) -> Dump:
     server = Server(where, token=token, tls_ca=tls_ca, timeout_s=timeout_s)
+    until = time.monotonic() + timeout_s
     paths = tuple(path + server.query for path in ((server.path,) if server.path.strip("/") else PATHS))
     for path in paths:
         try:
-            with server.open(path, "state dump") as answer:
-                return read_dump(answer.read(LARGEST_BYTES + 1))
+            return read_dump(server.read(path, "state dump", within_s=until - time.monotonic())[0])
         except SourceError as error:
             if error.code != 404 or path == paths[-1]:
                 raise
@@ -109,7 +113,7 @@ class Server:
         where: its address, such as `http://127.0.0.1:9080`; `path` and `query` are what stands behind that.
         token: sent as a bearer token, to this address alone and not to one to which it redirects.
         tls_ca: certificate to know the server by, PEM; by default the authorities of this system.
-        timeout_s: how long the server may be silent.
+        timeout_s: how long an answer may take in all; of a stream, how long it may be silent.
     """
 
     def __init__(
@@ -122,11 +126,48 @@ class Server:
         self._encrypted = parts.scheme == "https"
         self._token = token
         self._timeout_s = timeout_s
-        self._opener = urllib.request.build_opener(*_tls(parts.scheme, tls_ca))
+        self._opener = urllib.request.build_opener(_Redirects, *_tls(parts.scheme, tls_ca))
+
+    def read(
+        self,
+        path: str,
+        what: str,
+        bytes_max: int = DUMP_BYTES,
+        within_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[bytes, str]:
+        """Ask for a path (`open`), and return the answer and its date, which has to be there whole in time, by default `timeout_s`.
+
+        Raises:
+            SourceError: the server cannot be reached, does not give it in time, or gives more than `bytes_max`.
+        """
+        seconds = self._timeout_s if within_s is None else within_s
+        until, data, dates, failed = time.monotonic() + seconds, bytearray(), list[str](), list[Exception]()
+
+        def ask() -> None:
+            try:
+                with self.open(path, what, **(headers or {})) as answer:
+                    dates.append(answer.headers.get("Date", ""))
+                    while (piece := answer.read1(1 << 20)) and len(data) <= bytes_max and time.monotonic() < until:
+                        data.extend(piece)
+            except Exception as error:  # noqa: BLE001  it is raised in the other thread
+                failed.append(error)
+
+        # A time limit of a socket is one of each read: a server that sends a byte now and then would never reach it.
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(max(seconds, 0))
+        if len(data) > bytes_max:
+            raise SourceError(f"{self.base}{path}: the {what} has more than {bytes_max:,} bytes")
+        if asking.is_alive() or time.monotonic() >= until:
+            raise SourceError(f"{self.base}: there was no whole answer within {self._timeout_s:g} s")
+        if failed:
+            raise failed[0]
+        return bytes(data), dates[0]
 
     @contextmanager
     def open(self, path: str, what: str, **headers: str) -> Iterator[HTTPResponse]:
-        """Ask for a path, and yield the answer, which must be a good one. `what` is expected there, for errors.
+        """Ask for a path, and yield the answer, which must be a good one, and may go on for ever. `what` is expected there, for errors.
 
         Raises:
             SourceError: the server cannot be reached, or does not give it; also while the answer is read.
@@ -146,6 +187,16 @@ class Server:
             raise SourceError(f"{self.base}: {_unreachable(error.reason, encrypted=self._encrypted)}") from None
         except (HTTPException, OSError) as error:
             raise SourceError(f"{self.base}: {_unreachable(error, encrypted=self._encrypted)}") from None
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to HTTP alone; the library knows FTP too."""
+
+    def redirect_request(self, *args: Any) -> urllib.request.Request | None:  # noqa: ANN401  as urllib has them
+        if not is_url(args[-1]):
+            args[1].close()
+            raise urllib.error.URLError(f"it redirects to {args[-1][:80]!r}, which is no address of HTTP")
+        return super().redirect_request(*args)
 
 
 def _tls(scheme: str, tls_ca: Path | None) -> list[urllib.request.BaseHandler]:

@@ -15,8 +15,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from licorne._bounded import json_value
 from licorne.answers.configuration import as_yaml
-from licorne.answers.dump import DumpError, unpacked
+from licorne.answers.dump import without_gzip
 from licorne.answers.source import Server, SourceError
 from licorne.core.base.setting_table import unknown_settings
 from licorne.recording import Names
@@ -32,7 +33,6 @@ from .tracker import Tracker
 
 PAUSES_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """How long to wait after each failed poll in a row, at least."""
-ANSWER_MAX_BYTES: Final = 2 << 30
 CLOCK_S: Final = 2.0
 """By how many seconds the scheduler's clock must differ from this one's to count; an answer tells whole seconds."""
 NOT_FOUND: Final = 404
@@ -167,7 +167,7 @@ class _Capture:
         """Poll; returns why that failed, or ""."""
         try:
             self._poll()
-        except (SourceError, DumpError, msgspec.MsgspecError) as error:
+        except SourceError as error:
             self._lost += self._failed == 0
             self._failed += 1
             return str(error)
@@ -207,14 +207,15 @@ class _Capture:
             self.tracker.completed(self._get(f"{PARTITION}/applications/completed", list[objects.Application]))
 
     def _get(self, path: str, kind: type[T], **headers: str) -> T:
-        with self._server.open(path, "REST interface of a scheduler", **headers) as answer:
-            data = unpacked(answer.read(ANSWER_MAX_BYTES))
-            date = answer.headers.get("Date")
-        if date and not self.polls:
-            ahead_s = parsedate_to_datetime(date).timestamp() - time.time()
-            self._offset_ns = int(ahead_s * NANOSECONDS) if abs(ahead_s) > CLOCK_S else 0
-        found = msgspec.json.decode(data)
-        return msgspec.convert([] if found is None else found, kind)
+        data, date = self._server.read(path, "REST interface of a scheduler", headers=headers)
+        try:
+            if date and not self.polls:
+                ahead_s = parsedate_to_datetime(date).timestamp() - time.time()
+                self._offset_ns = int(ahead_s * NANOSECONDS) if abs(ahead_s) > CLOCK_S else 0
+            found = json_value(without_gzip(data))
+            return msgspec.convert([] if found is None else found, kind)
+        except (ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+            raise SourceError(f"{self._server.base}{path}: its answer cannot be used: {error}") from None
 
     def finish(self) -> Iterator[str]:
         """Put what is still there; yield what is not known, as sentences."""
@@ -223,7 +224,7 @@ class _Capture:
                 self.tracker.event(event)
             self.tracker.rejected(self._get(f"{PARTITION}/applications/rejected", list[objects.Application]))
             self._describe()
-        except (SourceError, DumpError, msgspec.MsgspecError):
+        except SourceError:
             yield "the scheduler could not be reached at the end: applications that were rejected are not known"
         self.tracker.finish()
         yield from self.tracker.notes()

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from licorne.answers.dump import DumpError, unpacked
+from licorne.answers.dump import DumpError, without_gzip
 from licorne.answers.source import Server, SourceError
 from licorne.si.rest_objects import EventBatch, EventRecord, EventStream
 
@@ -29,6 +29,7 @@ WAITING_MAX: Final = 200_000
 PAUSES_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """How long to wait before each further attempt to connect."""
 BATCH_MAX_BYTES: Final = 64 << 20
+EVENT_MAX_BYTES: Final = 1 << 20
 
 _record = msgspec.json.Decoder(EventRecord)
 _greeting = msgspec.json.Decoder(EventStream)
@@ -98,9 +99,9 @@ class Events:
         while True:
             start = 0 if self._next_id is None else self._next_id
             try:
-                with self._server.open(f"{BATCH}?start={start}", "batch of events") as answer:
-                    found = _batch.decode(unpacked(answer.read(BATCH_MAX_BYTES)))
-            except (DumpError, msgspec.MsgspecError) as error:
+                data, _ = self._server.read(f"{BATCH}?start={start}", "batch of events", BATCH_MAX_BYTES)
+                found = _batch.decode(without_gzip(data, BATCH_MAX_BYTES))
+            except (DumpError, RecursionError, msgspec.MsgspecError) as error:
                 raise SourceError(f"{BATCH}: {error}") from None
             self._met(found.instance_uuid)
             if found.event_records is None:
@@ -135,13 +136,13 @@ class Events:
     def _follow(self, answer: HTTPResponse) -> bool:
         """Take the events of a stream until it ends; returns whether it was one."""
         try:
-            self._met(_greeting.decode(answer.readline()).instance_uuid)
+            self._met(_greeting.decode(answer.readline(EVENT_MAX_BYTES)).instance_uuid)
         except msgspec.MsgspecError:
             self.why = "the stream of events does not begin as one"
             return False
         self.how = "stream"
         first = True
-        while line := answer.readline():
+        while line := answer.readline(EVENT_MAX_BYTES):
             if self._ended.is_set():
                 return True
             try:

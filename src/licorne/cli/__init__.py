@@ -13,8 +13,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from licorne._bounded import TooLargeError
 from licorne._extras import MissingExtraError, require
-from licorne.cli.common import CommandError
+from licorne.cli.common import CommandError, say
 from licorne.cli.statuses import Status
 
 
@@ -44,6 +45,8 @@ def run(arguments: list[str] | None = None) -> int:
         if not isinstance(cause, MissingExtraError):
             raise
         return _fail(str(cause), Status.PACKAGES)
+    except TooLargeError as error:
+        return _fail(f"standard input {error}", Status.FILE)
     except BrokenPipeError:
         # The reader of the output has closed the pipe. Without this Python would report it again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -86,5 +89,5 @@ def _sigterm_raises() -> Iterator[None]:
 
 
 def _fail(message: str, status: Status) -> int:
-    print(f"licorne: {message}", file=sys.stderr)
+    say(*f"licorne: {message}".split("\n"), to=sys.stderr)
     return status

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter, validators
 
 from licorne._wording import counted
-from licorne.cli.common import CommandError, UsageError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json, say
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.statuses import Status
@@ -102,20 +102,20 @@ def _workload(case_or_file: str, options: Options) -> Workload:
 def _show(result: BenchResult) -> None:
     kind = "compiled" if result.compiled else "interpreted"
     rates = [run.allocations_per_s for run in result.runs]
-    print(f"{result.workload}: {kind}, {result.boundary}, Python {result.python}, {result.processors} processors")
+    say(f"{result.workload}: {kind}, {result.boundary}, Python {result.python}, {result.processors} processors")
     spread = f" ({min(rates):,.0f} to {max(rates):,.0f} in {len(rates)} runs)" if len(rates) > 1 else ""
-    print(f"  {result.allocations_per_s:,.0f} allocations per second{spread}")
-    print(
+    say(f"  {result.allocations_per_s:,.0f} allocations per second{spread}")
+    say(
         f"  {counted(result.allocations, 'allocation')} for {counted(result.asks, 'ask')} in {result.seconds:.3f} s"
         f" (handing in {result.submit_s:.3f} s, deciding {result.decide_s:.3f} s)"
     )
     if result.expected and result.expected != result.allocations:
-        print(f"  the workload expects {counted(result.expected, 'allocation')}")
-    print(
+        say(f"  the workload expects {counted(result.expected, 'allocation')}")
+    say(
         f"  a cycle with nothing to do takes {result.idle_cycle_us:,.1f} µs, with {counted(result.pending, 'ask')} pending"
     )
     above = f"{result.peak_bytes / (1 << 20):,.0f} MiB of it for the scheduler and what it handed out"
-    print(f"  peak memory {result.peak_rss_bytes / (1 << 20):,.0f} MiB, {above}")
+    say(f"  peak memory {result.peak_rss_bytes / (1 << 20):,.0f} MiB, {above}")
     if result.other_cores is not None and result.other_cores >= BUSY_CORES:
-        print(f"  other processes kept {result.other_cores:.1f} processors busy: the figures are too low")
-    print(f"  digest {result.digest}")
+        say(f"  other processes kept {result.other_cores:.1f} processors busy: the figures are too low")
+    say(f"  digest {result.digest}")

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Final, TextIO
 
 import msgspec
 
+from licorne._bounded import DOCUMENT_BYTES, read_all
+from licorne._files import file_bytes
 from licorne.cli.statuses import Status
 
 STDIN = Path("-")
 """The name that stands for standard input."""
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, among them line ends and those of the direction of writing, and halves of characters, which no file takes."""
 
 
 class CommandError(Exception):
@@ -28,6 +36,11 @@ class UsageError(CommandError):
         super().__init__(text, Status.USAGE)
 
 
+def read_input(path: Path, bytes_max: int = DOCUMENT_BYTES) -> bytes:
+    """Read a file, or standard input for the name `-`. Raises OSError, TooLargeError as `licorne._files` and `_bounded` do."""
+    return read_all(sys.stdin.buffer.read, bytes_max) if path == STDIN else file_bytes(path, bytes_max, from_shell=True)
+
+
 def read_text(path: Path, what: str) -> str:
     """Read a text file, or standard input for the name `-`. `what` names its expected content in errors.
 
@@ -35,7 +48,7 @@ def read_text(path: Path, what: str) -> str:
         CommandError: there is no such file, it is a folder, it cannot be read, or it is not UTF-8.
     """
     try:
-        return (sys.stdin.buffer.read() if path == STDIN else path.read_bytes()).decode()
+        return read_input(path).decode()
     except FileNotFoundError:
         reason = f"no such file; give the path of {what}"
     except IsADirectoryError:
@@ -78,6 +91,17 @@ def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     return values
 
 
+def clean(text: str) -> str:
+    """Return a text whose characters can do nothing to a terminal: not colour it, not begin a line, not turn the order of letters."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def say(*lines: object, to: TextIO | None = None) -> None:
+    """Print lines, by default on standard output. What commands print goes through here, or through `licorne.cli.sheets`."""
+    print(*(clean(str(line)) for line in lines), sep="\n", file=to, flush=True)
+
+
 def print_json(value: object) -> None:
     """Print a value as indented JSON."""
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    print(_CONTROL.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.sim.comparison import Comparison, QueueChange, QueueFigures
 from licorne.sim.quantities import duration
@@ -22,7 +20,7 @@ SHOWN = 40
 def show(answer: Comparison, console: Console | None = None) -> None:
     """Print a comparison on `console`, by default standard output."""
     console = output() if console is None else widened(console)
-    console.print(Text(answer.workload, style="bold"))
+    console.print(answer.workload, style="bold", markup=False)
     if answer.same:
         console.print("every decision is the same under both configurations")
     console.print()
@@ -35,7 +33,7 @@ def show(answer: Comparison, console: Console | None = None) -> None:
         if rows:
             _refused(title, rows).print(console)
     for note in answer.notes:
-        console.print(Text(f"note: {note}"), soft_wrap=True)
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
 
 
 def _totals(answer: Comparison) -> Sheet:

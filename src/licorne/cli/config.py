@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from licorne._wording import counted
-from licorne.cli.common import CommandError, UsageError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json, say
 from licorne.cli.configurations import files, reports
 from licorne.cli.recordings import Moment
 from licorne.cli.statuses import Status
@@ -78,7 +78,7 @@ def check(
         restored = read_state(beside, token_file, tls_ca, at=at or "", option="--with")
         if is_recording(Path(beside)):
             for note in restored.notes:
-                print(f"{beside}: {note}", file=sys.stderr)
+                say(f"{beside}: {note}", to=sys.stderr)
             running = partitions_of_recording(restored, read_submitted(Path(beside), at or ""))
         else:
             running = running_partitions(restored)
@@ -92,7 +92,7 @@ def check(
                     if not json:
                         _show(label, report, strict=strict)
         except CommandError as error:  # the other files are checked all the same
-            print(f"licorne: {error}", file=sys.stderr)
+            say(*f"licorne: {error}".split("\n"), to=sys.stderr)
             unread = True
     found = Report(
         tuple(fault for report in checked for fault in report.faults),
@@ -109,10 +109,10 @@ def check(
 
 def _show(label: str, report: Report, *, strict: bool) -> None:
     for problem in by_line(report.faults + report.warnings):
-        print(problem if problem in report.faults else f"{problem} (warning)")
+        say(problem if problem in report.faults else f"{problem} (warning)")
     if report.faults:
         count = counted(len(report.faults), "fault")
-        print(f"{label}: {count}: a scheduler would refuse this configuration", file=sys.stderr)
+        say(f"{label}: {count}: a scheduler would refuse this configuration", to=sys.stderr)
     else:
         warned = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
-        print(f"{label}: valid{warned}{', which --strict refuses' if strict and warned else ''}", file=sys.stderr)
+        say(f"{label}: valid{warned}{', which --strict refuses' if strict and warned else ''}", to=sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from licorne.cli.common import UsageError
+from licorne.cli.common import UsageError, say
 from licorne.daemon.setting_table import REST_ADDRESS
 from licorne.demo import Demonstration, sights
 from licorne.service import Service
@@ -66,7 +66,7 @@ class Demo:
         logging.getLogger("licorne.client").handlers = [_ToLog(service)]
         demonstration.start()
         if service.web is not None and service.web.addresses:
-            print(sights(reachable(service.web.addresses[0]), address, token=service.web.wants_token), flush=True)
+            say(*sights(reachable(service.web.addresses[0]), address, token=service.web.wants_token).split("\n"))
         try:
             yield
         finally:

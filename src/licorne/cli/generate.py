@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, Literal, cast
 
 from cyclopts import Parameter, validators
 
-from licorne.cli.common import STDIN, UsageError
+from licorne.cli.common import STDIN, UsageError, say
 from licorne.cli.refusals import refusals
 from licorne.config.model import NodePolicy
 from licorne.sim.contended import CONTENDED, contended
@@ -91,7 +91,7 @@ def generate(
         return 0
     with target(out) as stream:
         write(workload, stream)
-    print(f"{out}: {workload.name}, {len(list(workload.lines))} lines", file=sys.stderr)
+    say(f"{out}: {workload.name}, {len(list(workload.lines))} lines", to=sys.stderr)
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from licorne._extras import require
-from licorne.cli.common import CommandError, read_text
+from licorne.cli.common import CommandError, read_text, say
 from licorne.cli.durations import DURATION
 from licorne.si.rpc import DEFAULT_ADDRESS
 
@@ -58,5 +58,5 @@ def health(
             why = explained(error.details() or "", tls=tls_ca is not None)
             raise CommandError(f"{address}: {code.name.lower().replace('_', ' ')}: {why}") from None
     state = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
-    print(state.lower().replace("_", " "))
+    say(state.lower().replace("_", " "))
     return 0 if answer.status == health_pb2.HealthCheckResponse.SERVING else 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json as json_module
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from licorne._wording import counted
-from licorne.cli.common import STDIN, CommandError, UsageError, print_json
+from licorne.cli.common import CommandError, UsageError, print_json, read_input, say
 from licorne.cli.statuses import Status
 from licorne.recording import Names
 from licorne.recording.anonymous import AnonymityError
@@ -26,6 +25,8 @@ from licorne.sim.lines import Ask
 from licorne.sim.workload import Workload
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+BYTES_MAX = 2 << 30
+"""Bytes of a file, at most: 150,000 pods, as the API server has them, may have 1 GiB."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ def import_command(
     if json:
         print_json(outcome)
     else:
-        print("\n".join([f"{output}: {counted(outcome.asks, 'ask')}", *(f"note: {note}" for note in outcome.notes)]))
+        say(f"{output}: {counted(outcome.asks, 'ask')}", *(f"note: {note}" for note in outcome.notes))
     return Status.DONE
 
 
@@ -99,7 +100,7 @@ def _write(workload: Workload, output: Path) -> None:
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file, which is JSON if it begins so, and otherwise YAML."""
     try:
-        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        data = read_input(path, BYTES_MAX)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}; give what `kubectl get -o json` prints", Status.FILE) from None
     documents = _json(path, data) if data.lstrip()[:1] in (b"{", b"[") else _yaml(path, data)

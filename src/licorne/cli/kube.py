@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from licorne._extras import require
-from licorne.cli.common import Argument, CommandError, UsageError, print_json, read_text
+from licorne.cli.common import Argument, CommandError, UsageError, print_json, read_text, say
 
 require("kube")
 
@@ -241,15 +241,15 @@ async def _show(access: Access, settings: RunSettings, options: list[Shown], *, 
     if as_json:
         print_json(rows)
         return 0
-    print("\n".join(table(rows)))
-    print()
+    say(*table(rows))
+    say()
     for key in unknown_settings({key: "" for key in configuration.texts if TABLE.find(key) is None}):
-        print(f"ignored: {key}")
+        say(f"ignored: {key}")
     for name in OVERLAID:
-        print(f"ConfigMap {settings.namespace}/{name}: {'read' if name in maps else 'not there'}")
+        say(f"ConfigMap {settings.namespace}/{name}: {'read' if name in maps else 'not there'}")
     group = f"{configuration.settings.policy_group}.yaml"
     origin = "option --config" if settings.queues else configuration.origins.get(group, "built-in")
-    print(f"queue configuration: {origin}{f', key {group}' if origin.startswith('ConfigMap') else ''}")
+    say(f"queue configuration: {origin}{f', key {group}' if origin.startswith('ConfigMap') else ''}")
     return 0
 
 

@@ -14,7 +14,7 @@ import msgspec
 from cyclopts import Parameter
 
 from licorne._wording import counted
-from licorne.cli.common import CommandError, KeyValue, pairs, print_json
+from licorne.cli.common import CommandError, KeyValue, pairs, print_json, say
 from licorne.cli.configurations import read_configuration
 from licorne.cli.statuses import Status
 from licorne.config.model import Configuration, PartitionConfig
@@ -79,7 +79,7 @@ def place(
     source, configuration, report = read_configuration(config)
     if strict and report.warnings:
         for warning in report.warnings:
-            print(warning, file=sys.stderr)
+            say(warning, to=sys.stderr)
         raise CommandError(
             f"{source.label}: {counted(len(report.warnings), 'warning')}, which --strict refuses", Status.STRICT
         )
@@ -92,12 +92,12 @@ def place(
         admitted = ": ".join(admitted_by or ())
         print_json(Answer(answer.queue, answer.create, answer.reason, answer.steps, admitted))
     else:
-        print(_verdict(answer))
+        say(_verdict(answer))
         for step in answer.steps:
-            print(f"  {step}")
+            say(f"  {step}")
         if admitted_by is not None:
             path, key = admitted_by
-            print(f"  {user} may submit there: {key} of {path}")
+            say(f"  {user} may submit there: {key} of {path}")
     return Status.DONE if answer.queue is not None else Status.NO
 
 

@@ -16,7 +16,7 @@ from licorne._wording import counted
 from licorne.answers.source import Server, SourceError, is_url
 from licorne.capture import Captured, Options, capture
 from licorne.capture.capturing import Progress
-from licorne.cli.common import CommandError, UsageError, print_json
+from licorne.cli.common import CommandError, UsageError, clean, print_json, say
 from licorne.cli.durations import DURATION
 from licorne.cli.sources import read_token
 from licorne.cli.statuses import Status
@@ -87,7 +87,7 @@ def record(
     if json:
         print_json(captured)
     else:
-        print("\n".join(_lines(output, captured)))
+        say(*_lines(output, captured))
     return Status.DONE
 
 
@@ -123,7 +123,7 @@ class _Line:
 
     def __call__(self, progress: Progress) -> None:
         if progress.trouble and progress.trouble != self._trouble:
-            self._write(f"{progress.trouble}; trying again\n")
+            self._write(f"{clean(progress.trouble)}; trying again\n")
         self._trouble = progress.trouble
         if self._terminal:
             self._write(f"{progress.seconds:,.0f} s: {progress.asks:,} asks, {progress.pods:,} pods now; Ctrl-C ends")

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, print_json
+from licorne.cli.common import CommandError, print_json, say
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import Moment, moment_ns, written
 from licorne.cli.statuses import Status
@@ -43,6 +43,8 @@ def replay(
     json: Flag = False,
 ) -> int:
     """Repeat what was recorded with --record, and compare the decisions with those of then.
+
+    A recording that is damaged is repeated up to the damage, and the exit status says so.
 
     A recording consists of runs: one begins when a resource manager registers while no other one is registered, so with
     each start. The scheduler is given the same inputs at the same times, and must send the same messages.
@@ -85,8 +87,8 @@ def replay(
     if json:
         print_json(answer)
     else:
-        print("\n".join(_lines(folder, answer)))
-    return Status.DONE
+        say(*_lines(folder, answer))
+    return Status.FILE if answer.outcome.damaged else Status.DONE
 
 
 def _refuse_empty(folder: Path, number: int) -> None:
@@ -106,13 +108,20 @@ def _dump(repeated: Replay, now_ns: int, path: Path) -> None:
 def _list(folder: Path, *, as_json: bool) -> int:
     found = list_runs(folder)
     if as_json:
-        print_json([{"run": each.number, "begins_ns": each.begins_ns, "trimmed": each.trimmed} for each in found])
+        print_json(
+            [
+                {"run": each.number, "begins_ns": each.begins_ns, "trimmed": each.trimmed, "damage": each.damage}
+                for each in found
+            ]
+        )
         return Status.DONE
-    print("\n".join(map(_line, found)) or f"{folder}: no resource manager has registered yet")
+    say(*([_line(each) for each in found] or [f"{folder}: no resource manager has registered yet"]))
     return Status.DONE
 
 
 def _line(run: Run) -> str:
+    if run.damage:
+        return f"run {run.number}: {run.damage}"
     if run.begins_ns is None:
         why = "its beginning was removed, and no checkpoint can be used" if run.trimmed else EMPTY
         return f"run {run.number}: {why}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, UsageError
+from licorne.cli.common import CommandError, UsageError, say
 from licorne.cli.progress import progress_bar
 from licorne.cli.reports import check_report
 from licorne.cli.statuses import Status
@@ -41,7 +41,7 @@ def report(*folder: Path, output: Annotated[Path, Parameter(name=("--output", "-
             write_report(output, [figures for figures, _ in runs], never_placed=missing, progress=progress)
     except ReportError as error:
         raise CommandError(str(error), Status.FILE) from None
-    print(output / PAGE)
+    say(output / PAGE)
     return Status.DONE
 
 

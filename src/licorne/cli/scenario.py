@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from licorne._wording import counted
-from licorne.cli.common import STDIN, CommandError, print_json
+from licorne.cli.common import STDIN, CommandError, print_json, say
 from licorne.cli.generate import target
 from licorne.cli.sheets import output, print_plainly
 from licorne.cli.statuses import Status
@@ -58,9 +58,9 @@ def check(
         found = read_scenario(scenario)
         outline = found.outline(seed=seed, load=load, asks_max=max_asks)
     except ScenarioError as error:
-        print(error)
+        say(*str(error).split("\n"))
         mistakes = counted(len(error.problems), "mistake")
-        print(f"{scenario}: {mistakes}: it cannot be simulated", file=sys.stderr)
+        say(f"{scenario}: {mistakes}: it cannot be simulated", to=sys.stderr)
         return Status.NO
     except WorkloadError as error:
         raise CommandError(f"{scenario}: {error}") from None
@@ -68,7 +68,7 @@ def check(
         print_json(outline)
     else:
         for warning in outline.warnings:
-            print(f"{warning} (warning)")
+            say(f"{warning} (warning)")
         _show(outline)
     return Status.DONE
 
@@ -105,7 +105,7 @@ def workload(
         else:
             with target(out) as stream:
                 write(made, stream)
-            print(f"{out}: {made.name}", file=sys.stderr)
+            say(f"{out}: {made.name}", to=sys.stderr)
     except ScenarioError as error:
         raise CommandError(str(error)) from None
     except WorkloadError as error:

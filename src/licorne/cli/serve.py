@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, KeyValue, pairs, print_json
+from licorne.cli.common import CommandError, KeyValue, pairs, print_json, say
 
 # Read when gRPC is first imported; its own lines are no part of the log.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -97,7 +97,7 @@ def _show(loaded: Loaded, *, json: bool) -> None:
     if json:
         print_json(show.shown(loaded))
     else:
-        print("\n".join(show.lines(loaded)))
+        say(*show.lines(loaded))
 
 
 async def _serve(loaded: Loaded, demo: Demo, levels: Levels, recorder: Recorder | None, log: Log) -> int:

@@ -8,8 +8,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from licorne.answers.shares import Hours, HoursUsed, Loan, PartitionShares, Shares
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
@@ -36,9 +34,10 @@ def show(answer: Shares, console: Console | None = None, *, recorded: bool = Fal
     if recorded:
         print_moment(console, answer.at_s)
     if config:
-        console.print(Text(f"What runs and waits now, beside the bounds of {config}:\n"), soft_wrap=True)
+        console.print(f"What runs and waits now, beside the bounds of {config}:", markup=False, soft_wrap=True)
+        console.print()
     for part in answer.partitions:
-        console.print(Text(f"partition {part.partition}", style="bold"))
+        console.print(f"partition {part.partition}", style="bold", markup=False)
         console.print()
         for sheet in (_queues(part), _below(part, answer.at_s), *_matrices(part, console.width), _people(part)):
             if sheet.rows:

@@ -7,14 +7,18 @@ word or number is broken. In a file or a pipe lines have no blanks at their ends
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from licorne._wording import counted
+from licorne.cli.common import clean
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _BETWEEN, _EDGES = 3, 2
 """Blanks between two columns, and at both edges of a table."""
@@ -26,7 +30,15 @@ _PIPE_WIDTH = 140
 
 def output() -> Console:
     """Return standard output as a console, at least as wide as tables need in a file or a pipe."""
-    return widened(Console(highlight=False))
+    return widened(_Output(highlight=False, markup=False, emoji=False))
+
+
+class _Output(Console):
+    """A console on which a text, also one in a table, is nothing but text (`licorne.cli.common.clean`)."""
+
+    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401  as Rich has them
+        """Return a text as Rich prints it."""
+        return super().render_str(clean(text), **how)
 
 
 def widened(console: Console) -> Console:
@@ -63,7 +75,7 @@ class Sheet:
 
     def add(self, *cells: str) -> None:
         """Add a row."""
-        self.rows.append(list(cells))
+        self.rows.append(list(map(clean, cells)))
 
     def more(self, number: int, noun: str, told: str = "") -> None:
         """Say under the table how much was left out, if anything was. `told` follows the noun, which is singular."""
@@ -79,7 +91,7 @@ class Sheet:
         kept, widths = self._fit(console.width)
         gone = [title for index, title in enumerate(self.columns) if index not in kept]
         title = f"{self.title} (left out: {', '.join(gone)})" if gone else self.title
-        console.print(Text(title, style="bold"))
+        console.print(clean(title), style="bold", markup=False)
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for index in kept:
             prose, left = self.kinds[index] == "~", self.kinds[index] != ">"

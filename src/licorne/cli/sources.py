@@ -8,7 +8,7 @@ from licorne.answers import DumpError, Restored, restore
 from licorne.answers.hours import hours
 from licorne.answers.recorded import NothingRecordedError, restore_moment
 from licorne.answers.shares import Hours
-from licorne.answers.source import SourceError, fetch
+from licorne.answers.source import TIMEOUT_S, SourceError, fetch
 from licorne.cli.common import CommandError, UsageError, read_text
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
@@ -35,11 +35,13 @@ def read_state(
     *,
     has_config: bool = False,
     option: str = "--from",
+    limit_s: float = TIMEOUT_S,
 ) -> Restored:
     """Return a scheduler in the state of a dump, of a running scheduler, or of a moment of a recording.
 
     `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording. `has_config`: the
-    command has the option --config, which errors may name. `option`: the one with which the source was given.
+    command has the option --config, which errors may name. `option`: the one with which the source was given. `limit_s`: how
+    long a running scheduler may take to answer.
 
     Raises:
         CommandError: the state or the configuration cannot be read.
@@ -51,7 +53,7 @@ def read_state(
     token = read_token(token_file)
     text = _text(config)
     try:
-        dump = fetch(source, token=token, tls_ca=tls_ca)
+        dump = fetch(source, token=token, tls_ca=tls_ca, timeout_s=limit_s)
     except (SourceError, DumpError) as error:
         default = (
             f" (the default; {option} takes another address, a file or a recording)" if source == DEFAULT_SOURCE else ""

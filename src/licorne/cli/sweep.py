@@ -11,7 +11,7 @@ from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne._wording import counted
-from licorne.cli.common import KeyValue, UsageError, pairs, print_json
+from licorne.cli.common import KeyValue, UsageError, pairs, print_json, say
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
@@ -121,10 +121,10 @@ def sweep(
     if json:
         print_json(table)
     else:
-        print(f"{counted(len(points), 'point')}, {len(failed):,} failed")
+        say(f"{counted(len(points), 'point')}, {len(failed):,} failed")
         for point, error in failed[:10]:
-            print(f"  {point.name}: {error}")
-        print("\n".join(map(str, files)))
+            say(f"  {point.name}: {error}")
+        say(*map(str, files))
     return Status.NO if len(failed) == len(points) else Status.DONE
 
 
@@ -150,8 +150,8 @@ def _say(found: list[Job], *, retry: bool) -> int:
         outcome = job.outcome()
         runs = outcome is None or (retry and bool(outcome.error))
         missing += runs
-        print(f"{'run ' if runs else 'done'}  {job.point.name}")
-    print(f"{missing:,} of {counted(len(found), 'point')} would run")
+        say(f"{'run ' if runs else 'done'}  {job.point.name}")
+    say(f"{missing:,} of {counted(len(found), 'point')} would run")
     return Status.DONE
 
 

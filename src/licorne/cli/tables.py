@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.table import Table
-from rich.text import Text
 
 from licorne.cli.sheets import Sheet, output, print_plainly, widened
 from licorne.sim.quantities import HOUR_S, amount, duration
@@ -28,7 +27,7 @@ _ROWS = 30
 def show(result: Result, console: Console | None = None) -> None:
     """Print a result on `console`, by default standard output."""
     console = output() if console is None else widened(console)
-    console.print(Text(result.workload, style="bold"))
+    console.print(result.workload, style="bold", markup=False)
     console.print(f"queue configuration: {result.configuration}", markup=False)
     if result.configuration.startswith("built-in;"):
         console.print(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 
 from licorne import __version__
+from licorne.cli.common import say
 
 
 def describe() -> str:
@@ -17,5 +18,5 @@ def describe() -> str:
 
 def version() -> int:
     """Print the version, and whether the scheduler is compiled or interpreted."""
-    print(describe())
+    say(describe())
     return 0

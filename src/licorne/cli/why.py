@@ -63,7 +63,8 @@ def why_command(
     prove
         Look for the smallest changes that would let it run; --no-prove leaves that out.
     limit
-        How long changes, or the reasons of many asks, are looked for, at most, in seconds or like 1m30s.
+        How long changes, or the reasons of many asks, are looked for, at most, in seconds or like 1m30s; and how long a running
+        scheduler may take to answer, a second at least.
     effort
         How much the trials may cost, in counted steps: 1 is about two seconds of a processor, 10 ten times as much.
     json
@@ -71,7 +72,7 @@ def why_command(
     """
     if source == DEFAULT_SOURCE and _is_file(name):
         raise UsageError(f"{name} is a file: give it with --from")
-    restored = read_state(source, token_file, tls_ca, config, at or "", has_config=True)
+    restored = read_state(source, token_file, tls_ca, config, at or "", has_config=True, limit_s=max(limit, 1.0))
     until = time.monotonic() + limit
     try:
         answer = why(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from licorne._wording import counted
 from licorne.answers.chain import Chain
 from licorne.answers.proposals import Proposals
@@ -54,7 +52,7 @@ class _Printed:
         self.console = console
 
     def line(self, text: str = "", style: str = "") -> None:
-        self.console.print(Text(text, style=style), soft_wrap=not self.console.is_terminal)
+        self.console.print(text, style=style, markup=False, soft_wrap=not self.console.is_terminal)
 
     def ask(self, answer: AskAnswer) -> None:
         """Print the answer for an ask."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
 
+from licorne._bounded import unpacked
 from licorne.config.nodes import MAX_BYTES, YamlNode, behind, compose
 from licorne.config.problems import ConfigError, Notes, Problem, Spot
 
@@ -201,7 +201,7 @@ def _unpacked(file: str, key: YamlNode, value: YamlNode) -> Entry:
         text = gunzip(packed).decode()
     except UnicodeDecodeError as error:
         raise _fault(file, key, f"is not UTF-8 text (byte {error.start}); is it text?") from None
-    except (binascii.Error, ValueError, zlib.error):
+    except (binascii.Error, ValueError):
         message = f"{key.text[:100]}: must be base64 of gzip, of at most {MAX_BYTES} bytes"
         raise _fault(file, key, message) from None
     return Entry(key.text.removesuffix(".gz"), text, f"{file}:{key.line}")
@@ -211,13 +211,9 @@ def gunzip(packed: bytes) -> bytes:
     """Unpack a complete gzip file of one member.
 
     Raises:
-        ValueError, zlib.error: the bytes are no such file, or it holds more than `MAX_BYTES` (4 MiB).
+        ValueError: the bytes are no such file, or it holds more than `MAX_BYTES` (4 MiB).
     """
-    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    data = unpacking.decompress(packed, MAX_BYTES + 1)
-    if len(data) > MAX_BYTES or not unpacking.eof:
-        raise ValueError("too long, or cut")
-    return data
+    return unpacked(packed, MAX_BYTES, gzip=True)
 
 
 def _fault(file: str, node: YamlNode, message: str) -> ConfigError:

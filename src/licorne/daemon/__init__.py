@@ -6,7 +6,6 @@ lookups         calls that may take long, in a bounded number of threads
 memory          garbage collection at the moments when it costs least
 pace            long work in small steps, so that the loop stays responsive
 recording       recording all inputs of the scheduler
-regular         reading regular files, and nothing else
 security        addresses, TLS, tokens; `secrets`: the files that have these; `guesses`: slowing down clients that guess tokens
 setting_table   the settings of `licorne serve`, with their defaults
 signals         ending the process at a signal, within a time limit

@@ -1,8 +1,9 @@
 """Files of compressed blocks: entries are appended to a file, and what a crash has torn off its end is noticed.
 
 A file begins with a line that names the format. Each block has a header of three numbers (4 bytes each, little-endian):
-the length of the compressed bytes, their CRC-32, and the length when they are decompressed. A block that is incomplete, or
-whose checksum is wrong, ends the file: it and what follows do not count, and everything before it does.
+the length of the compressed bytes, their CRC-32, and the length when they are decompressed. The first block that is not
+right ends the file: it and what follows do not count, and everything before it does. If the file ends within this block, it is
+torn, as a crash leaves it; otherwise it is damaged (`Rest`).
 """
 
 from __future__ import annotations
@@ -12,21 +13,39 @@ import struct
 import zlib
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Annotated, Any, BinaryIO, Final, NamedTuple
 
 import msgspec
+
+from licorne._bounded import CONTAINERS_MAX, CutOffError, unpacked
+from licorne._files import opened
+from licorne.core.base.states import TIME_MAX_NS
+
+from .entries import TIME
 
 MAGIC: Final = b"licorne recording, format 1\n"
 HEADER: Final = struct.Struct("<III")
 BLOCK_BYTES: Final = 1 << 20
 """Bytes of entries after which a block is written, before they are compressed."""
-BLOCK_BYTES_MAX: Final = 256 << 20
-"""Bytes of the largest block that is read; a header that says more is damaged."""
+BLOCK_BYTES_MAX: Final = 128 << 20
+"""Bytes of the largest block that is read; a header that says more is damaged. A recorder keeps 64 MiB at most (`Bounds.queue_bytes`)."""
+CONTAINER_BYTES_MAX: Final = 2 * CONTAINERS_MAX
+_CONTAINERS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
+"""How lists and maps begin in MessagePack. An empty one takes 64 times its bytes in memory, so they are counted first."""
 LEVEL: Final = 1
 """The level of zlib's compression. Level 6 takes three times as long, for a tenth fewer bytes."""
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(list[list[Any]])
+_Entry = Annotated[list[Any], msgspec.Meta(min_length=1, max_length=16)]
+_decoder = msgspec.msgpack.Decoder(Annotated[list[_Entry], msgspec.Meta(max_length=100_000)])
+
+
+class Rest(NamedTuple):
+    """The end of a file that does not count: its bytes, where it begins, and what is damaged there; "": it is only torn."""
+
+    bytes: int = 0
+    at: int = 0
+    damage: str = ""
 
 
 class BlockWriter:
@@ -61,38 +80,79 @@ class BlockWriter:
 def block_bytes(path: Path) -> list[int]:
     """Return the bytes of each block of a file, its header among them, without reading the entries."""
     found = []
-    with path.open("rb") as file:
+    with opened(path) as file:
         file.seek(len(MAGIC))
-        while len(header := file.read(HEADER.size)) == HEADER.size:
-            length = HEADER.unpack(header)[0]
+        while len(header := file.read(HEADER.size)) == HEADER.size and (length := HEADER.unpack(header)[0]):
             found.append(HEADER.size + length)
             file.seek(length, os.SEEK_CUR)
     return found
 
 
-def read_blocks(path: Path, skipped: int = 0) -> Generator[list[list[Any]], None, int]:
+def read_blocks(path: Path, skipped: int = 0) -> Generator[list[list[Any]], None, Rest]:
     """Yield the entries of each complete block, up to the first that is not; the first `skipped` blocks are not read.
 
-    Returns, as the value of the generator, how many bytes at the end of the file do not count.
+    Returns, as the value of the generator, what does not count of the file.
     """
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            return os.fstat(file.fileno()).st_size
-        while True:
+    with opened(path) as file:
+        good, damage = 0, ""
+        if (magic := file.read(len(MAGIC))) != MAGIC:
+            torn = MAGIC.startswith(magic.rstrip(b"\0")) and _ends_in_zeros(file)
+            damage = "" if torn else "it does not begin as a segment"
+        while not damage and magic == MAGIC:
             good = file.tell()
-            header = file.read(HEADER.size)
-            if len(header) < HEADER.size:
-                break
-            length, checksum, raw_length = HEADER.unpack(header)
-            # No block is empty: zeros are what some file systems leave at the end of a file after a power failure.
-            if not length or max(length, raw_length) > BLOCK_BYTES_MAX:
-                break
-            if skipped:
+            if skipped and len(header := file.read(HEADER.size)) == HEADER.size:
                 skipped -= 1
-                file.seek(length, os.SEEK_CUR)
+                file.seek(HEADER.unpack(header)[0], os.SEEK_CUR)
                 continue
-            data = file.read(length)
-            if len(data) < length or zlib.crc32(data) != checksum:
+            try:
+                block = _next_block(file)
+            except (ValueError, RecursionError, msgspec.DecodeError) as error:
+                damage = str(error)
                 break
-            yield _decoder.decode(zlib.decompress(data, bufsize=raw_length))
-        return os.fstat(file.fileno()).st_size - good  # asked for now: the file may have grown since it was opened
+            if block is None:
+                break
+            yield block
+        bytes_now = os.fstat(file.fileno()).st_size  # the file may have grown since it was opened
+        return Rest(max(bytes_now - good, 0), good, damage)
+
+
+def _next_block(file: BinaryIO) -> list[list[Any]] | None:
+    """Read a block; None where the file ends before it does.
+
+    Raises:
+        ValueError, RecursionError, msgspec.DecodeError: it is damaged.
+    """
+    header = file.read(HEADER.size)
+    if (len(header) < HEADER.size or not header.strip(b"\0")) and _ends_in_zeros(file):
+        return None
+    length, checksum, raw_length = HEADER.unpack(header)
+    if not length or max(length, raw_length) > BLOCK_BYTES_MAX:
+        raise ValueError("a block has an impossible length")
+    data = file.read(length)
+    whole = len(data) == length
+    if not whole or zlib.crc32(data) != checksum:
+        if _ends_in_zeros(file, data[-16:]):
+            return None
+        if whole:
+            raise ValueError("the checksum of a block is wrong")
+    try:
+        raw = unpacked(data, raw_length)
+    except CutOffError:
+        return None
+    if not whole:
+        raise ValueError("a block has an impossible length")
+    if len(raw) - len(raw.translate(None, _CONTAINERS)) > CONTAINER_BYTES_MAX:
+        raise ValueError("a block has too many lists")
+    block: list[list[Any]] = _decoder.decode(raw)
+    for word, *values in block:
+        if type(word) is not str or (
+            word == TIME and not (list(map(type, values)) == [int] and 0 <= values[0] <= TIME_MAX_NS)
+        ):
+            raise ValueError("an entry is malformed")
+    return block
+
+
+def _ends_in_zeros(file: BinaryIO, before: bytes = b"") -> bool:
+    """Return whether only zeros follow, with `before` sixteen, as some file systems leave them at the end after a power failure."""
+    rest = file.read(BLOCK_BYTES_MAX)
+    return len(rest) < BLOCK_BYTES_MAX and not (rest.strip(b"\0") or (before + rest)[-16:].strip(b"\0"))

@@ -16,11 +16,13 @@ from typing import Final
 
 import msgspec
 
+from licorne._bounded import DUMP_BYTES, unpacked
+from licorne._files import file_bytes
+
 from .blocks import HEADER
-from .folder import RecordingError
+from .folder import UNREADABLE, RecordingError, checkpoints_in
 
 MAGIC: Final = b"licorne checkpoint in a recording, format 1\n"
-BYTES_MAX: Final = 2 << 30
 LEVEL: Final = 1
 
 
@@ -84,21 +86,16 @@ def read(path: Path) -> Saved:
         RecordingError: it is damaged.
     """
     try:
-        data = path.read_bytes()
+        data = file_bytes(path, DUMP_BYTES)
         if not data.startswith(MAGIC):
             raise RecordingError(f"{path}: no checkpoint of a recording")
         length, checksum, raw_length = HEADER.unpack_from(data, len(MAGIC))
         packed = data[len(MAGIC) + HEADER.size :]
-        if len(packed) != length or zlib.crc32(packed) != checksum or raw_length > BYTES_MAX:
-            raise RecordingError(f"{path}: damaged")
-        return msgspec.msgpack.decode(zlib.decompress(packed, bufsize=raw_length), type=Saved)
-    except (OSError, ValueError, struct.error, zlib.error, msgspec.DecodeError) as error:
-        raise RecordingError(f"{path}: cannot be read: {error}") from None
-
-
-def checkpoints_in(run: Path) -> list[Path]:
-    """Return the files of the checkpoints of a run, the oldest first."""
-    return sorted(run.glob("checkpoint-*"))
+        if len(packed) != length or zlib.crc32(packed) != checksum or raw_length > DUMP_BYTES:
+            raise RecordingError(f"{path}: is damaged")
+        return msgspec.msgpack.decode(unpacked(packed, raw_length), type=Saved)
+    except (OSError, struct.error, *UNREADABLE) as error:
+        raise RecordingError(f"{path}: is damaged: {error}") from None
 
 
 def place_of(path: Path) -> Place:

@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
+from licorne._bounded import json_value
 from licorne.si.messages import (
     Allocation,
     Input,
@@ -94,7 +95,7 @@ def decode_messages(data: bytes) -> list[Any]:
         ValueError, TypeError, KeyError: the bytes are no such messages.
     """
     try:
-        made = msgspec.json.decode(data)
+        made = json_value(data)
     except msgspec.DecodeError:
         made = json.loads(data)
     return [_made(kind, fields) for kind, fields in made]

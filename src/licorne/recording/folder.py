@@ -8,18 +8,27 @@ process at a time records into a folder.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from licorne._files import file_bytes
 from licorne._version import __version__
 
 FORMAT: Final = 1
 KIND: Final = "licorne recording"
 MANIFEST: Final = "manifest.json"
 LOCK: Final = "lock"
+
+
+_FAULTS: Final = ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+UNREADABLE: Final = (*_FAULTS, msgspec.MsgspecError)
+"""What is raised where a recording, or a message in it, holds something else than licorne has written."""
 
 
 class RecordingError(Exception):
@@ -47,11 +56,13 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode(file_bytes(path), type=Manifest)
     except FileNotFoundError:
         raise RecordingError(f"{folder}: no recording, it has no {MANIFEST}; give a folder of --record") from None
-    except (msgspec.DecodeError, OSError) as error:
+    except (msgspec.DecodeError, RecursionError, OSError) as error:
         raise RecordingError(f"{path}: cannot be read: {error}") from None
+    if not re.fullmatch(r"[\w.+-]{1,64}", manifest.licorne):
+        raise RecordingError(f"{path}: licorne: {manifest.licorne[:80]!r} is no version")
     if manifest.kind != KIND:
         raise RecordingError(f"{path}: kind: {manifest.kind!r}: must be {KIND!r}")
     if manifest.format > FORMAT:
@@ -109,12 +120,32 @@ def _write_manifest(folder: Path) -> None:
 
 def runs_in(folder: Path) -> list[Path]:
     """Return the folders of the runs, the oldest first."""
-    return sorted(path for path in folder.glob("run-*") if path.is_dir())
+    return sorted(path for path in _named(folder, "run", r"\d{8}") if path.is_dir())
 
 
 def segments_in(run: Path) -> list[Path]:
     """Return the files of a run, in their order."""
-    return sorted(run.glob("segment-*"))
+    return sorted(_named(run, "segment", r"\d{6}"))
+
+
+def checkpoints_in(run: Path) -> list[Path]:
+    """Return the files of the checkpoints of a run, the oldest first."""
+    return sorted(_named(run, "checkpoint", r"\d{6}-\d{6}-\d{6}"))
+
+
+def _named(folder: Path, kind: str, numbers: str) -> list[Path]:
+    """Return what is in a folder under a name that a recorder gives; others that begin as such are passed over, and told once."""
+    found = list(folder.glob(f"{kind}-*"))
+    ours = [path for path in found if re.fullmatch(numbers, path.name.removeprefix(f"{kind}-"), re.ASCII)]
+    if len(ours) < len(found):
+        _tell(folder, tuple(sorted(path.name for path in set(found).difference(ours))[:10]))
+    return ours
+
+
+@cache
+def _tell(folder: Path, names: tuple[str, ...]) -> None:
+    text = f"{folder}: passed over, as a recorder gives no such names: {', '.join(map(repr, names))}"
+    logging.getLogger("licorne.recording").warning(text)
 
 
 def segment_number(segment: Path) -> int:

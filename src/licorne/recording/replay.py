@@ -23,13 +23,13 @@ from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Input, Output
 
 from . import entries
-from .blocks import block_bytes, read_blocks
+from .blocks import Rest, block_bytes, read_blocks
 from .checkpoints import Place, Saved, checkpoints_in, place_of
 from .checkpoints import read as read_saved
 from .checkpoints import write as write_saved
 from .digest import Digest
 from .entries import Entry
-from .folder import RecordingError, read_manifest, segment_number, segments_in
+from .folder import UNREADABLE, RecordingError, read_manifest, segment_number, segments_in
 from .runs import Run, first_usable
 
 OnOutput = Callable[[str, Sequence[Output]], object]
@@ -48,7 +48,7 @@ class Outcome(msgspec.Struct, frozen=True):
     `digest` theirs. `checked`: how many of them the recording has confirmed, by the last of its digests. `remark`: why
     the recording ends where it does; empty if it goes on, or was closed in good order. `whole`: the repetition began with
     the run; else it began at a checkpoint, and only messages since then are in the digest, so the recording confirms
-    their number alone.
+    their number alone. `damaged`: it ends there since the recording is damaged.
     """
 
     run: int
@@ -61,6 +61,7 @@ class Outcome(msgspec.Struct, frozen=True):
     digest: str
     remark: str
     whole: bool = True
+    damaged: bool = False
 
 
 class Replay:
@@ -100,6 +101,8 @@ class Replay:
         self.left_ns: int | None = None
         """When a resource manager last ended."""
         self.remark = ""
+        self.damaged = False
+        """The recording is damaged where it ends."""
         self.bytes_read = 0
         """Bytes of the recording that have been repeated."""
         self._run = run
@@ -172,6 +175,7 @@ class Replay:
             digest=self._digest.hex(),
             remark=self.remark,
             whole=self._whole,
+            damaged=self.damaged,
         )
 
     def run(self, until_ns: int | None = None, step: Callable[[], object] = lambda: None) -> Outcome:
@@ -219,15 +223,15 @@ class Replay:
                 peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates](self._answer) for peer in peers
             }
             self.api.restore_checkpoint(saved.state, self.managers, check=False)
-        except CheckpointError as error:
+            for rm_id, data in saved.requests.items():
+                self._note_request(rm_id, data)
+        except (CheckpointError, *UNREADABLE) as error:
             raise RecordingError(f"{self._run.folder}: a checkpoint of it cannot be used: {error}") from error
         self.place, self._now_ns, self._calls = saved.place, saved.now_ns, saved.calls
         self._digest.allocations, self._digest.count = saved.allocations, saved.messages
         self._checked = saved.messages
         self.position, self.settings = saved.position, dict(saved.settings)
         self.left_ns = saved.left_ns
-        for rm_id, data in saved.requests.items():
-            self._note_request(rm_id, data)
 
     def _compare_state(self, place: Place) -> None:
         """Compare the state with the checkpoint of this place, if there is one that this licorne has written."""
@@ -264,20 +268,28 @@ class Replay:
                     yield at, block[at.entries :]
                     at = Place(number, at.blocks + 1)
                 except StopIteration as end:
-                    if end.value:
-                        rest = f", and {len(segments) - position - 1} files after it" if segment != segments[-1] else ""
-                        self.remark = (
-                            f"the last {end.value} bytes of {segment.name}{rest} are incomplete and do not count"
-                        )
+                    if end.value.bytes:
+                        self._end_at(segment, end.value, len(segments) - position - 1)
                         return
                     break
                 except FileNotFoundError:
                     raise RecordingError(
                         f"{segment}: was removed while the recording was read, to make room for what is recorded now; try again"
                     ) from None
-                except (ValueError, msgspec.DecodeError) as error:
-                    raise RecordingError(f"{segment}: cannot be read: {error}") from None
+                except OSError as error:
+                    raise RecordingError(f"{segment}: cannot be read: {error.strerror}") from None
             self.bytes_read = before + segment.stat().st_size
+
+    def _end_at(self, segment: Path, rest: Rest, after: int) -> None:
+        """Say why the run ends within a segment, which so many others follow. A crash cuts off the last one, and nothing else."""
+        self.damaged = bool(rest.damage or after)
+        others = f", and {counted(after, 'file')} after it," if after else ""
+        what = (
+            f"damaged at byte {rest.at:,}: {rest.damage or 'it is cut off'}"
+            if self.damaged
+            else "cut off in its last block"
+        )
+        self.remark = f"{segment.name} is {what}; its last {rest.bytes:,} bytes{others} do not count"
 
     def repeat(self, entry: Entry | list[Any]) -> None:
         """Repeat one entry, from wherever it comes.
@@ -295,9 +307,10 @@ class Replay:
             elif kind in self._steps:
                 self._steps[kind](*values)
             else:
-                raise RecordingError(f"{self._run.folder}: an entry {kind!r} is unknown; use a newer licorne")
-        except (TypeError, ValueError, KeyError) as error:
-            raise RecordingError(f"{self._run.folder}: an entry {kind!r} cannot be repeated: {error!r}") from error
+                raise RecordingError(f"{self._run.folder}: an entry {kind[:80]!r} is unknown; use a newer licorne")
+        except UNREADABLE as error:
+            said = f"an entry {kind[:80]!r} cannot be repeated: {repr(error)[:500]}"
+            raise RecordingError(f"{self._run.folder}: is damaged: {said}") from error
 
     # -- the entries -------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from licorne.core.checkpoint import CheckpointError
 from licorne.core.checkpoint.restore import read as read_checkpoint
 
 from . import entries
-from .blocks import read_blocks
+from .blocks import Rest, read_blocks
 from .checkpoints import Saved, checkpoints_in
 from .checkpoints import read as read_saved
 from .folder import RecordingError, read_manifest, runs_in, segment_number, segments_in
@@ -21,31 +21,39 @@ class Run(msgspec.Struct, frozen=True):
 
     `number`: of the run in the recording, from 1. `begins_ns`: the time from which on it can be repeated (ns); None if it
     has no complete entry yet, or if none of what is left can be used. `trimmed`: its beginning was removed, to make room or
-    as it was too old, so it can be repeated from its oldest checkpoint on.
+    as it was too old, so it can be repeated from its oldest checkpoint on. `damage`: why nothing of its first segment counts;
+    `torn`: as this block is only cut off, which may be one that is being written.
     """
 
     number: int
     folder: Path
     begins_ns: int | None
     trimmed: bool = False
+    damage: str = ""
+    torn: bool = False
 
 
 def read_run(folder: Path) -> Run:
     """Return the run with a folder."""
     segments = segments_in(folder)
-    trimmed = bool(segments) and segment_number(segments[0]) > 1
-    if trimmed:
+    number = int(folder.name.removeprefix("run-"))
+    if segments and segment_number(segments[0]) > 1:
         saved = first_usable(folder)
-        begins_ns = saved.now_ns if saved is not None else None
-    else:
-        begins_ns = _first_time_ns(segments[0]) if segments else None
-    return Run(int(folder.name.removeprefix("run-")), folder, begins_ns, trimmed)
-
-
-def _first_time_ns(segment: Path) -> int | None:
-    for block in read_blocks(segment):
-        return next((entry[1] for entry in block if entry[0] == entries.TIME), 0)
-    return None
+        return Run(number, folder, saved.now_ns if saved is not None else None, trimmed=True)
+    if not segments:
+        return Run(number, folder, None)
+    try:
+        block = next(blocks := read_blocks(segments[0]))
+    except StopIteration as end:
+        rest: Rest = end.value
+        torn = bool(rest.bytes) and not rest.damage
+        damage = "its first block is cut off" if torn else rest.damage
+        place = f"{folder.name}/{segments[0].name} is damaged at byte {rest.at:,}: {damage}; nothing of this run can be repeated"
+        return Run(number, folder, None, damage=place if damage else "", torn=torn)
+    except OSError as error:
+        return Run(number, folder, None, damage=f"{folder.name}/{segments[0].name}: cannot be read: {error.strerror}")
+    blocks.close()
+    return Run(number, folder, next((entry[1] for entry in block if entry[0] == entries.TIME), 0))
 
 
 def first_usable(folder: Path) -> Saved | None:
@@ -85,8 +93,10 @@ def choose_run(folder: Path, number: int | None = None, at_ns: int | None = None
             raise RecordingError(f"{folder}: has no run {number}; there are: {known}")
     else:
         fit = [each for each in begun if at_ns is None or (each.begins_ns or 0) <= at_ns]
+    if number is None and at_ns is None and runs and runs[-1].damage and not runs[-1].torn:
+        raise RecordingError(f"{folder}: {runs[-1].damage}")
     if not fit or fit[-1].begins_ns is None:
-        raise RecordingError(f"{folder}: {_why_none(runs if number is None else fit, begun)}")
+        raise RecordingError(f"{folder}: {_why_none(runs, begun) if number is None else _why_none(fit, [])}")
     return fit[-1]
 
 
@@ -97,6 +107,8 @@ def _why_none(runs: list[Run], begun: list[Run]) -> str:
         return "holds no run that had begun at this time"
     if any(each.trimmed for each in runs):
         return "the beginning of the run was removed, and no checkpoint of it can be used: use the licorne that recorded it"
+    if runs and runs[-1].damage:
+        return runs[-1].damage
     return "holds no run yet: no resource manager has registered"
 
 

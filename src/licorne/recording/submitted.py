@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from licorne.si.messages import AddApplication
 
 from .blocks import read_blocks
 from .entries import INPUTS, decode_messages
-from .folder import RecordingError, segments_in
+from .folder import UNREADABLE, RecordingError, segments_in
 from .runs import Run
 
 
@@ -27,8 +25,8 @@ def submitted_applications(run: Run) -> Iterator[AddApplication]:
                     if entry[0] == INPUTS:
                         found = decode_messages(entry[2])
                         yield from (each for each in found if isinstance(each, AddApplication))
-        except (OSError, ValueError, TypeError, KeyError, msgspec.DecodeError) as error:
-            raise RecordingError(f"{segment}: cannot be read: {error}") from None
+        except (OSError, *UNREADABLE) as error:
+            raise RecordingError(f"{segment}: is damaged: {error}") from None
 
 
 __all__ = ["submitted_applications"]

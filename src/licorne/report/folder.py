@@ -9,13 +9,16 @@ the page comes last, so a folder with a page has everything.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from licorne._bounded import DUMP_BYTES
 from licorne._extras import require
+from licorne._files import file_bytes
 from licorne.report import tables
 from licorne.report.figures import FILE, VERSION, Figures, NeverPlaced, decode_figures
 from licorne.report.pngs import pngs_beside
@@ -100,14 +103,15 @@ def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlace
         ReportError: the folder holds no report of this version.
     """
     try:
-        data = (folder / FILE).read_bytes()
+        data = file_bytes(folder / FILE, DUMP_BYTES)
         head = msgspec.json.decode(data, type=_Version | list[_Version])
         for each in [head] if isinstance(head, _Version) else head:
             if each.version != VERSION:
                 raise ReportError(f"{folder}: a report of version {each.version}, and not of {VERSION}: make it anew")
         found = decode_figures(data)
-        with (folder / f"{NEVER_PLACED}.csv").open(encoding="utf-8", newline="") as file:
-            rows = [msgspec.convert(row, tables.NeverPlacedRow, strict=False) for row in csv.DictReader(file)]
+        text = file_bytes(folder / f"{NEVER_PLACED}.csv", DUMP_BYTES).decode()
+        read = csv.DictReader(io.StringIO(text, newline=""))
+        rows = [msgspec.convert(row, tables.NeverPlacedRow, strict=False) for row in read]
     except OSError as error:
         raise ReportError(f"{folder}: no report: {error.strerror}; give a folder that --report wrote") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, csv.Error) as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import sys
 import zlib
@@ -26,6 +27,8 @@ from typing import Any
 
 import msgspec
 
+from licorne._bounded import LINE_BYTES, lines
+from licorne._files import opened
 from licorne._wording import counted
 from licorne.sim.lines import STYLES, App, Ask, Config, DevicePolicy, Line, Meta, Reload, Run, Version1, Version2, to_ns
 
@@ -168,8 +171,8 @@ def parse_workload(
     return reader.finish()
 
 
-def unpacked_lines(stream: gzip.GzipFile, file: str, *, line_max: int = -1) -> Iterator[bytes]:
-    """Yield the lines of a compressed file, one of more than `line_max` bytes in pieces; `file` is its name in messages.
+def unpacked_lines(stream: gzip.GzipFile, file: str, *, line_max: int = LINE_BYTES) -> Iterator[bytes]:
+    """Yield the lines of a compressed file, one of more than `line_max` bytes in pieces (`licorne._bounded.lines`); `file` is its name in messages.
 
     Raises:
         WorkloadError: it is cut off or damaged, or no gzip file; the line named is the first that could not be read.
@@ -177,7 +180,7 @@ def unpacked_lines(stream: gzip.GzipFile, file: str, *, line_max: int = -1) -> I
     number = 0
     while True:
         try:
-            line = stream.readline(line_max)
+            line = stream.readline(line_max + 1)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             where = (
                 f" behind the {counted(number, 'line')} before this one, so it is cut off or damaged" if number else ""
@@ -193,13 +196,13 @@ def unpacked_lines(stream: gzip.GzipFile, file: str, *, line_max: int = -1) -> I
 def _opened(path: Path) -> Iterator[tuple[Iterable[bytes], int]]:
     """Open a file; yield its lines and the number of its bytes (0: not known beforehand)."""
     if str(path) == "-":
-        yield sys.stdin.buffer, 0
-    elif path.suffix == ".gz":
-        with gzip.open(path) as unpacked:
-            yield unpacked_lines(unpacked, str(path)), 0
-    else:
-        with path.open("rb", buffering=1 << 20) as stream:
-            yield stream, path.stat().st_size
+        yield lines(sys.stdin.buffer.readline, LINE_BYTES), 0
+        return
+    with opened(path, from_shell=True) as stream:
+        if path.suffix == ".gz":
+            yield unpacked_lines(gzip.GzipFile(fileobj=stream), str(path)), 0
+        else:
+            yield lines(stream.readline, LINE_BYTES), os.fstat(stream.fileno()).st_size
 
 
 class _Reader:
@@ -228,6 +231,10 @@ class _Reader:
         Raises:
             WorkloadError: the line is not allowed.
         """
+        if len(text) > LINE_BYTES:
+            raise self.fault(
+                number, "", f"a line of more than {LINE_BYTES:,} bytes; is this a workload, a file of JSON lines?"
+            )
         try:
             line = self.decode(text)
         except msgspec.MsgspecError as error:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from licorne._files import file_text
 from licorne.config.nodes import YamlNode, behind
 from licorne.sim.lines import DevicePolicy
 from licorne.sim.policies.watch import LIMIT_MAX_S
@@ -37,7 +38,7 @@ def read_sweep(path: Path) -> Sweep:
         OSError: the file cannot be read.
     """
     try:
-        text = path.read_text("utf-8")
+        text = file_text(path)
     except UnicodeDecodeError:
         raise WorkloadError(f"{path}: not a text in UTF-8") from None
     return parse_sweep(text, str(path), path.parent)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from licorne._files import file_text, opened
 from licorne._version import __version__
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import digest_of, find_policy
@@ -163,7 +164,7 @@ def _contents(path: Path) -> str:
         files = [path]
     for each in files:
         sha.update(each.name.encode() + b"\0")
-        with each.open("rb") as stream:
+        with opened(each) as stream:
             sha.update(hashlib.file_digest(stream, "sha256").digest())
     return sha.hexdigest()
 
@@ -171,7 +172,7 @@ def _contents(path: Path) -> str:
 def named_files(path: Path) -> list[Path]:
     """Return the files that texts of a YAML file name, from its folder, in their order: a scenario may have its queues there."""
     try:
-        root = composed(path.read_text("utf-8"), str(path))
+        root = composed(file_text(path), str(path))
     except (WorkloadError, UnicodeDecodeError):
         return []  # it cannot be simulated, and its content alone is the key of that
     nodes = [root] if root is not None else []

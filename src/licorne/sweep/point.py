@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from licorne._files import file_text
 from licorne.config import ConfigError
 from licorne.config.manifest import queue_source
 from licorne.core.api import RegistrationError
@@ -84,7 +85,7 @@ def _simulated(point: Point) -> Outcome:
         workload.device_policy = point.device_policy  # type: ignore[assignment]  # the sweep's reader knows the names
     config = None
     if point.configuration != OWN:
-        config = queue_source(Path(point.configuration).read_text("utf-8"), point.configuration).text
+        config = queue_source(file_text(Path(point.configuration)), point.configuration).text
     collector = Collector()
     result = simulate(
         workload,

@@ -5,13 +5,12 @@ Such a folder has a file for each key; names that begin with a dot belong to Kub
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 
+from licorne._files import NoFileError, file_bytes
 from licorne.config import ConfigError
 from licorne.config.manifest import Entry, gunzip, read_entries
 from licorne.config.nodes import MAX_BYTES
-from licorne.daemon.regular import NoFileError, regular_bytes
 from licorne.service.settings import SettingError
 
 Mark = tuple[object, ...]
@@ -39,7 +38,7 @@ def read_bounded(path: Path, what: str) -> str:
 
 def _bytes_of(path: Path, what: str) -> bytes:
     try:
-        data = regular_bytes(path)
+        return file_bytes(path, MAX_BYTES)
     except FileNotFoundError:
         raise SettingError(f"{path}: no such file; give the path of {what}") from None
     except IsADirectoryError:
@@ -48,9 +47,6 @@ def _bytes_of(path: Path, what: str) -> bytes:
         raise SettingError(f"{path}: is no regular file; give the path of {what}") from None
     except OSError as error:
         raise SettingError(f"{path}: {error.strerror or error}") from None
-    if len(data) > MAX_BYTES:
-        raise SettingError(f"{path}: is larger than {MAX_BYTES} bytes; is it {what}?")
-    return data
 
 
 def _decoded(path: Path | str, data: bytes, what: str) -> str:
@@ -84,7 +80,7 @@ def _folder(path: Path) -> list[Entry]:
         if file.name.endswith(".gz"):
             try:
                 text = _decoded(file, gunzip(_bytes_of(file, "a setting")), "text")
-            except (ValueError, zlib.error) as error:
+            except ValueError as error:
                 reason = str(error) if isinstance(error, SettingError) else "must be gzip"
                 raise SettingError(f"{file}: {reason}, of at most {MAX_BYTES} bytes") from None
             packed.append(Entry(file.name.removesuffix(".gz"), text, str(file)))

@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from licorne._files import NoFileError, file_bytes
 from licorne.config.nodes import MAX_BYTES, YamlNode, behind, compose
 from licorne.config.problems import Notes
 from licorne.config.scalars import is_null
 from licorne.daemon.log import Log, no_log
-from licorne.daemon.regular import NoFileError, regular_bytes
 from licorne.service.settings import SettingError
 
 LOOK_S = 1.0
@@ -78,13 +78,11 @@ class Table:
 
     def _text(self) -> str:
         try:
-            data = regular_bytes(self.path)
+            data = file_bytes(self.path, MAX_BYTES)
         except NoFileError:
             raise SettingError(f"group table {self.path}: is no regular file") from None
         except OSError as error:
             raise SettingError(f"group table {self.path}: {error.strerror}") from None
-        if len(data) > MAX_BYTES:
-            raise SettingError(f"group table {self.path}: is larger than {MAX_BYTES} bytes")
         try:
             return data.decode()
         except UnicodeDecodeError as error:

@@ -10,7 +10,6 @@ a policy, and two orders: of the nodes, and of the arrival of the pods.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -18,6 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from licorne._bounded import DOCUMENT_BYTES, unpacked
+from licorne._files import file_bytes
 from licorne.sim.collector import quiet_collector
 from licorne.sim.devices import WHOLE, Demand
 from licorne.sim.papers.fragmentation import Shape, Typical, typical_shapes
@@ -244,8 +245,8 @@ def read_orders(path: Path, *, nodes: int, pods: int) -> Orders:
         WorkloadError: the file is not two lines, `nodes` and `pods`, each with numbers of rows.
     """
     try:
-        texts = gzip.decompress(path.read_bytes()).decode("ascii").splitlines()
-    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError) as error:
+        texts = unpacked(file_bytes(path), DOCUMENT_BYTES, gzip=True).decode("ascii").splitlines()
+    except ValueError as error:
         raise WorkloadError(f"{path}: not a readable gzip file of numbers: {error}") from None
     found = []
     for line, (name, limit) in enumerate((("nodes", nodes), ("pods", pods)), 1):

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from licorne._files import file_text
 from licorne.config.nodes import YamlNode
 from licorne.sim.scenarios.faults import DocumentError, Path
 from licorne.sim.scenarios.reading import Problems
@@ -64,7 +65,7 @@ class Excerpts:
     def _file(self, name: str, path: Path) -> Excerpt:
         file = self._folder / name
         try:
-            return Excerpt(file.read_text("utf-8"), str(file))
+            return Excerpt(file_text(file), str(file))
         except OSError as error:
             raise DocumentError(path, f"{file}: {error.strerror or error}") from None
         except UnicodeDecodeError:

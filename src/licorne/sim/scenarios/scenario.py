@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from licorne._files import file_text
 from licorne.sim.scenarios.document import Load, Seed
 from licorne.sim.scenarios.excerpts import Excerpts
 from licorne.sim.scenarios.faults import Problem, ScenarioError
@@ -58,7 +59,7 @@ class Scenario:
         """
         path = Path(path)
         try:
-            text = path.read_text("utf-8")
+            text = file_text(path)
         except UnicodeDecodeError:
             raise ScenarioError((Problem(str(path), 1, 1, "", "not a text in UTF-8"),)) from None
         return cls(text, folder=path.parent, file=str(path))

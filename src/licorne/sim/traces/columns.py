@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from licorne._files import file_text
 from licorne.config.nodes import YamlNode, behind
 from licorne.sim.traces.batch import NODES_MAX
 from licorne.sim.workload import WorkloadError
@@ -45,7 +46,7 @@ def read_mapping(name: str) -> Mapping:
     """
     path = FOLDER / f"{name}.yaml" if name in READY else Path(name)
     try:
-        text = path.read_text("utf-8")
+        text = file_text(path)
     except FileNotFoundError:
         raise WorkloadError(
             f"{name}: no such file; a mapping is a YAML file, or one of those that come with licorne: {', '.join(READY)}"

@@ -21,17 +21,21 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from io import TextIOWrapper
 from math import ceil
 from os import SEEK_END
 from pathlib import Path
 
 import msgspec
 
+from licorne._bounded import lines
+from licorne._files import opened
 from licorne._wording import counted
 from licorne.sim.device_models import OPENB_LABEL
 from licorne.sim.devices import WHOLE
 from licorne.sim.lines import App, Ask, Line, Node
 from licorne.sim.measure import NANOSECONDS
+from licorne.sim.traces.swf import LINE_MAX
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
 DEFAULT_PODS = "openb_pod_list_default.csv"
@@ -268,7 +272,7 @@ def _unknown_models(path: Path, pods: list[Pod], nodes: list[Node]) -> Iterator[
 
 def _cut_off(path: Path) -> Iterator[str]:
     """Note that the last line of a file has no line end: it may be cut off within a field, which nothing else shows."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         stream.seek(-1, SEEK_END)
         if stream.read(1) not in b"\r\n":
             yield f"the last line of {path} has no line end; it was taken as whole"
@@ -312,14 +316,21 @@ def gpu_milli(row: Row) -> int:
     return number * each
 
 
+def _lines(stream: TextIOWrapper, path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines(stream.readline, LINE_MAX), 1):
+        if len(line) > LINE_MAX:
+            raise WorkloadError(f"{path}:{number}: a line of more than {LINE_MAX:,} characters; is this a CSV file?")
+        yield line
+
+
 def rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[Row]:
     """Yield the rows of a CSV file that must have at least these columns."""
     try:
-        stream = path.open(encoding="utf-8", newline="")
+        stream = TextIOWrapper(opened(path, from_shell=True), "utf-8", newline="")
     except FileNotFoundError:
         raise WorkloadError(f"{path}: no such file; {advice}") from None
     with stream:
-        table = csv.DictReader(stream)
+        table = csv.DictReader(_lines(stream, path))
         try:
             missing = [name for name in columns if name not in (table.fieldnames or ())]
             if missing:

@@ -19,6 +19,8 @@ from typing import Protocol
 
 import msgspec
 
+from licorne._bounded import lines
+from licorne._files import opened
 from licorne.sim.workload import WorkloadError, unpacked_lines
 
 ENDINGS = (".swf", ".swf.gz")
@@ -227,9 +229,8 @@ def _text(value: float) -> str:
 @contextmanager
 def opened_lines(path: Path) -> Iterator[Iterable[bytes]]:
     """Open a file (`.gz`: compressed); yield its lines, of which one that is longer than `LINE_MAX` comes in pieces."""
-    if path.name.lower().endswith(".gz"):
-        with gzip.open(path) as packed:
-            yield unpacked_lines(packed, str(path), line_max=LINE_MAX + 1)
-    else:
-        with path.open("rb") as stream:
-            yield iter(lambda: stream.readline(LINE_MAX + 1), b"")
+    with opened(path, from_shell=True) as stream:
+        if path.name.lower().endswith(".gz"):
+            yield unpacked_lines(gzip.GzipFile(fileobj=stream), str(path), line_max=LINE_MAX)
+        else:
+            yield lines(stream.readline, LINE_MAX)

@@ -1,0 +1,67 @@
+"""Bounds on data that others wrote, before anything is made of them: compressed data, streams, lines and JSON.
+
+A kilobyte of zlib or gzip may hold a megabyte, two bytes of JSON become an object of 64, and a server may answer for ever. The
+bounds stand in docs/reference/limits.md. Files are read by `licorne._files`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, AnyStr, Final
+
+import msgspec
+
+DOCUMENT_BYTES: Final = 16 << 20
+"""Bytes of a text that people write, such as a manifest with configurations, each of which has a bound of its own."""
+DUMP_BYTES: Final = 512 << 20
+"""Bytes of a state dump, or of a checkpoint: a dump of 150,000 allocations has about 150 MB."""
+LINE_BYTES: Final = 32 << 20
+"""Bytes of a line of a workload, which may hold a configuration."""
+CONTAINERS_MAX: Final = 8_000_000
+"""Objects and lists in JSON; those 150 MB have 2,200,000."""
+COMMAS_MAX: Final = 32_000_000
+
+
+class TooLargeError(ValueError):
+    """The data are longer, or hold more, than what is wanted here can; the text says what the bound is."""
+
+
+class CutOffError(ValueError):
+    """Compressed data end before they are complete."""
+
+
+def unpacked(data: bytes, bytes_max: int, *, gzip: bool = False) -> bytes:
+    """Return data that zlib has compressed, or gzip; raises TooLargeError, CutOffError, ValueError if they are damaged."""
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16 if gzip else zlib.MAX_WBITS)
+    try:
+        found = unpacking.decompress(data, bytes_max + 1)
+    except zlib.error as error:
+        raise ValueError(f"is compressed and cannot be unpacked: {error}") from None
+    if len(found) > bytes_max:
+        raise TooLargeError(f"has more than {bytes_max:,} bytes once it is unpacked")
+    if not unpacking.eof:
+        raise CutOffError("is compressed and cut off")
+    return found
+
+
+def read_all(read: Callable[[int], bytes], bytes_max: int) -> bytes:
+    """Return what a stream has up to its end. Raises TooLargeError: that is more than `bytes_max`."""
+    found = read(bytes_max + 1)
+    if len(found) > bytes_max:
+        raise TooLargeError(f"has more than {bytes_max:,} bytes")
+    return found
+
+
+def lines(readline: Callable[[int], AnyStr], line_max: int) -> Iterator[AnyStr]:
+    """Yield the lines of a stream; the first piece of one that is longer than `line_max`, which the caller refuses, is longer too."""
+    while line := readline(line_max + 1):
+        yield line
+
+
+def json_value(data: bytes) -> Any:  # noqa: ANN401  any value of JSON
+    """Return the value that JSON holds; raises TooLargeError, RecursionError if it is nested too deep, msgspec.DecodeError."""
+    # Signs within texts are counted too, so these are upper bounds.
+    if data.count(b"{") + data.count(b"[") > CONTAINERS_MAX or data.count(b",") > COMMAS_MAX:
+        raise TooLargeError(f"has more than {CONTAINERS_MAX:,} objects and lists, or {COMMAS_MAX:,} values")
+    return msgspec.json.decode(data)
