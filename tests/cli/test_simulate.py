@@ -129,7 +129,12 @@ def test_refused_items_stand_in_the_tables_with_their_lines(
     )
     outcome = licorne("simulate", small.name)
     assert outcome.status == 0
-    for words in ("refused by the scheduler", "[simulator]default has an existing node", "n1 (small.jsonl:7)", "k3 (small.jsonl:8)"):
+    for words in (
+        "refused by the scheduler",
+        "[simulator]default has an existing node",
+        "n1 (small.jsonl:7)",
+        "k3 (small.jsonl:8)",
+    ):
         assert words in outcome.out
 
 

@@ -17,7 +17,7 @@ from common.planting import raised_by_a_law
 from kube import books, ends, schedules, watched
 from kube.kinds import Kind
 from licorne.core.amounts.vectors import Vec
-from licorne.core.preemption import evictions, guarantee_preemption
+from licorne.core.preemption import evictions, eviction_plans
 from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.queues.tree import Tree
 from licorne.core.scheduling.reservations import Reservations
@@ -256,7 +256,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         lambda sound: lambda self, _: sound(self, Vec()),
     ),
     "a victim that hangs is waited for without an end": (evictions, "OVERDUE_NS", lambda _sound: 10**18),
-    "more are evicted than must be": (guarantee_preemption, "evict", _all_there_are),
+    "more are evicted than must be": (eviction_plans, "evict", _all_there_are),
     "what others claim on a node is there for everybody": (NodeSearch, "_count_room", _beside_no_claims),
     "the lease of another process is no reason to wait": (HeldLease, "_may_write", lambda _sound: lambda *_: True),
 }

@@ -25,7 +25,7 @@ CAUSES = {
     "forced": {Outcome.FORCED},
     "reload": {Outcome.CONFIGURATION},
     "resize": {Outcome.CHANGED, Outcome.FORCED},
-    "old": {Outcome.AGE},
+    "old": {Outcome.AGE, Outcome.VICTIM},
 }
 """What may be given as a cause when this has happened."""
 
