@@ -17,7 +17,7 @@ from common.planting import raised_by_a_law
 from kube import books, ends, schedules, watched
 from kube.kinds import Kind
 from licorne.core.amounts.vectors import Vec
-from licorne.core.preemption import evictions, eviction_plans
+from licorne.core.preemption import eviction_plans, evictions
 from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.queues.tree import Tree
 from licorne.core.scheduling.reservations import Reservations
