@@ -11,7 +11,7 @@ import fcntl
 import logging
 import os
 import re
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -142,8 +142,9 @@ def _named(folder: Path, kind: str, numbers: str) -> list[Path]:
     return ours
 
 
-@cache
+@lru_cache(maxsize=100)
 def _tell(folder: Path, names: tuple[str, ...]) -> None:
+    """Log the names that are passed over; once, as long as they are among the last hundred that were told."""
     text = f"{folder}: passed over, as a recorder gives no such names: {', '.join(map(repr, names))}"
     logging.getLogger("licorne.recording").warning(text)
 

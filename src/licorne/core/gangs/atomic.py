@@ -246,7 +246,10 @@ class AtomicGangs:
         return [] if not members or self.short_of(app, members, total_amounts(members)) else members
 
     def short_of(self, app: Application, members: list[Ask], total: Vec) -> list[Any]:
-        """Return the queues and trackers with too little room for the gang, less what others claim."""
+        """Return the queues and trackers that leave too little to a gang beside the claims of others.
+
+        A gang with claims of its own was checked against the others when it got them.
+        """
         short = short_of(app, total)
         return short if short or app.reservations else self._partition.claims.short_of(app, members, total)
 
@@ -256,7 +259,7 @@ class AtomicGangs:
         assert gang is not None, "the application starts as a whole"
         members = gang.members(app) or []
         placing = [(ask, ask.reserved) for ask in members if ask.reserved is not None]
-        if len(placing) < len(members) or short_of(app, total_amounts(members)):
+        if len(placing) < len(members) or self.short_of(app, members, total_amounts(members)):
             return 0
         trial = Trial(self._partition, {}, ask_predicates=True)
         found = trial.place_as(members, placing)

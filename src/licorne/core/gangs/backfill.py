@@ -22,7 +22,7 @@ from licorne.core.queues.application import in_order
 from licorne.core.queues.ask import total_amounts
 from licorne.core.queues.usage import Tracker
 
-from .plans import StartPlan, make_plan, short_of
+from .plans import StartPlan, make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,10 +146,7 @@ class Backfill:
         members: list[Ask] | None = gang.members(app)
         if not members or not partition.lifecycle.may_be_tried(app):
             return None
-        total = total_amounts(members)
-        if short_of(app, total) or partition.claims.short_of(app, members, total):
-            return None
-        return members
+        return None if partition.atomic.short_of(app, members, total_amounts(members)) else members
 
     def _changed(self, hold: Hold) -> bool:
         """Tell whether a new plan may differ from the last one."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from licorne.core.amounts.vectors import Vec
+from licorne.core.queues.ask import total_amounts
 
 from .packing import MEMBERS_MAX, GangPacking
 
@@ -144,10 +144,7 @@ class Trial:
             node = None if ask.required else self._first(ask, node)
 
     def _wanted_by(self, asks: list[Ask]) -> list[tuple[int, int, int]]:
-        wanted = Vec()
-        for ask in asks:
-            wanted.plus(ask.shape.amounts)
-        total = self._partition.total
+        wanted, total = total_amounts(asks), self._partition.total
         return [(d, want, total.at(d) ** 2) for d, want in enumerate(wanted.values()) if want > 0 and total.at(d) > 0]
 
     def left(self, ask: Ask, node: Node) -> float:
@@ -186,13 +183,12 @@ class Trial:
     def has_room(self, ask: Ask, node: Node) -> bool:
         """Tell whether a node that the ask may use takes it, if no predicate refuses it."""
         if ask.reserved is node:  # a member of a gang that has preempted
-            schedulable: bool = node.schedulable
-            return schedulable and node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)
-        if not ask.required:
+            usable: bool = node.schedulable
+        elif ask.required:
+            usable = not node.reservations and (node.open or not node.schedulable)
+        else:
             return node.fits(ask.shape.amounts, ask.shape.need)
-        if node.reservations or (node.schedulable and not node.open):
-            return False
-        return node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)
+        return usable and node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)
 
     def _allows(self, ask: Ask, node: Node) -> bool:
         if not self._predicates or self._partition.predicate_allows(ask, node, True):

@@ -196,6 +196,10 @@ class Claims:
         """The sum of the claims of all asks below the queue. It must not be changed."""
         return self._sums.get(queue, NOTHING)
 
+    def on(self, node: Node) -> list[Claim]:
+        """The claims to room on a node."""
+        return [claim for ask in node.reservations if (claim := self.by_ask.get(ask)) is not None]
+
     def levels(self, app: Application, priority: int) -> Iterator[tuple[Level, Vec, Vec]]:
         """Each level with a limit that applies to an ask of this application, and has claims that hold against its priority.
 
@@ -239,8 +243,7 @@ class Claims:
         """
         if ask in self.by_ask or not node.reservations:
             return True
-        claims = [claim for other in node.reservations if (claim := self.by_ask.get(other)) is not None]
-        rivals = [claim for claim in claims if not _outranks(ask.app.queue, ask.priority, claim)]
+        rivals = [claim for claim in self.on(node) if not _outranks(ask.app.queue, ask.priority, claim)]
         if any(claim.ask.shape.need.excludes(ask.shape.need) for claim in rivals):
             return False
         return self._room(node, rivals).covers(ask.shape.amounts)
@@ -309,9 +312,8 @@ class Claims:
         """Do all claims fit together on the node and at the levels of this one? `known` collects the answers."""
         node = claim.node
         if node not in known:
-            claims = [there for ask in node.reservations if (there := self.by_ask.get(ask)) is not None]
             total = Vec()
-            for each in claims:
+            for each in self.on(node):
                 total.plus(each.amounts)
             known[node] = self._room(node, ()).covers(total)
         for level in claim.levels:
