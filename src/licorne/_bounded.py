@@ -24,11 +24,11 @@ COMMAS_MAX: Final = 32_000_000
 
 
 class TooLargeError(ValueError):
-    """The data are longer, or hold more, than what is wanted here can; the text says what the bound is."""
+    """Raised where data are longer, or hold more values, than a bound allows, which the text gives."""
 
 
 class CutOffError(ValueError):
-    """Compressed data end before they are complete."""
+    """Raised where compressed data end before they are complete."""
 
 
 def unpacked(data: bytes, bytes_max: int, *, gzip: bool = False) -> bytes:
@@ -54,7 +54,7 @@ def read_all(read: Callable[[int], bytes], bytes_max: int) -> bytes:
 
 
 def lines(readline: Callable[[int], AnyStr], line_max: int) -> Iterator[AnyStr]:
-    """Yield the lines of a stream; the first piece of one that is longer than `line_max`, which the caller refuses, is longer too."""
+    """Yield the lines of a stream. Of a line longer than `line_max` the first `line_max + 1` are yielded, so that the caller can refuse it."""
     while line := readline(line_max + 1):
         yield line
 

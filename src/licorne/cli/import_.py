@@ -26,7 +26,7 @@ from licorne.sim.workload import Workload
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 BYTES_MAX = 2 << 30
-"""Bytes of a file, at most: 150,000 pods, as the API server has them, may have 1 GiB."""
+"""Most bytes of a file that is read: a list of 150,000 pods, as `kubectl` prints it, may have 1 GiB."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ def output() -> Console:
 
 
 class _Output(Console):
-    """A console on which a text, also one in a table, is nothing but text (`licorne.cli.common.clean`)."""
+    """A console that prints texts, those in tables too, without markup and with control characters escaped."""
 
     def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401  as Rich has them
         """Return a text as Rich prints it."""

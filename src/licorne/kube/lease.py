@@ -96,7 +96,7 @@ class HeldLease:
         return self._clock() < self._until_ns
 
     def lapse(self) -> None:
-        """Do not count as the holder before the next renewal: `clock` may have missed a pause, as of the whole machine."""
+        """Stop counting as the holder until the next renewal: called after a pause that `clock` may have missed."""
         self._until_ns = 0
         self._lapses += 1
 

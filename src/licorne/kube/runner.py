@@ -81,7 +81,7 @@ REVIEW_S: Final = 1.0
 
 
 class _Writes(WritingClient, LeaseClient, Protocol):
-    """A client for all that is written but bindings."""
+    """The client that sends all writes except bindings."""
 
 
 class Clients(msgspec.Struct, frozen=True):
@@ -274,7 +274,7 @@ class Runner:
             self.monitor.on_outputs(rm_id, outputs)
 
     def _news_ages(self) -> dict[str, float]:
-        """Return the seconds since the last news of each kind that is followed."""
+        """Return, for each kind of object that is watched, the seconds since the API server last sent something about it."""
         now = asyncio.get_running_loop().time()
         found = self.reflectors.items()
         return {name: now - one.news_s for name, one in found if one.news_s is not None and not one.absent}

@@ -69,8 +69,8 @@ def refused_node(message: NodeUpdate, fault: Fault) -> RejectedNode:
 class Rejection(msgspec.Struct, frozen=True):
     """An application that was refused at `at_ns`, and why.
 
-    `queue` is the queue that it had been placed in, empty if no rule placed it, as it was named if none was asked; `wanted` the
-    one that it named.
+    `wanted` is the queue that it named. `queue` is the one in which it had been placed; if it was refused before any rule
+    was asked, the one that it named; empty if no rule placed it.
     """
 
     application_id: str

@@ -102,7 +102,7 @@ class GangPacking:
         return all(lacking <= 0 for lacking in left)
 
     def _of_use(self, at: int, state: tuple[Any, ...]) -> list[int]:
-        """Return how much of a node in this state the members from this one on may use together."""
+        """Return, by type, an upper bound of what the members from number `at` on can use together of a node in this state."""
         found = self._useful.get((at, state))
         if found is None:
             users, free = state[:2]

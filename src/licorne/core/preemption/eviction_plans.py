@@ -85,7 +85,7 @@ class EvictionPlans:
         return why
 
     def _plan(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> EvictionPlan | str:
-        """Find a node and victims for an ask, beside the plans for others; return why there are none if so."""
+        """Return the node for one ask and the victims that must go for it, beside `plans` for others; or, as a text, why there are none."""
         partition = self._partition
         missing = planned_usage.shortfall(ask.shape.amounts, ask.app.queue)
         if missing is None:

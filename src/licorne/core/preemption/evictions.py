@@ -86,7 +86,7 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
 
 
 def overdue(partition: Partition, victim: Ask) -> None:
-    """Stop to wait for a victim that has not ended long after its grace period; its node may be lost, or a finalizer stuck.
+    """Stop waiting for a victim that has not ended long after its grace period; its node may be lost, or a finalizer stuck.
 
     Claims to its room give up, and their asks may preempt elsewhere.
     """
@@ -96,7 +96,7 @@ def overdue(partition: Partition, victim: Ask) -> None:
 
 
 def _grace_ns(victim: Ask) -> int:
-    """Return the grace period that the allocation's tag gives, in ns; the usual one if it has none, or not a number."""
+    """Return the grace period of an allocation in ns: what its tag says, or `GRACE_PERIOD_S` if the tag is missing or no number."""
     said = tag(victim.tags, TAG_GRACE_PERIOD) if victim.tags else ""
     return (int(said) if said.isdecimal() and len(said) < 10 else GRACE_PERIOD_S) * SECOND_NS
 

@@ -1,4 +1,4 @@
-"""Preemption for asks whose queue is below its guarantee: when an ask tries it.
+"""When an ask whose queue is below its guarantee tries to preempt.
 
 Source: docs/spec/preemption.md, section 2.
 

@@ -266,7 +266,7 @@ class Handlers:
         return json_response(self.monitor.health or refuse(404, errors.HEALTH_NOT_AVAILABLE))
 
     async def ready(self, call: Call) -> Response:
-        """Answer whether this process schedules, and if not, why."""
+        """Answer a readiness probe: 200 if this process schedules, else 503 with the reasons, a line each."""
         wrong = [check.message for check in self.backend.checks() if check.readiness and not check.succeeded]
         return Response(
             "".join(f"{line}\n" for line in wrong or ["ok"]), 503 if wrong else 200, media_type="text/plain"
