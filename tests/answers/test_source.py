@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
@@ -87,8 +88,9 @@ class _Strange(_Handler):
             if self.path == "/endless":
                 while True:
                     self.wfile.write(bytes(1 << 16))
-            while not self.server.ended.wait(0.01):  # type: ignore[attr-defined]
+            while not self.server.ended.is_set():  # type: ignore[attr-defined]
                 self.wfile.write(b" ")
+                time.sleep(0.01)
 
 
 @pytest.fixture
