@@ -36,7 +36,7 @@ from licorne.web.monitor import Monitor
 from licorne.web.server import Web, WebServer
 from licorne.web.settings import WebSettings
 
-from .access import TokenCheck, server_credentials
+from .access import TokenCheck, refuse, server_credentials
 from .engine import Engine, steady_clock
 from .proto import V19
 from .sessions import Refused, Sessions, registered_text
@@ -149,7 +149,8 @@ class Service:
         self.monitor.tracks_events = settings.tracks_events
         self.monitor.log_level = lambda: level_of(self.log)
         self.monitor.log_dropped = lambda: dropped_of(self.log)
-        self.web = WebServer(web, self.monitor, self.security, texts, named(self.log, "core.rest"), self.guesses)
+        log = named(self.log, "core.rest")
+        self.web = WebServer(web, self.monitor, self.security, texts, log, self.guesses, self.memory)
         self.engine.waiting = self.web.waiting
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
@@ -286,19 +287,20 @@ class Service:
             async with asyncio.timeout(self.settings.request_s):
                 await self.prepared.prepare(registered_text(data))
             session = self.sessions.register(data, context.peer())
+            context.set_trailing_metadata(((REGISTRATION, session.number),))
         except Refused as refusal:
-            await context.abort(refusal.code, refusal.details)
+            refuse(context, refusal.code, refusal.details)
         except TimeoutError:
             text = f"registration of RM failed: it took longer than {self.settings.request_s:g} s"
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
-        context.set_trailing_metadata(((REGISTRATION, session.number),))
+            refuse(context, grpc.StatusCode.DEADLINE_EXCEEDED, text)
         return b""  # the response is empty, in both dialects
 
     def _stream_handler(self, kind: Kind) -> Callable[[Any, Any], Awaitable[None]]:
         async def handle(_requests: object, context: Any) -> None:
             if len(self._streams) >= self.settings.streams:
                 text = f"there are {len(self._streams)} streams, and no more are allowed"
-                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+                refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+                return
             stream = Stream(kind, context, self.sessions.next_number())
             self._streams[stream] = None
             try:
@@ -307,7 +309,7 @@ class Service:
                 del self._streams[stream]
                 self.sessions.closed(stream)
             if end.code is not grpc.StatusCode.OK:
-                await context.abort(end.code, end.details)
+                refuse(context, end.code, end.details)
 
         return handle
 

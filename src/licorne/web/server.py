@@ -23,6 +23,7 @@ from licorne.core.base.setting_table import TABLE as SCHEDULER
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import listen, reason
 from licorne.daemon.log import Log
+from licorne.daemon.memory import Memory
 from licorne.daemon.secrets import SecurityError
 from licorne.daemon.security import Security, grpc_address
 from licorne.daemon.setting_table import REST_ADDRESS, TABLE
@@ -127,7 +128,14 @@ class WebServer:
     """A REST server, from `start` to `stop`."""
 
     def __init__(
-        self, web: Web, monitor: Monitor, security: Security, texts: Mapping[str, str], log: Log, guesses: Guesses
+        self,
+        web: Web,
+        monitor: Monitor,
+        security: Security,
+        texts: Mapping[str, str],
+        log: Log,
+        guesses: Guesses,
+        memory: Memory,
     ) -> None:
         web.check(security)
         exposed = security.exposed(web.addresses, tokens=web.access.wanted)
@@ -141,7 +149,7 @@ class WebServer:
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
         self._counted = Waiting(self._app)
-        self.connections = Connections(CONNECTIONS)
+        self.connections = Connections(CONNECTIONS, left=memory.connection_ended)
         self._web = web
         self.wants_token = web.access.wanted
         self._monitor = monitor
