@@ -57,7 +57,12 @@ def http(*sent: bytes, reads: int | None = 100, resets: bool = False) -> Client:
 CONF = "/ws/v1/validate-conf"
 PARTITIONS = get("/ws/v1/partitions")
 CHUNKED = f"POST {CONF} HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-UPGRADE = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZQ==", "Sec-WebSocket-Version: 13")
+UPGRADE = (
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZQ==",
+    "Sec-WebSocket-Version: 13",
+)
 REST: dict[str, Client] = {
     "connects": http(),
     "is answered": http(PARTITIONS, reads=None),
@@ -136,4 +141,5 @@ if __name__ == "__main__":
     for line in sys.stdin:
         address, number, kind = line.rstrip().split(maxsplit=2)
         come_and_go(address, int(number), kind)
-        print(flush=True)
+        sys.stdout.write("\n")
+        sys.stdout.flush()

@@ -54,7 +54,7 @@ async def leavings(bound: int) -> dict[str, Any]:
         assert made.web is not None
         tasks = len(asyncio.all_tasks())
         of_manager = PARTITION + QUEUE * 3
-        kinds = {name: (made.web.addresses[0], bound) for name in REST}
+        kinds = dict.fromkeys(REST, (made.web.addresses[0], bound))
         kinds |= {name: (made.addresses[0], 3 * CALL + (of_manager if name == "registers" else 0)) for name in GRPC}
         for name, (address, most) in kinds.items():
             counts: list[Counter[str]] = []
@@ -73,7 +73,9 @@ async def leavings(bound: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("run", "bound"), [(asyncio.run, CONNECTION), (uvloop.run, 0)], ids=["asyncio", "uvloop"])
-def test_clients_leave_no_objects(run: Callable[[Coroutine[Any, Any, dict[str, Any]]], dict[str, Any]], bound: int) -> None:
+def test_clients_leave_no_objects(
+    run: Callable[[Coroutine[Any, Any, dict[str, Any]]], dict[str, Any]], bound: int
+) -> None:
     """On the loops of `licorne serve` and `licorne kube`; only what `Memory` counts is left, and on uvloop nothing."""
     gc.disable()
     try:

@@ -20,6 +20,7 @@ from licorne.answers.follower import Follower
 from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
 from licorne.core.base.setting_table import TABLE
 from licorne.core.input_log import InputLog
+from licorne.daemon.descriptors import shares
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import why_not
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
@@ -42,6 +43,9 @@ from .proto import V19
 from .sessions import Refused, Sessions, registered_text
 from .settings import ServiceSettings
 from .streams import End, Stream
+
+HANDSHAKE_MS = 10_000
+"""Time in which a connection must have begun to speak HTTP/2, and TLS where it is wanted; as REST gives a head."""
 
 
 class Service:
@@ -228,6 +232,8 @@ class Service:
             ("grpc.max_receive_message_length", settings.message_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", settings.streams + 100),  # for each connection
+            ("grpc.max_allowed_incoming_connections", max(shares().grpc // len(self.addresses), 1)),  # for each address
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
             ("grpc.keepalive_time_ms", keepalive_ms),
             ("grpc.keepalive_timeout_ms", keepalive_ms),
             ("grpc.keepalive_permit_without_calls", 1),

@@ -20,6 +20,7 @@ import msgspec
 import uvicorn
 
 from licorne.core.base.setting_table import TABLE as SCHEDULER
+from licorne.daemon.descriptors import BACKLOG, shares
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import listen, reason
 from licorne.daemon.log import Log
@@ -35,8 +36,6 @@ from .monitor import Monitor
 from .rest import Access, RequestLimits, make_app
 from .settings import WebSettings
 
-CONNECTIONS = 1000
-"""Most connections at once; further ones are answered 503."""
 GRACE_S = 2
 """Seconds that answers under way may take when the service ends."""
 
@@ -149,7 +148,8 @@ class WebServer:
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
         self._counted = Waiting(self._app)
-        self.connections = Connections(CONNECTIONS, left=memory.connection_ended)
+        self._connections_max = shares().rest  # further ones are answered 503
+        self.connections = Connections(self._connections_max, left=memory.connection_ended)
         self._web = web
         self.wants_token = web.access.wanted
         self._monitor = monitor
@@ -180,7 +180,8 @@ class WebServer:
             server_header=False,
             proxy_headers=False,
             ws="none",
-            limit_concurrency=CONNECTIONS,
+            limit_concurrency=self._connections_max,
+            backlog=BACKLOG,
             timeout_keep_alive=self.connections.idle_s,
             timeout_graceful_shutdown=GRACE_S + 1,
             h11_max_incomplete_event_size=HEADER_BYTES,
