@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import struct
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import grpc
 
@@ -93,7 +95,7 @@ REST: dict[str, Client] = {
 
 async def registers(address: str) -> None:
     """A resource manager that takes over from the one before, sends a node, and drops its stream."""
-    async with Peer(address) as peer:
+    async with Peer(address, f"rm-{os.getpid()}") as peer:
         await peer.register()
         assert (await peer.node()).accepted
 
@@ -120,7 +122,7 @@ async def drops(address: str) -> None:
         await peer.call("node").wait_for_connection()
 
 
-GRPC: dict[str, Callable[[str], Awaitable[None]]] = {
+GRPC: dict[str, Callable[[str], Coroutine[Any, Any, None]]] = {
     "registers": registers,
     "is refused": is_refused,
     "sends no message": sends_no_message,
@@ -128,18 +130,19 @@ GRPC: dict[str, Callable[[str], Awaitable[None]]] = {
 }
 
 
-def come_and_go(address: str, number: int, kind: str) -> None:
+def come_and_go(runner: asyncio.Runner, address: str, number: int, kind: str) -> None:
     """Let so many clients of a kind come and go, one after the other."""
     for _ in range(number):
         if kind in REST:
             REST[kind](address)
         else:
-            asyncio.run(GRPC[kind](address))
+            runner.run(GRPC[kind](address))
 
 
 if __name__ == "__main__":
-    for line in sys.stdin:
-        address, number, kind = line.rstrip().split(maxsplit=2)
-        come_and_go(address, int(number), kind)
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+    with asyncio.Runner() as running:
+        for line in sys.stdin:
+            address, number, kind = line.rstrip().split(maxsplit=2)
+            come_and_go(running, address, int(number), kind)
+            sys.stdout.write("\n")
+            sys.stdout.flush()
