@@ -71,6 +71,7 @@ async def leave_at_most(bound: int) -> None:
     assert await process.wait() == 0
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("run", "bound"), [(asyncio.run, CONNECTION), (uvloop.run, 0)], ids=["asyncio", "uvloop"])
 def test_clients_leave_no_objects(run: Callable[[Coroutine[Any, Any, None]], None], bound: int) -> None:
     """On the loops of `licorne serve` and `licorne kube`; only what `Memory` counts is left, and on uvloop nothing."""
