@@ -11,7 +11,8 @@ import gc
 import sys
 from asyncio.subprocess import PIPE
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,22 @@ def alive() -> Counter[str]:
     return Counter(name for one in gc.get_objects() if (name := type(one).__name__) not in SHORT)
 
 
+@asynccontextmanager
+async def ending(process: asyncio.subprocess.Process) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        process.kill()
+        await process.wait()
+
+
 async def leave_at_most(bound: int) -> None:
     """Let clients of each kind come and go, until a round of them leaves at most so many objects each."""
     program = (sys.executable, "-m", "service.clients")
     process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, cwd=TESTS)
     assert process.stdin is not None
     assert process.stdout is not None
-    async with service(web=Web(addresses=("127.0.0.1:0",))) as made:
+    async with service(web=Web(addresses=("127.0.0.1:0",))) as made, ending(process):
         web = made.web
         assert web is not None
         tasks = len(asyncio.all_tasks())
@@ -67,8 +77,6 @@ async def leave_at_most(bound: int) -> None:
             else:
                 raise AssertionError(name, more, {kind: count for kind, count in grown.items() if count >= CLIENTS})
             gc.collect()
-    process.stdin.close()
-    assert await process.wait() == 0
 
 
 @pytest.mark.gate
