@@ -213,7 +213,7 @@ async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 @contextlib.contextmanager
-def connected(**limits: int) -> Iterator[tuple[Protocol, Unread]]:
+def connected(**limits: Any) -> Iterator[tuple[Protocol, Unread]]:
     """A connection that has just been opened to a server with limits of its own."""
     connections = Connections(10, **{"head_s": NEVER_S, "idle_s": NEVER_S, "send_s": NEVER_S, **limits})
     config = uvicorn.Config(

@@ -300,24 +300,31 @@ def mark(path):
         time.sleep(1000)
 if sys.argv[1] == "file":
     changes.mark = mark
-else:
+elif sys.argv[1] == "loop":
     import licorne.service.server as server
     server.Service.stop = lambda self: time.sleep(1000)
-sys.exit(licorne.cli.run(["serve", "--grpc", "127.0.0.1:0", "--config", sys.argv[2], "--log-format", "json"]))
+class Garbage:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        time.sleep(1000)
+if sys.argv[1] == "destructor":
+    kept = Garbage()
+licorne.cli.main(["serve", "--grpc", "127.0.0.1:0", "--config", sys.argv[2], "--log-format", "json"])
 """
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize(("what", "status"), [("file", 0), ("loop", 1)])
+@pytest.mark.parametrize(("what", "status"), [("file", 0), ("loop", 1), ("destructor", 0)])
 def test_a_signal_ends_the_service_whatever_hangs(tmp_path: Path, what: str, status: int) -> None:
-    """A file system that never answers, and a loop that never goes on."""
+    """A file system that never answers, a loop that never goes on, and a destructor that Python would run at its end."""
     path = tmp_path / "queues.yaml"
     path.write_text(queues(3))
     process = subprocess.Popen([sys.executable, "-c", STUCK, what, str(path)], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         for line in process.stderr:
-            if ('"listening"' in line and what == "loop") or line == "{}\n":
+            if ('"listening"' in line and what != "file") or line == "{}\n":
                 break
         time.sleep(0.5)
         process.terminate()

@@ -25,7 +25,10 @@ class _EndedError(SystemExit):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line, and exit with its status."""
-    sys.exit(run(arguments))
+    status = run(arguments)
+    if signals := sys.modules.get("licorne.daemon.signals"):  # a command that runs until a signal has loaded it
+        signals.leave(status)
+    sys.exit(status)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from licorne.config.manifest import OVERLAID, queue_source
 from licorne.config.problems import ConfigError
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base.setting_table import unknown_settings
+from licorne.daemon.descriptors import raise_limit
 from licorne.daemon.log import Format, Levels, Log
 from licorne.daemon.process_log import process_log
 from licorne.daemon.recording import recording
@@ -30,6 +30,7 @@ from licorne.daemon.secrets import SecurityError, pem_in, tokens_in
 from licorne.daemon.security import Security
 from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
 from licorne.daemon.shown_settings import Shown, table
+from licorne.daemon.signals import signals
 from licorne.kube.api import Access, ApiError, Client, KubeconfigError, Requests, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
 from licorne.kube.configmaps import ConfigurationError, read_configuration
@@ -189,6 +190,7 @@ def kube(
             process_log(sys.stderr, form=log_format or "text", levels=levels) as log,
             recording(record_options.record, *bounds, log, anonymous=record_options.anonymous) as recorder,
         ):
+            raise_limit()
             following = None
             if rest_options.follow and rest_options.rest != ():
                 following = follower(None if record_options.anonymous else record_options.record, log)
@@ -295,21 +297,14 @@ async def _run(
             log=log,
             levels=levels,
         )
-        with runner.memory.running():
-            await _run_until_signal(runner)
+        ending = asyncio.Event()
+        with signals(ending, ending.set, log), runner.memory.running():
+            await runner.run_until(ending)
         done = {f"{kind}s": number for (kind, result), number in runner.results.counts.items() if result == "done"}
         log.info("ended", allocations=runner.decided, **done)
         if runner.shadow is not None:
             log.info("compared with the other scheduler", **runner.shadow.counts)
     return 0
-
-
-async def _run_until_signal(runner: Runner) -> None:
-    ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ending.set)
-    await runner.run_until(ending)
 
 
 __all__ = ["kube"]

@@ -25,6 +25,7 @@ from licorne.answers.follower import follower
 from licorne.cli.demo import Demo
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base.setting_table import Setting
+from licorne.daemon.descriptors import raise_limit
 from licorne.daemon.log import Levels, Log
 from licorne.daemon.notify import READY, STOPPING, notify, stay_alive
 from licorne.daemon.process_log import process_log
@@ -61,6 +62,7 @@ def serve(**options: Any) -> int:
         building.set_levels(levels, loaded.values)
         values = loaded.values
         with process_log(sys.stderr, form=values.get("licorne.log-format"), levels=levels) as log:
+            raise_limit()
             folder = values.get("licorne.record")
             bounds = values.get("licorne.record-mib"), values.get("licorne.record-age")
             anonymous = values.get("licorne.anonymous")

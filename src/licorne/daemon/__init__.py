@@ -1,5 +1,6 @@
 """The parts of any long-running process: logs, signals, threads, and access control for its addresses.
 
+descriptors     how many connections each port may have
 listening       sockets on which servers listen, and why an address cannot be used
 log             structured logs; `log_writer`: writing them without blocking; `process_log`: the logs of libraries
 lookups         calls that may take long, in a bounded number of threads

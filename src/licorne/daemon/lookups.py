@@ -83,14 +83,12 @@ class Threads:
                     return
                 job = next(iter(self._jobs))
                 call = self._jobs.pop(job)
-            if not job.set_running_or_notify_cancel():
-                continue
-            try:
-                result = call()
-            except Exception as error:  # noqa: BLE001  the caller gets it
-                job.set_exception(error)
-            else:
-                job.set_result(result)
+            if job.set_running_or_notify_cancel():
+                try:
+                    job.set_result(call())
+                except Exception as error:  # noqa: BLE001  the caller gets it
+                    job.set_exception(error)
+            del job, call  # an idle thread would keep what they hold, and that may be a whole state dump
 
 
 COMMON = Threads(6, "licorne-work")

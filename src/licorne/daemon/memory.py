@@ -6,7 +6,9 @@ default Python starts one again and again. Asks, decisions and releases leave no
 as usual, in larger steps, and a full collection runs only when there is enough garbage, while nothing is to be decided.
 
 Such garbage comes from resource managers that were dropped, whose state consists of cycles. Most of these are broken at
-once, in steps, so that their objects are freed without the collector.
+once, in steps, so that their objects are freed without the collector. And it comes from connections of REST: what a client
+has sent is freed when its connection ends (`licorne.web.http`), since counting cannot bound it: a few hundred connections may
+leave as much as the whole state. Only asyncio's transport, of the same size each time, is left to the collector and counted.
 """
 
 from __future__ import annotations
@@ -35,6 +37,10 @@ OVERDUE_S = 60.0
 GARBAGE_MIN = 20_000
 SHARE = 0.25
 """Enough garbage for a full collection: at least `GARBAGE_MIN` objects, and this share of the living ones."""
+CONNECTION = 10
+"""Objects in cycles that a connection of REST leaves: asyncio's transport, which holds a method of its own, and its socket."""
+PARTITION, QUEUE = 100, 20
+"""Objects in cycles of a partition without nodes and applications, and of one of its queues, at most."""
 LONGEST_S = 3600.0
 """The longest time without a full collection, if the engine is idle at all: for cycles that no count knows of."""
 
@@ -85,6 +91,10 @@ class Memory:
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
+    def connection_ended(self) -> None:
+        """Count what a connection of REST has left."""
+        self._garbage += CONNECTION
+
     async def _take_apart(self, manager: RegisteredManager) -> None:
         async for number in paced(taken_apart(manager)):
             self._garbage += number
@@ -133,7 +143,7 @@ def taken_apart(manager: RegisteredManager) -> Iterator[int]:
                     found.node.allocations.pop(found, None)
                 if len(allocations) % 100 == 0:
                     yield 0
-        yield 4 * len(partition.nodes)
+        yield PARTITION + QUEUE * len(partition.tree.queues()) + 4 * len(partition.nodes)
 
 
-__all__ = ["THRESHOLDS", "Memory", "taken_apart"]
+__all__ = ["CONNECTION", "THRESHOLDS", "Memory", "taken_apart"]

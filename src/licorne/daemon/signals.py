@@ -2,14 +2,19 @@
 
 A service manager waits for a while after SIGTERM (30 s in deploy/licorne.service), then kills the process. The loop, or
 any other thread, may be stuck by then, so a thread of its own counts the seconds and ends the process before that.
+
+No thread of Python's runs while a collection does, nor once the interpreter has begun to end, which visits all objects once
+more and calls destructors. So from the signal on no collection starts by itself, and `leave` ends the process without that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +26,8 @@ from .log import Log
 
 ENDS_IN_S = 15.0
 """Seconds from the signal until the process is ended by force."""
+_leaving = threading.Event()
+"""Set by the first signal that ends the process."""
 _LOG_S = 0.5
 """Seconds for the last line of the log to be written."""
 
@@ -39,6 +46,8 @@ def signals(
 
     def end(*_: Any) -> None:
         asked.put(True)
+        _leaving.set()
+        gc.disable()
         loop.call_soon_threadsafe(ended.set)
 
     def watch() -> None:
@@ -63,4 +72,16 @@ def signals(
         asked.put(False)  # ends the thread, except after a signal: then the rest must end in time too
 
 
-__all__ = ["ENDS_IN_S", "signals"]
+def leave(status: int) -> None:
+    """End the process with this status if a signal has ended the service; otherwise return.
+
+    Called last, when all is closed, written and recorded: nothing is left to do that the interpreter's own end is needed for.
+    """
+    if _leaving.is_set():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+
+
+__all__ = ["ENDS_IN_S", "leave", "signals"]

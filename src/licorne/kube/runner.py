@@ -508,7 +508,7 @@ class Runner:
         )
         self.monitor.tracks_events = settings.tracks_events
         log = named(self.log, "core.rest")
-        self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log))
+        self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log), self.memory)
 
     def _post_records(self, manager: Manager) -> None:
         """Have the records of the scheduler's events posted where that is wanted, besides what REST does with them."""

@@ -55,8 +55,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         if handler.unary_unary is not None:
 
             async def answer(request: Any, context: Any) -> Any:
-                await self._look(given, context)
-                return await handler.unary_unary(request, context)
+                return await handler.unary_unary(request, context) if await self._allows(given, context) else b""
 
             return grpc.unary_unary_rpc_method_handler(
                 answer, handler.request_deserializer, handler.response_serializer
@@ -64,27 +63,41 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         if inspect.isasyncgenfunction(handler.stream_stream):
 
             async def answer(requests: Any, context: Any) -> Any:
-                await self._look(given, context)
-                async for one in handler.stream_stream(requests, context):
-                    yield one
+                if await self._allows(given, context):
+                    async for one in handler.stream_stream(requests, context):
+                        yield one
 
         else:
 
             async def answer(requests: Any, context: Any) -> Any:
-                await self._look(given, context)
-                await handler.stream_stream(requests, context)
+                if await self._allows(given, context):
+                    await handler.stream_stream(requests, context)
 
         return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
 
-    async def _look(self, given: bytes, context: Any) -> None:
-        """Abort the call unless its token is right."""
+    async def _allows(self, given: bytes, context: Any) -> bool:
+        """Whether the token of a call is right; if not, the call is refused."""
         address: str = context.peer().rpartition(":")[0]
         if given and not await self._guesses.pause(address):
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many wrong tokens came from this address")
+            refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "too many wrong tokens came from this address")
+            return False
         if hmac.compare_digest(given, self._wanted):  # takes the same time for any wrong token
-            return
+            return True
         self._guesses.refused(address, "a wrong token" if given else "no token", wrong=bool(given))
         told = "the token is wrong: it is not that of the service's --token-file"
-        await context.abort(
-            grpc.StatusCode.UNAUTHENTICATED, told if given else "a token is needed: authorization: Bearer TOKEN"
+        refuse(
+            context,
+            grpc.StatusCode.UNAUTHENTICATED,
+            told if given else "a token is needed: authorization: Bearer TOKEN",
         )
+        return False
+
+
+def refuse(context: Any, code: grpc.StatusCode, details: str) -> None:
+    """Set the status with which a call ends when its handler returns.
+
+    `context.abort` would end it too, by an exception that gRPC keeps: with its traceback, and so the frames of the handler,
+    it is in a cycle of references, which is left to the garbage collector (`licorne.daemon.memory`).
+    """
+    context.set_code(code)
+    context.set_details(details)

@@ -20,6 +20,7 @@ from licorne.answers.follower import Follower
 from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
 from licorne.core.base.setting_table import TABLE
 from licorne.core.input_log import InputLog
+from licorne.daemon.descriptors import shares
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import why_not
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
@@ -36,12 +37,15 @@ from licorne.web.monitor import Monitor
 from licorne.web.server import Web, WebServer
 from licorne.web.settings import WebSettings
 
-from .access import TokenCheck, server_credentials
+from .access import TokenCheck, refuse, server_credentials
 from .engine import Engine, steady_clock
 from .proto import V19
 from .sessions import Refused, Sessions, registered_text
 from .settings import ServiceSettings
 from .streams import End, Stream
+
+HANDSHAKE_MS = 10_000
+"""Time in which a connection must have begun to speak HTTP/2, and TLS where it is wanted; as REST gives a head."""
 
 
 class Service:
@@ -149,7 +153,8 @@ class Service:
         self.monitor.tracks_events = settings.tracks_events
         self.monitor.log_level = lambda: level_of(self.log)
         self.monitor.log_dropped = lambda: dropped_of(self.log)
-        self.web = WebServer(web, self.monitor, self.security, texts, named(self.log, "core.rest"), self.guesses)
+        log = named(self.log, "core.rest")
+        self.web = WebServer(web, self.monitor, self.security, texts, log, self.guesses, self.memory)
         self.engine.waiting = self.web.waiting
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
@@ -227,6 +232,8 @@ class Service:
             ("grpc.max_receive_message_length", settings.message_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", settings.streams + 100),  # for each connection
+            ("grpc.max_allowed_incoming_connections", max(shares().grpc // len(self.addresses), 1)),  # for each address
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
             ("grpc.keepalive_time_ms", keepalive_ms),
             ("grpc.keepalive_timeout_ms", keepalive_ms),
             ("grpc.keepalive_permit_without_calls", 1),
@@ -286,19 +293,20 @@ class Service:
             async with asyncio.timeout(self.settings.request_s):
                 await self.prepared.prepare(registered_text(data))
             session = self.sessions.register(data, context.peer())
+            context.set_trailing_metadata(((REGISTRATION, session.number),))
         except Refused as refusal:
-            await context.abort(refusal.code, refusal.details)
+            refuse(context, refusal.code, refusal.details)
         except TimeoutError:
             text = f"registration of RM failed: it took longer than {self.settings.request_s:g} s"
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
-        context.set_trailing_metadata(((REGISTRATION, session.number),))
+            refuse(context, grpc.StatusCode.DEADLINE_EXCEEDED, text)
         return b""  # the response is empty, in both dialects
 
     def _stream_handler(self, kind: Kind) -> Callable[[Any, Any], Awaitable[None]]:
         async def handle(_requests: object, context: Any) -> None:
             if len(self._streams) >= self.settings.streams:
                 text = f"there are {len(self._streams)} streams, and no more are allowed"
-                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+                refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+                return
             stream = Stream(kind, context, self.sessions.next_number())
             self._streams[stream] = None
             try:
@@ -307,7 +315,7 @@ class Service:
                 del self._streams[stream]
                 self.sessions.closed(stream)
             if end.code is not grpc.StatusCode.OK:
-                await context.abort(end.code, end.details)
+                refuse(context, end.code, end.details)
 
         return handle
 

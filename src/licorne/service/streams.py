@@ -111,6 +111,7 @@ class Stream:
                 await asyncio.wait([self._head], timeout=LAST_WORDS_S)
                 if self._head.done() and not self._head.cancelled():
                     self._head.exception()  # retrieved, so that asyncio does not log it; the stream has ended anyway
+            self._writer = self._head = None  # a cancelled task keeps the frames that it was in, and these this stream
         return end
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

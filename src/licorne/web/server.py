@@ -20,9 +20,11 @@ import msgspec
 import uvicorn
 
 from licorne.core.base.setting_table import TABLE as SCHEDULER
+from licorne.daemon.descriptors import BACKLOG, shares
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import listen, reason
 from licorne.daemon.log import Log
+from licorne.daemon.memory import Memory
 from licorne.daemon.secrets import SecurityError
 from licorne.daemon.security import Security, grpc_address
 from licorne.daemon.setting_table import REST_ADDRESS, TABLE
@@ -34,8 +36,6 @@ from .monitor import Monitor
 from .rest import Access, RequestLimits, make_app
 from .settings import WebSettings
 
-CONNECTIONS = 1000
-"""Most connections at once; further ones are answered 503."""
 GRACE_S = 2
 """Seconds that answers under way may take when the service ends."""
 
@@ -127,7 +127,14 @@ class WebServer:
     """A REST server, from `start` to `stop`."""
 
     def __init__(
-        self, web: Web, monitor: Monitor, security: Security, texts: Mapping[str, str], log: Log, guesses: Guesses
+        self,
+        web: Web,
+        monitor: Monitor,
+        security: Security,
+        texts: Mapping[str, str],
+        log: Log,
+        guesses: Guesses,
+        memory: Memory,
     ) -> None:
         web.check(security)
         exposed = security.exposed(web.addresses, tokens=web.access.wanted)
@@ -141,7 +148,8 @@ class WebServer:
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
         self._counted = Waiting(self._app)
-        self.connections = Connections(CONNECTIONS)
+        self._connections_max = shares().rest  # further ones are answered 503
+        self.connections = Connections(self._connections_max, left=memory.connection_ended)
         self._web = web
         self.wants_token = web.access.wanted
         self._monitor = monitor
@@ -172,7 +180,8 @@ class WebServer:
             server_header=False,
             proxy_headers=False,
             ws="none",
-            limit_concurrency=CONNECTIONS,
+            limit_concurrency=self._connections_max,
+            backlog=BACKLOG,
             timeout_keep_alive=self.connections.idle_s,
             timeout_graceful_shutdown=GRACE_S + 1,
             h11_max_incomplete_event_size=HEADER_BYTES,
