@@ -186,7 +186,7 @@ $(AXE):
 	npm install --silent --no-audit --no-fund --no-save --prefix build/axe axe-core@4.14.1
 
 accessibility: $(VENV)/dev $(AXE)  ## Look for what bars people from the pages, with axe-core; needs npm and Chromium
-	$(PYTEST) tests/site/test_accessibility.py
+	$(PYTEST) -m "" tests/site/test_accessibility.py
 
 picture: $(VENV)/dev $(VENV)/compiled  ## Make the pictures in README and of reports
 	$(BIN)/python tools/picture.py

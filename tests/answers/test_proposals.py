@@ -68,6 +68,7 @@ ASKS_MAX = 2
 """Of so many asks of a cluster the proposals are checked."""
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(scaled(1800))
 @examples(60)
 @given(clusters(quiet=True, gpus=True))

@@ -66,7 +66,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_reports_that_are_there_are_put_side_by_side_as_if_they_had_been_written_together(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,7 +102,7 @@ def test_reports_that_are_there_are_put_side_by_side_as_if_they_had_been_written
         assert ours == others, name
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     other = tmp_path / "other.yaml"

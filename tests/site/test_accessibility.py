@@ -44,7 +44,6 @@ to_s: 20000
 SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
 
 pytestmark = [
-    pytest.mark.gate,
     pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there; `make accessibility` fetches it with npm"),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH; Debian's package is `chromium`"),
 ]
@@ -110,12 +109,14 @@ def findings(page: Page, address: str) -> list[str]:
     ]
 
 
+@pytest.mark.gate
 def test_the_checker_finds_faults(page: Page) -> None:
     page.route(f"{HOST}/", lambda route: route.fulfill(body="<html><img src='x.png'><p style='color: #ccc'>pale</p>"))
     found = " ".join(findings(page, f"{HOST}/"))
     assert all(rule in found for rule in ("image-alt", "html-has-lang", "color-contrast")), found
 
 
+@pytest.mark.nightly
 def test_the_documentation_site(site: Path, page: Page) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 70
@@ -123,6 +124,7 @@ def test_the_documentation_site(site: Path, page: Page) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.gate
 def test_the_pages_of_the_service(served: dict[str, httpx.Response], page: Page) -> None:
     def answer(route: Route) -> None:
         said = served[route.request.url.removeprefix(HOST)]
@@ -133,6 +135,7 @@ def test_the_pages_of_the_service(served: dict[str, httpx.Response], page: Page)
     assert not found, "\n".join(found)
 
 
+@pytest.mark.nightly
 def test_the_pages_of_reports_comparisons_and_sweeps(reports: list[Path], page: Page) -> None:
     found = [line for one in reports for line in findings(page, one.as_uri())]
     assert not found, "\n".join(found)
