@@ -187,6 +187,7 @@ OWN_TIME = {
     "reference/test_found.py": "waits in the time of the scheduler",
     "samples/shell.py": "a wait that shows what was printed last",
     "service/test_guesses.py": "a lower bound",
+    "service/test_soak.py": "runs for a time that is given",
     "sweep/runs.py": "makes names that differ",
 }
 HURRIES = [
