@@ -12,7 +12,9 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable, Coroutine
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -21,6 +23,7 @@ from common.waiting import WAIT_S
 from licorne.si import v19
 from service.peers import Peer
 
+TESTS = Path(__file__).resolve().parents[1]
 Client = Callable[[str], None]
 """What a client of an address does."""
 
@@ -138,6 +141,29 @@ def come_and_go(runner: asyncio.Runner, address: str, number: int, kind: str) ->
             REST[kind](address)
         else:
             runner.run(GRPC[kind](address))
+
+
+@contextlib.asynccontextmanager
+async def in_a_process() -> AsyncIterator[Callable[[str, int, str], Awaitable[None]]]:
+    """Start this program; what is yielded is `come_and_go` there. It must end with status 0, and is killed if it does not end."""
+    program = (sys.executable, "-m", "service.clients")
+    process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, cwd=TESTS)
+    to, back = process.stdin, process.stdout
+    assert to is not None
+    assert back is not None
+
+    async def let_come_and_go(address: str, number: int, kind: str) -> None:
+        to.write(f"{address} {number} {kind}\n".encode())
+        assert await back.readline() == b"\n"
+
+    try:
+        yield let_come_and_go
+        to.close()
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 if __name__ == "__main__":

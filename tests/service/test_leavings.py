@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
-from asyncio.subprocess import PIPE
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -22,10 +18,9 @@ import uvloop
 from common.waiting import eventually
 from licorne.daemon.memory import CONNECTION, PARTITION, QUEUE
 from licorne.service import Web
-from service.clients import GRPC, REST
+from service.clients import GRPC, REST, in_a_process
 from service.peers import service
 
-TESTS = Path(__file__).resolve().parents[1]
 CLIENTS = 8
 CALL = 5
 """Objects in a cycle that gRPC itself leaves of each call. Calls are ended when they begin, so young objects; not counted."""
@@ -42,22 +37,9 @@ def alive() -> Counter[str]:
     return Counter(name for one in gc.get_objects() if (name := type(one).__name__) not in SHORT)
 
 
-@asynccontextmanager
-async def ending(process: asyncio.subprocess.Process) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        process.kill()
-        await process.wait()
-
-
 async def leave_at_most(bound: int) -> None:
     """Let clients of each kind come and go, until a round of them leaves at most so many objects each."""
-    program = (sys.executable, "-m", "service.clients")
-    process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, cwd=TESTS)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    async with service(web=Web(addresses=("127.0.0.1:0",))) as made, ending(process):
+    async with service(web=Web(addresses=("127.0.0.1:0",))) as made, in_a_process() as come_and_go:
         web = made.web
         assert web is not None
         tasks = len(asyncio.all_tasks())
@@ -67,8 +49,7 @@ async def leave_at_most(bound: int) -> None:
         for name, (address, most) in kinds.items():
             before = alive()
             for _ in range(ROUNDS):
-                process.stdin.write(f"{address} {CLIENTS} {name}\n".encode())
-                assert await process.stdout.readline() == b"\n"
+                await come_and_go(address, CLIENTS, name)
                 await eventually(lambda: not web.connections.open and len(asyncio.all_tasks()) <= tasks)
                 now = alive()
                 more, grown, before = now.total() - before.total(), now - before, now

@@ -8,18 +8,15 @@ import os
 import random
 import sys
 import time
-from asyncio.subprocess import PIPE
-from pathlib import Path
 
 import pytest
 
 from common.waiting import wait_for
 from licorne.si import v19
-from service.clients import GRPC, REST
+from service.clients import GRPC, REST, in_a_process
 from service.peers import Peer
 from service.processes import resident_kb, serving
 
-TESTS = Path(__file__).resolve().parents[1]
 MINUTES = float(os.environ.get("LICORNE_SOAK_MINUTES", "12"))
 EVERY_S = 5.0
 SLACK_KB = 4_000
@@ -28,18 +25,12 @@ SLACK_KB = 4_000
 
 async def clients(address: dict[str, str], until: float, drawn: random.Random) -> int:
     """Let clients of all kinds come and go, in a process of their own; return how many."""
-    program = (sys.executable, "-m", "service.clients")
-    process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, cwd=TESTS)
-    assert process.stdin is not None
-    assert process.stdout is not None
     count = 0
-    while time.monotonic() < until:
-        kind = drawn.choice([*REST, *GRPC])
-        process.stdin.write(f"{address['rest' if kind in REST else 'grpc']} 10 {kind}\n".encode())
-        assert await process.stdout.readline() == b"\n"
-        count += 10
-    process.stdin.close()
-    assert await process.wait() == 0
+    async with in_a_process() as come_and_go:
+        while time.monotonic() < until:
+            kind = drawn.choice([*REST, *GRPC])
+            await come_and_go(address["rest" if kind in REST else "grpc"], 10, kind)
+            count += 10
     return count
 
 
