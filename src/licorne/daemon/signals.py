@@ -26,8 +26,8 @@ from .log import Log
 
 ENDS_IN_S = 15.0
 """Seconds from the signal until the process is ended by force."""
-_leaving = threading.Event()
-"""Set by the first signal that ends the process."""
+_received: set[int] = set()
+"""The signals that were received and end the process. Adding takes no lock, so a handler that interrupts itself may do it."""
 _LOG_S = 0.5
 """Seconds for the last line of the log to be written."""
 
@@ -44,9 +44,9 @@ def signals(
     loop = asyncio.get_running_loop()
     asked: SimpleQueue[bool] = SimpleQueue()  # `put` is reentrant, so a signal handler may call it at any point
 
-    def end(*_: Any) -> None:
+    def end(number: int, _frame: object) -> None:
         asked.put(True)
-        _leaving.set()
+        _received.add(number)
         gc.disable()
         loop.call_soon_threadsafe(ended.set)
 
@@ -73,11 +73,11 @@ def signals(
 
 
 def leave(status: int) -> None:
-    """End the process with this status if a signal has ended the service; otherwise return.
+    """End the process with this status, without the interpreter's shutdown, if a signal has ended the service; else return.
 
     Called last, when all is closed, written and recorded: nothing is left to do that the interpreter's own end is needed for.
     """
-    if _leaving.is_set():
+    if _received:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
