@@ -54,7 +54,10 @@ def read_all(read: Callable[[int], bytes], bytes_max: int) -> bytes:
 
 
 def lines(readline: Callable[[int], AnyStr], line_max: int) -> Iterator[AnyStr]:
-    """Yield the lines of a stream. Of a line longer than `line_max` the first `line_max + 1` are yielded, so that the caller can refuse it."""
+    """Yield the lines of a stream.
+
+    Of a line longer than `line_max` first `line_max + 1` characters or bytes are yielded, so that the caller can refuse it.
+    """
     while line := readline(line_max + 1):
         yield line
 

@@ -1,4 +1,4 @@
-"""File descriptors: how many connections each port may have, so that one port leaves enough for everything else.
+"""Limits on concurrent connections, shared out from the file descriptors that the process may have open.
 
 Each connection takes a descriptor, and a process has a limit of them, often 1,024. A client needs no token to connect, so
 without a bound it could take them all; then nobody else is let in, no file is opened and no process started.
@@ -14,22 +14,23 @@ if sys.platform != "win32":
     import resource
 
 RESERVED = 400
-"""Descriptors for files, processes and the connections of the service itself, and for connections that a loop has accepted and
-not yet counted: `BACKLOG` in each of a few turns."""
+"""File descriptors that no port gets. They are for files, child processes and the connections that the service opens, and
+for a few times `BACKLOG` connections that an event loop has accepted and that no limit counts yet."""
 BACKLOG = 64
-"""Connections that a loop accepts in one turn, at most, and that the system keeps until it does."""
+"""Length of the queue of a listening socket (`listen(2)`); an event loop accepts at most so many connections in one iteration."""
 REST_MAX = 1000
+"""Most concurrent connections to REST, however many descriptors there are."""
 
 
 class Shares(NamedTuple):
-    """Connections at once: of REST, and of gRPC."""
+    """Limits on concurrent connections: to the addresses of REST together, and to those of gRPC together."""
 
     rest: int
     grpc: int
 
 
 def raise_limit() -> None:
-    """Raise the process's limit of descriptors to what the system allows: as Go's runtime does, and with it YuniKorn."""
+    """Raise the soft limit on open files (`RLIMIT_NOFILE`) to the hard limit, as Go's runtime does, and with it YuniKorn."""
     if sys.platform != "win32":
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         with contextlib.suppress(OSError, ValueError):  # macOS has a lower limit than it says
@@ -37,7 +38,7 @@ def raise_limit() -> None:
 
 
 def shares() -> Shares:
-    """Share out the descriptors of the process."""
+    """Return the limits on connections that the present soft limit on open files allows."""
     limit = 1 << 20
     if sys.platform != "win32" and 0 <= (soft := resource.getrlimit(resource.RLIMIT_NOFILE)[0]) < limit:
         limit = soft

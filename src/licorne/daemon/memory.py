@@ -38,9 +38,10 @@ GARBAGE_MIN = 20_000
 SHARE = 0.25
 """Enough garbage for a full collection: at least `GARBAGE_MIN` objects, and this share of the living ones."""
 CONNECTION = 10
-"""Objects in cycles that a connection of REST leaves: asyncio's transport, which holds a method of its own, and its socket."""
+"""Objects in reference cycles that a closed connection to REST leaves: the transport of asyncio, which refers to one of its own
+bound methods, and its socket."""
 PARTITION, QUEUE = 100, 20
-"""Objects in cycles of a partition without nodes and applications, and of one of its queues, at most."""
+"""Upper bounds for objects in reference cycles: those of a partition without nodes and applications, and those of each queue."""
 LONGEST_S = 3600.0
 """The longest time without a full collection, if the engine is idle at all: for cycles that no count knows of."""
 
@@ -92,7 +93,7 @@ class Memory:
         task.add_done_callback(self._under_way.discard)
 
     def connection_ended(self) -> None:
-        """Count what a connection of REST has left."""
+        """Count the objects that a closed connection to REST leaves to the garbage collector."""
         self._garbage += CONNECTION
 
     async def _take_apart(self, manager: RegisteredManager) -> None:

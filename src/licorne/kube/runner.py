@@ -81,7 +81,7 @@ REVIEW_S: Final = 1.0
 
 
 class _Writes(WritingClient, LeaseClient, Protocol):
-    """The client that sends all writes except bindings."""
+    """What a client of the API server offers for all writes except bindings."""
 
 
 class Clients(msgspec.Struct, frozen=True):

@@ -144,7 +144,7 @@ def _named(folder: Path, kind: str, numbers: str) -> list[Path]:
 
 @lru_cache(maxsize=100)
 def _tell(folder: Path, names: tuple[str, ...]) -> None:
-    """Log the names that are passed over; once, as long as they are among the last hundred that were told."""
+    """Warn of files that a recorder does not name so and that are passed over; the last hundred warnings are not repeated."""
     text = f"{folder}: passed over, as a recorder gives no such names: {', '.join(map(repr, names))}"
     logging.getLogger("licorne.recording").warning(text)
 

@@ -76,7 +76,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
 
     async def _allows(self, given: bytes, context: Any) -> bool:
-        """Whether the token of a call is right; if not, the call is refused."""
+        """Return whether the token of a call is right; if not, refuse the call."""
         address: str = context.peer().rpartition(":")[0]
         if given and not await self._guesses.pause(address):
             refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "too many wrong tokens came from this address")
@@ -94,7 +94,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):
 
 
 def refuse(context: Any, code: grpc.StatusCode, details: str) -> None:
-    """Set the status with which a call ends when its handler returns.
+    """Set the status, other than OK, with which a gRPC call ends when its handler returns.
 
     `context.abort` would end it too, by an exception that gRPC keeps: with its traceback, and so the frames of the handler,
     it is in a cycle of references, which is left to the garbage collector (`licorne.daemon.memory`).

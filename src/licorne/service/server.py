@@ -45,7 +45,8 @@ from .settings import ServiceSettings
 from .streams import End, Stream
 
 HANDSHAKE_MS = 10_000
-"""Time in which a connection must have begun to speak HTTP/2, and TLS where it is wanted; as REST gives a head."""
+"""Milliseconds in which a new connection must complete its handshake: TLS, where it is used, and the beginning of HTTP/2.
+REST allows the same time for the head of a request."""
 
 
 class Service:

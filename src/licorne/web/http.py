@@ -8,7 +8,8 @@ asyncio and ASGI are used for this, no class of uvicorn's or h11's connections i
 
 A connection that has ended is freed without the garbage collector, which hardly ever looks at what has lived for a while
 (`licorne.daemon.memory`): a head may have thousands of objects. Nearly each cycle of references passes through uvicorn's
-protocol, so `Protocol.connection_lost` lets go of that, whatever it holds; one is h11's (`of_interest`). What asyncio's transports leave is counted instead.
+protocol, so `Protocol.connection_lost` lets go of that, whatever it holds; one is h11's (`of_interest`). What asyncio's
+transports leave is counted instead.
 
 uvicorn writes the head of an answer and its body separately. Joining them would save 4 % (standard error 2 %) of the
 processor time of the smallest answer, and needs a class of h11's to be extended.
@@ -248,7 +249,7 @@ async def _refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 def of_interest(record: logging.LogRecord) -> bool:
-    """Whether a message of uvicorn is worth a line. Requests for web sockets are not: they get the ordinary answer.
+    """Return whether a log record of uvicorn is logged. Those about WebSocket requests are not: these get the ordinary answer.
 
     uvicorn logs `INVALID` while it handles h11's error. That is raised from a frame that refers to it, so with its traceback
     it would be in a cycle of references, which holds the connection and what was received.

@@ -102,7 +102,7 @@ class GangPacking:
         return all(lacking <= 0 for lacking in left)
 
     def _of_use(self, at: int, state: tuple[Any, ...]) -> list[int]:
-        """Return, by type, an upper bound of what the members from number `at` on can use together of a node in this state."""
+        """Return, for each resource type, an upper bound of what a node in this state gives to the members from `at` on."""
         found = self._useful.get((at, state))
         if found is None:
             users, free = state[:2]

@@ -85,7 +85,7 @@ class EvictionPlans:
         return why
 
     def _plan(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> EvictionPlan | str:
-        """Return the node for one ask and the victims that must go for it, beside `plans` for others; or, as a text, why there are none."""
+        """Return the node for one ask and its victims, beside `plans` for others; or the reason why there are none."""
         partition = self._partition
         missing = planned_usage.shortfall(ask.shape.amounts, ask.app.queue)
         if missing is None:

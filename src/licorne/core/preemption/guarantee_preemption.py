@@ -1,4 +1,4 @@
-"""When an ask whose queue is below its guarantee tries to preempt.
+"""Guarantee preemption: the conditions under which an ask whose queue is below its guarantee tries to preempt.
 
 Source: docs/spec/preemption.md, section 2.
 

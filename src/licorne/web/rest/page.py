@@ -18,7 +18,8 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 }
-"""Headers of all pages: a browser loads nothing for them, runs no script, posts forms to this server alone, and frames them nowhere."""
+"""Headers of all pages. A browser loads nothing for them, runs no script, sends forms to this server alone, and shows them in
+no frame."""
 STYLE = """\
 body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b2330;background:#fff}
 code{font:14px ui-monospace,monospace}h1{margin-bottom:0}h2{margin-top:2.5rem}section{border-top:1px solid #d5dae2;
