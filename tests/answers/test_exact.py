@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,8 +13,10 @@ import licorne
 from answers.dumps import full_state
 from licorne.answers import Home, read_dump, restore, why
 from licorne.answers.shares import shares
+from licorne.core.api import SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
 from licorne.si.messages import Allocation
+from licorne.web.rest import handlers
 from rest.world import World, busy
 
 
@@ -100,3 +104,29 @@ def test_a_scheduler_of_this_process_is_asked_and_not_touched() -> None:
         licorne.shares(world.api, since_ns=0)
     with pytest.raises(CheckpointError, match="no resource manager was registered"):
         licorne.explain(licorne.SchedulerAPI())
+
+
+def test_checkpoints_take_a_tenth_of_the_time_however_often_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = busy()
+    now_s = 100.0
+    began: list[float] = []
+    take = SchedulerAPI.checkpoint
+
+    def slow(api: SchedulerAPI) -> bytes:
+        nonlocal now_s
+        began.append(now_s)
+        now_s += 2.0
+        return take(api)
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    monkeypatch.setattr(SchedulerAPI, "checkpoint", slow)
+    monkeypatch.setattr(handlers, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(handlers, "asyncio", SimpleNamespace(to_thread=asyncio.to_thread, sleep=sleep))
+    for _ in range(3):
+        world.get("/debug/fullstatedump?checkpoint=true")
+    assert began == [100.0, 120.0, 140.0]

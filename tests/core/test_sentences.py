@@ -68,7 +68,7 @@ SENTENCES: list[tuple[explain.Reason, str]] = [
     (explain.Placeholder("g", 2), "The ask waits for a placeholder of task group g, of which 2 live."),
     (explain.Gang(False, {"g": (1, 2)}, False, None, ()), "The gang is not complete: g 1 of 2."),
     (explain.Gang(True, {"g": (2, 2)}, True, None, ("n1",)), "The gang fits the nodes not as a whole; it holds n1."),
-    (explain.NotTried(), "Not tried yet."),
+    (explain.NotTried(), "Nothing is in its way, it has not had its turn."),
 ]
 
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from licorne.recording import Recorder
+from licorne.si.messages import Allocation
 from licorne.web.rest import Access
 from rest.world import SECOND_NS, START_NS, World, busy, run
 
@@ -32,7 +33,14 @@ def test_why_an_ask_and_an_application_wait(world: World) -> None:
 
 def test_why_an_ask_waits_whose_user_has_a_name_of_any_form() -> None:
     world = World().register().node("n1", vcore=1000).application("num", "root.b.dyn", "1001")
-    world.ask("k1", "num", vcore=600).ask("k2", "num", vcore=600).schedule(1.0)
+    wanted = {"vcore": 600}
+    for key in ("k1", "k2"):
+        world.submit(
+            Allocation(
+                key=key, application_id="num", resource=wanted, allow_preempt_self=True, allow_preempt_other=True
+            )
+        )
+    world.schedule(1.0)
     answer = world.get("/api/v1/why/num")
     assert (answer["running"], answer["waiting"]) == (1, 1)
     assert any("in place of" in proposal["text"] for proposal in answer["first"]["proposals"]["found"])

@@ -38,7 +38,7 @@ from licorne.sim.runner import simulate
         ([explain.Reserved("n1", 0)], "waits for the node that is reserved for it"),
         ([explain.Backoff(5)], "its application backs off after too many asks that fit no node"),
         ([explain.Placeholder("g", 2)], "waits for a placeholder of its task group"),
-        ([explain.NotTried()], "not tried yet"),
+        ([explain.NotTried()], "nothing is in its way, it has not had its turn"),
         (
             [explain.QueueQuota("root", {"a": 1}), explain.QueueQuota("root", {"a": 2}), explain.Reserved("n", 1)],
             "max of queue root reached (a); waits for the node that is reserved for it",

@@ -40,7 +40,8 @@ def explain(
         name: the key of an ask or allocation, the id of an application, or a pod's name, also as `namespace/name`; empty
             for all that waits.
         partition: only this partition is looked at; empty for all.
-        config: a queue configuration in place of the one in force, as a text.
+        config: a queue configuration in place of the one in force, as a text; the answer is about the time after the
+            scheduler's next decisions under it.
         at_ns: the moment of a recording, in nanoseconds since 1970; None for its end, or where the scheduler had ended in
             good order, for just before that.
         prove: whether changes are looked for that would let an ask run, each tried on a copy of the process.
@@ -61,6 +62,8 @@ def explain(
         CopyError: a copy of the process could not be made.
     """
     home = Home(_restored(source, config, at_ns))
+    if config is not None:
+        home.decide()
     until = time.monotonic() + limit_s
     return why(home, name, partition=partition, prove=prove, more=lambda: time.monotonic() < until)
 

@@ -57,18 +57,22 @@ def answer_to(question: Question, restored: Restored, more: Callable[[], bool]) 
     return why(Home(restored), question.name, partition=question.partition, prove=question.prove, more=more)
 
 
-async def ask(dump: AsyncIterator[bytes], question: Question) -> bytes:
-    """Return the answer as JSON. `dump`: the pieces of a state dump, which are written as they come.
+async def ask(dump: bytes, question: Question) -> bytes:
+    """Return the answer as JSON, from a state dump.
 
     Raises:
         UnansweredError: nothing has the name that is asked for, or the dump cannot be restored.
         TimeoutError: there was no answer in time.
     """
     command = ["licorne.answers", msgspec.json.encode(question).decode()]
-    status, answer, said = await run_module(command, dump, question.limit_s + ENDING_S)
+    status, answer, said = await run_module(command, _whole(dump), question.limit_s + ENDING_S)
     if status:
         raise UnansweredError(said or f"the process that answers ended with {status}")
     return answer
+
+
+async def _whole(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 async def run_module(command: Sequence[str], pieces: AsyncIterator[bytes], limit_s: float) -> tuple[int, bytes, str]:

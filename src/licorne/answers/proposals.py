@@ -87,8 +87,8 @@ class Proposal(msgspec.Struct, frozen=True):
     """Changes with which the ask is placed, as a trial has shown.
 
     `text`: the changes in words. `node`: where the ask was placed, `after_s` seconds after the changes. `smallest`: trials
-    have shown that no part can be left out, that no lower number does (each was tried), and that no fewer allocations or
-    opened nodes do.
+    have shown that no part can be left out, that no lower number does (each was tried, of amounts each step, see `_lower`),
+    and that no fewer allocations or opened nodes do. Otherwise the changes are enough, and perhaps less would do.
     """
 
     changes: tuple[Change, ...]

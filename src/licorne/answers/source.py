@@ -54,7 +54,8 @@ def fetch(where: str, *, token: str = "", tls_ca: Path | None = None, timeout_s:
 
     Args:
         where: a file, `-` for standard input, or the address of a scheduler's REST interface such as
-            `http://127.0.0.1:9080`; a path in it is kept, otherwise those of the dump are tried; a query is kept.
+            `http://127.0.0.1:9080`; a path in it is kept, otherwise those of the dump are tried; a query is kept, otherwise
+            licorne is asked for its checkpoint, which YuniKorn passes over.
         token: sent as a bearer token, to this address alone and not to one to which it redirects.
         tls_ca: certificate to know the server by, PEM; by default the authorities of this system.
         timeout_s: how long the server may take, in seconds.
@@ -94,7 +95,8 @@ def _hint(where: str) -> str:
 def _from_server(where: str, token: str, tls_ca: Path | None, timeout_s: float) -> Dump:
     server = Server(where, token=token, tls_ca=tls_ca, timeout_s=timeout_s)
     until = time.monotonic() + timeout_s
-    paths = tuple(path + server.query for path in ((server.path,) if server.path.strip("/") else PATHS))
+    query = server.query or "?checkpoint=true"
+    paths = tuple(path + query for path in ((server.path,) if server.path.strip("/") else PATHS))
     for path in paths:
         try:
             return read_dump(server.read(path, "state dump", within_s=until - time.monotonic())[0])

@@ -80,10 +80,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Home:
-    """A restored scheduler that has made the decisions that are possible at its time: `now_ns`.
+    """A restored scheduler at its time, `now_ns`: as it was then, or after `decide`.
 
-    `owed` are the ends that it has asked for by then, and that the resource manager has not confirmed; `placed` are the
-    asks that it has placed by that, as (application, key).
+    `owed` are the ends that it has asked for, and that the resource manager has not confirmed; `placed` are the asks that it
+    has placed by `decide`, as (application, key).
     """
 
     def __init__(self, restored: Restored) -> None:
@@ -91,9 +91,17 @@ class Home:
         self.now_ns = restored.now_ns
         self.owed = [release for partition in restored.partitions for release in _owed(partition)]
         self.placed: set[tuple[str, str]] = set()
-        restored.outputs.handler = self._take
-        restored.api.schedule(now_ns=self.now_ns)
-        restored.outputs.handler = None
+        for partition in restored.partitions:
+            for app in partition.applications.values():
+                if app.asks:  # as its first turn does: from then on it is known which limits are in its way
+                    partition.limits.attach(app)
+
+    def decide(self) -> Home:
+        """Make the decisions that are possible at its time, and return this."""
+        self.restored.outputs.handler = self._take
+        self.restored.api.schedule(now_ns=self.now_ns)
+        self.restored.outputs.handler = None
+        return self
 
     def partition(self, name: str) -> Partition:
         """Return a partition by its short name."""
@@ -148,6 +156,7 @@ class Trials:
         allocations = [each for app in partition.applications.values() for each in app.allocations.values()]
         self.running = sorted(map(running, allocations)) if len(allocations) <= RUNNING_MAX else None
         self.present = Present(frozenset(partition.nodes), frozenset([each.key for each in allocations]))
+        home.decide()
         parsed(home.restored.config)  # once, and not on each copy
         self._played = _Played(home, wanted, self.present)
         self.first = self._played.wait(Suggest())

@@ -48,7 +48,8 @@ class Group(msgspec.Struct, frozen=True):
 class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
     """Why an ask waits, or where it runs. Times are Unix times in seconds.
 
-    `state`: `waits`, `runs`, or `placed next` (the scheduler places it with its next decisions). `node`: where it runs.
+    `state`: `waits`, `runs`, or, where the answer is about the time after the next decisions (under another configuration),
+    `placed next`: by these. `node`: where it runs.
     `sentence`: the answer in one sentence. `chain` and `proposals` are None for an ask that does not wait; `proposals`
     also if none were wanted. `pod`: namespace and name, if the resource manager says them. `at_s`: the time that the answer
     is about; `age_s`: how many seconds before the answer that was, where a process that follows the scheduler has answered.
@@ -129,7 +130,7 @@ def why(
     """Return why something waits.
 
     Args:
-        home: the scheduler that is asked; it stays as it is.
+        home: the scheduler that is asked; it stays as it is, and counts and reasons are those of its time.
         name: the key of an ask or allocation, the id of an application, or a pod's name, also as `namespace/name`;
             empty for all that waits.
         partition: only this partition is looked at; empty for all.

@@ -47,10 +47,10 @@ def why_command(
         The id of an application, the key of an ask, or a pod as NAME or NAMESPACE/NAME.
     source
         Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input; or
-        the folder of a recording. Of licorne, http://HOST:PORT?checkpoint=true, so that nothing need be assumed: its
-        decisions wait for 20 µs for each allocation then.
+        the folder of a recording.
     config
-        Queue configuration to ask with in place of the one in force: queues.yaml, or a ConfigMap that holds one.
+        Queue configuration to ask with in place of the one in force: queues.yaml, or a ConfigMap that holds one. The answer
+        is about the time after the scheduler's next decisions under it.
     at
         With a recording: ask about this time, like 2026-11-03T14:00 (UTC) or seconds since 1970; without it: about
         its end.
@@ -61,7 +61,7 @@ def why_command(
     tls_ca
         Certificate to know the REST interface by, PEM; without it: the authorities of this system.
     prove
-        Look for the smallest changes that would let it run; --no-prove leaves that out.
+        Look for changes that would let it run, as small as can be found; --no-prove leaves that out.
     limit
         How long changes, or the reasons of many asks, are looked for, at most, in seconds or like 1m30s; and how long a running
         scheduler may take to answer, a second at least.
@@ -74,9 +74,10 @@ def why_command(
         raise UsageError(f"{name} is a file: give it with --from")
     restored = read_state(source, token_file, tls_ca, config, at or "", has_config=True, limit_s=max(limit, 1.0))
     until = time.monotonic() + limit
+    home = Home(restored)
     try:
         answer = why(
-            Home(restored),
+            home if config is None else home.decide(),
             name,
             partition=partition,
             prove=prove,

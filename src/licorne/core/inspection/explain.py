@@ -174,7 +174,7 @@ class Gang(_Passing, tag="gang", frozen=True):
 
 
 class NotTried(_Passing, tag="not-tried", frozen=True):
-    """The ask has not had its turn yet."""
+    """Nothing is in the way of the ask: it has not had its turn yet."""
 
 
 Reason = (
@@ -229,7 +229,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
         failed = _counted(partition, ask, counted)
         if failed is not None and (within_quotas or failed.never):
             found.append(failed)
-    return found + coming or [NotTried()]
+    return (found or [NotTried()]) + coming
 
 
 def gang_reasons(partition: Partition, app: Application) -> list[Reason]:

@@ -89,7 +89,7 @@ def summary(reason: explain.Reason) -> str:
         case explain.Gang():
             return "its gang waits to start as a whole"
         case explain.NotTried():
-            return "not tried yet"
+            return "nothing is in its way, it has not had its turn"
 
 
 def most_important(reasons: Iterable[explain.Reason]) -> explain.Reason:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -43,6 +44,8 @@ from .stream import StreamResponse, unless_gone
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
 SENT_STATUSES = (*ACTIVE_STATUSES, "starting")
+CHECKPOINT_SHARE = 0.1
+"""How much of the time the scheduler waits for checkpoints at most, however often they are asked for."""
 _HOST = re.compile(r"[^\x21-\x7e]")
 
 
@@ -56,6 +59,8 @@ class Handlers:
         self._old_queue_names = old_queue_names
         self._metrics = metrics.Metrics()
         self._checks = asyncio.Semaphore(limits.checks)
+        self._taking = asyncio.Lock()
+        self._next_checkpoint_s = 0.0
         self.asking = asyncio.Lock()  # held while a question is answered in a process of its own
         self._shared = Shared(lambda: self.limits.keep_s)
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
@@ -397,18 +402,31 @@ class Handlers:
 
         A checkpoint in it is taken at once, between two decisions; the rest is made in small steps.
         """
-        exact = None
-        if call.query("checkpoint") == "true":
-            exact = await asyncio.to_thread(exact_state, self.backend.api.checkpoint())
+        exact = await self._exact() if call.query("checkpoint") == "true" else None
         managers = self.backend.managers()
         config = await self._running(managers[0] if managers else None)
         history = views.app_history(self.monitor), views.container_history(self.monitor)
         return await in_pieces(state_pieces(self.monitor, config, *history, exact))
 
-    async def dump(self) -> AsyncIterator[bytes]:
-        """Return the pieces of the state dump, without the history, which are made in small steps as they are read."""
-        config = await self._running(self.backend.managers()[0])
-        return paced(state_pieces(self.monitor, config, [], []))
+    async def exact_dump(self) -> bytes:
+        """Return a state dump with what it takes to restore it exactly, and what the resource manager says, alone."""
+        backend = self.backend
+        return encode(
+            objects.FullState(
+                timestamp=backend.clock(),
+                partitions=[views.partition(backend, home) for home in backend.partitions()],
+                rm_diagnostics=backend.diagnostics() or {},
+                licorne=await self._exact(),
+            )
+        )
+
+    async def _exact(self) -> objects.ExactState:
+        async with self._taking:
+            await asyncio.sleep(max(self._next_checkpoint_s - time.monotonic(), 0))
+            began = time.monotonic()
+            data = self.backend.api.checkpoint()
+            self._next_checkpoint_s = began + (time.monotonic() - began) / CHECKPOINT_SHARE
+        return await asyncio.to_thread(exact_state, data)
 
     async def moved(self, call: Call) -> Response:
         """Redirect an old path to the one below `/debug/`."""

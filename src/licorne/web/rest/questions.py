@@ -1,7 +1,7 @@
 """Endpoints that answer "why does it wait" and "who has what", as JSON and as a page that needs no script.
 
 The answers are computed in another process, from the state at the moment of the question. Where a process follows the
-scheduler (`licorne.answers.follower`) it has that state; otherwise, or if it is behind, one is started and sent a state dump.
+scheduler (`licorne.answers.follower`) it has that state; otherwise, or if it is behind, one is started and sent a checkpoint.
 One question is answered at a time.
 """
 
@@ -97,7 +97,7 @@ async def _answered(handlers: Handlers, question: Question) -> bytes:
         if not handlers.backend.managers():
             refuse(404, "No resource manager is registered yet")
         try:
-            return await _followed(handlers.backend, question) or await ask(await handlers.dump(), question)
+            return await _followed(handlers.backend, question) or await ask(await handlers.exact_dump(), question)
         except UnansweredError as error:
             return refuse(404, str(error))
         except TimeoutError:
@@ -107,7 +107,7 @@ async def _answered(handlers: Handlers, question: Question) -> bytes:
 async def _followed(backend: Backend, question: Question) -> bytes | None:
     """Return the answer of the process that follows the scheduler; None if there is none, or if nothing there has the name.
 
-    A state dump may know it still: it has the pods that the resource manager does not ask for.
+    A state dump may know it still: with it come the pods that the resource manager does not ask for.
     """
     if backend.follower is None:
         return None

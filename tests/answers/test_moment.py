@@ -1,0 +1,123 @@
+"""Answers are about the moment that was asked: all doors tell the same numbers, and a decision that is still to come counts nowhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import licorne
+from answers.dumps import full_state
+from licorne.answers import AskAnswer, Home, Overview, read_dump, restore, why
+from licorne.cli import run
+from licorne.si.messages import Allocation
+from rest.world import World
+
+if TYPE_CHECKING:
+    import pytest
+
+CONFIG = """
+partitions:
+  - name: default
+    placementrules: [{name: provided}]
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            properties: {application.sort.policy: fifo}
+            resources: {max: {vcore: 6}}
+          - name: b
+            resources: {guaranteed: {vcore: 2}}
+"""
+
+
+def _mixed() -> World:
+    """Return a cluster with running asks, waiting ones, reservations, and placeholders; and one ask that would be placed next."""
+    world = World().register(text=CONFIG, **{"reservation.enabled": "true", "reservation.delay": "2s"})
+    world.node("n1", vcore=4_000).node("n2", vcore=4_000).node("n3", vcore=3_000)
+    world.application("gang", "root.a", "alice", placeholder_ask={"vcore": 3_000})
+    for number in range(3):
+        world.submit(
+            Allocation(
+                key=f"p{number}", application_id="gang", resource={"vcore": 1_000}, task_group="g", placeholder=True
+            )
+        )
+    world.application("small", "root.b", "bob").ask("s0", "small", vcore=2_000)
+    world.schedule(1.0)
+    world.application("large", "root.b", "bob").ask("l0", "large", vcore=4_000).ask("l1", "large", vcore=9_000)
+    world.schedule(1.0)
+    world.schedule(5.0)  # a node is reserved by now
+    assert world.api.cluster.partition("mycluster").reservations
+    world.ask("next", "small", vcore=100)
+    return world
+
+
+def _told(page: str) -> tuple[int, int]:
+    found = re.search(r"<p>(\d+) asks? waiting, (\d+) allocations? running", page)
+    assert found is not None, page
+    return int(found[1]), int(found[2])
+
+
+def _used_and_pending(shares: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    [part] = shares["partitions"]
+    return {row["queue"]: (row["used"], row["pending"]) for row in part["queues"] if row["resource"] == "vcore"}
+
+
+def _tree(queue: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    found = {
+        queue["queuename"]: (
+            queue.get("allocatedResource", {}).get("vcore", 0),
+            queue.get("pendingResource", {}).get("vcore", 0),
+        )
+    }
+    for child in queue.get("children") or ():
+        found |= _tree(child)
+    return found
+
+
+def test_all_doors_tell_the_same_numbers() -> None:
+    world = _mixed()
+    apps = world.get("/ws/v1/partition/default/applications/active")
+    apps = [world.get(f"/ws/v1/partition/default/application/{each['applicationID']}") for each in apps]
+    counts = sum(len(app.get("requests", ())) for app in apps), sum(len(app.get("allocations", ())) for app in apps)
+    assert counts == (3, 4)
+    asked = world.get("/api/v1/why")
+    assert (asked["waiting"], asked["running"]) == counts
+    assert asked["notes"] == []  # nothing is left out, assumed or different
+    assert _told(world.request("GET", "/why").text) == counts
+    for exact in (False, True):
+        restored = restore(read_dump(full_state(world.api, world.now, exact=exact)))
+        overview = why(Home(restored))
+        assert isinstance(overview, Overview)
+        assert (overview.waiting, overview.running) == counts
+    queues = _tree(world.get("/ws/v1/partition/default/queues"))
+    assert _used_and_pending(world.get("/api/v1/shares")) == queues
+    assert queues["root"] == (5_000, 13_100)
+
+
+def test_what_would_be_placed_next_waits_and_nothing_is_in_its_way() -> None:
+    world = _mixed()
+    for exact in (False, True):
+        home = Home(restore(read_dump(full_state(world.api, world.now, exact=exact))))
+        answer = why(home, "next")
+        assert isinstance(answer, AskAnswer)
+        assert (answer.state, answer.sentence) == ("waits", "Nothing is in its way, it has not had its turn.")
+        assert answer.proposals is not None and answer.proposals.by_itself
+        assert answer.proposals.after_s == 0
+
+
+def test_under_another_configuration_the_next_decisions_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = _mixed()
+    (tmp_path / "dump.json").write_bytes(full_state(world.api, world.now))
+    (tmp_path / "queues.yaml").write_text(CONFIG)
+    under = ("--config", str(tmp_path / "queues.yaml"))
+    for options, counts in (((), (3, 4)), (under, (2, 5))):
+        run(["why", "--from", str(tmp_path / "dump.json"), "--json", *options])
+        answer = json.loads(capsys.readouterr().out)
+        assert (answer["waiting"], answer["running"]) == counts
+    answer = licorne.explain(tmp_path / "dump.json", config=CONFIG)
+    assert isinstance(answer, Overview) and answer.waiting == 2
