@@ -9,6 +9,7 @@ stranger is missing. The extra `data` is for Parquet, and is checked when such a
 
 from __future__ import annotations
 
+import shlex
 import sys
 from importlib.util import find_spec
 
@@ -36,7 +37,7 @@ def require(extra: str) -> None:
     """Raise MissingExtraError unless all packages of an extra are installed; none of them is imported."""
     missing = [name for name in MODULES[extra] if find_spec(name) is None]
     if missing:
-        message = (
-            f"this needs licorne's extra '{extra}': pip install 'licorne[{extra}]' (missing: {', '.join(missing)})"
-        )
+        python = shlex.quote(sys.executable)
+        pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
+        message = f"this needs licorne's extra '{extra}': {pip} 'licorne[{extra}]' (missing: {', '.join(missing)})"
         raise MissingExtraError(message, name=missing[0])

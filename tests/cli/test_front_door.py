@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from licorne import __version__
+from licorne._extras import MODULES
 from licorne.cli.commands import app
 from licorne.cli.statuses import MEANINGS
 
@@ -168,3 +169,35 @@ def test_a_closed_pipe_has_its_own_status(arguments: str) -> None:
             check=False,
         )
     assert (result.returncode, result.stderr) == (141, b"")
+
+
+OPTIONAL = sorted({name for names in MODULES.values() for name in names} - {*MODULES["cli"]})
+WITHOUT_EXTRAS = f"""
+import sys
+class Hidden:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {OPTIONAL}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Hidden())
+from licorne.cli import main
+main()
+"""
+
+
+def without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("command", ["serve", "health", "mcp", "import"])
+def test_help_needs_no_extra(command: str) -> None:
+    done = without_extras(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Usage: licorne {command}" in done.stdout
+
+
+def test_a_misspelled_command_needs_no_extra() -> None:
+    done = without_extras("wyh")
+    assert done.returncode == 2
+    assert 'Unknown command "wyh". Did you mean "why"?' in done.stderr + done.stdout

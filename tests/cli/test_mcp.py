@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from licorne.cli import run as run_command
-from licorne.cli.mcp import server
+from licorne.cli.mcp_server import server
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pods-wait"
 DUMP = str(EXAMPLE / "dump.json")

@@ -6,9 +6,10 @@ import of a scheduler.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsPanel
+from cyclopts import App, CycloptsPanel, UnknownCommandError
 
 from licorne.cli.help import Help
 from licorne.cli.standard_input import MARKED
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
 
 def _panel(error: CycloptsError) -> Panel:
     """Return the panel that shows an error of usage, in which an argument `-` is told as the user gave it, not as the parser got it."""
-    return CycloptsPanel(str(error).replace(f'"{MARKED}"', '"-"'))
+    told = _unknown(error) if isinstance(error, UnknownCommandError) else str(error)
+    return CycloptsPanel(told.replace(f'"{MARKED}"', '"-"'))
+
+
+def _unknown(error: UnknownCommandError) -> str:
+    """Return what to say of an unknown command; the library's own text imports all commands to find those that are shown."""
+    word = (error.unused_tokens or [""])[0]
+    names = [name for name in error.app or () if not name.startswith("-")]
+    near = get_close_matches(word, names, n=1)
+    return f'Unknown command "{word}".' + (f' Did you mean "{near[0]}"?' if near else f" Commands: {', '.join(names)}.")
 
 
 app = App(

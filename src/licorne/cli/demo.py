@@ -7,11 +7,13 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from licorne.cli.common import UsageError, say
 from licorne.daemon.setting_table import REST_ADDRESS
-from licorne.demo import Demonstration, sights
-from licorne.service import Service
+
+if TYPE_CHECKING:
+    from licorne.service import Service
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "*": "127.0.0.1"}  # noqa: S104  only compared with
 
@@ -50,6 +52,8 @@ class Demo:
         if not self.wanted:
             yield
             return
+        from licorne.demo import Demonstration, sights  # noqa: PLC0415  # needs the extra `service`
+
         if service.security.certificate:
             raise UsageError("--demo speaks to the service without TLS: leave out --tls-cert, or --demo")
         address = reachable(service.addresses[0])

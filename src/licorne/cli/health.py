@@ -13,14 +13,6 @@ from licorne.cli.common import CommandError, read_text, say
 from licorne.cli.durations import DURATION
 from licorne.si.rpc import DEFAULT_ADDRESS
 
-require("service")
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported; its lines are no part of the output
-
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-
-from licorne.client.remedies import explained
-
 
 def health(
     address: str = DEFAULT_ADDRESS,
@@ -44,6 +36,13 @@ def health(
     timeout
         How long to wait, in seconds or like 1m30s.
     """
+    require("service")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported, whose lines are no output
+    import grpc  # noqa: PLC0415  # the help needs none of these
+    from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
+
+    from licorne.client.remedies import explained  # noqa: PLC0415
+
     options = [("grpc.ssl_target_name_override", server_name)] if server_name else []
     if tls_ca is None:
         channel = grpc.insecure_channel(address, options=options)
