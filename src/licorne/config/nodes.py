@@ -1,36 +1,30 @@
 """Turns YAML text into a tree of nodes with their lines and columns; nothing is interpreted yet.
 
-ruamel.yaml turns the text into events. The tree is built here, and not by ruamel's composer, for four reasons:
-every scalar must keep its text (a quantity `010` is not the number 8), an alias must stay visible (its expansion
-is counted), the depth must be bounded without recursion, and only the first document counts, as in the original.
-Any error of the parser becomes a fault with a line and a column, never a traceback.
+libyaml turns the text into events, by way of PyYAML: the original's parser descends from it, so both accept the same
+texts. The tree is built here, and not by PyYAML's composer, for four reasons: every scalar must keep its text (a
+quantity `010` is not the number 8), an alias must stay visible (its expansion is counted), the depth must be bounded
+without recursion, and only the first document counts, as in the original. Any error of the parser becomes a fault with
+a line and a column, never a traceback.
 """
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    DocumentEndEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
-from ruamel.yaml.reader import ReaderError
+import yaml
 
-from licorne.config.events import LINE_BREAK, Events
 from licorne.config.problems import Notes, Spot
 
 MAX_BYTES: Final = 4 * 2**20
 MAX_DEPTH: Final = 100
 
+if not yaml.__with_libyaml__:
+    raise ImportError("this PyYAML was made without libyaml, which licorne needs: install a wheel of PyYAML")
+
+_LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 Kind = Literal["scalar", "mapping", "sequence", "alias"]
 _STANDARD: Final = "tag:yaml.org,2002:"
 
@@ -87,9 +81,8 @@ def compose(text: str, notes: Notes, *, manifests: bool = False) -> YamlNode | N
         notes.fault("yaml-size", Spot(1, 1, ""), f"the configuration is larger than {MAX_BYTES} bytes")
         return None
     text = text.removeprefix("\ufeff")
-    events: Events | None = None
+    events = yaml.parse(text, Loader=yaml.CLoader)
     try:
-        events = Events(text)
         root = _document(events)
         if manifests and root is not None and "kind" in [key.text for key in root.items[::2]]:
             root = _as_list(root, events)
@@ -99,18 +92,16 @@ def compose(text: str, notes: Notes, *, manifests: bool = False) -> YamlNode | N
     except _UnknownAnchorError as error:
         notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
         return None
-    except (RecursionError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - the parser is not ours, and no text may end in a traceback
-        notes.fault("yaml-syntax", _error_spot(error, text, events), f"not YAML: {_error_text(error)}")
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        spot, reason = _syntax_error(error, text)
+        notes.fault("yaml-syntax", spot, f"not YAML: {reason}")
         return None
     else:
         if root is not None:
             _look_behind(events, notes)
         return root
     finally:
-        if events is not None:
-            events.close()
+        events.close()
 
 
 def _as_list(first: YamlNode, events: Iterator[Any]) -> YamlNode:
@@ -132,24 +123,26 @@ def _document(events: Iterator[Any]) -> YamlNode | None:
     anchors: dict[str, YamlNode] = {}
     stack: list[YamlNode] = []
     for event in events:
-        if isinstance(event, ScalarEvent):
-            node = _node("scalar", event, event.value, event.style is None)
-        elif isinstance(event, MappingStartEvent):
+        if isinstance(event, yaml.ScalarEvent):
+            node = _node("scalar", event, event.value, not event.style)
+        elif isinstance(event, yaml.MappingStartEvent):
             node = _node("mapping", event, "", False)
-        elif isinstance(event, SequenceStartEvent):
+        elif isinstance(event, yaml.SequenceStartEvent):
             node = _node("sequence", event, "", False)
-        elif isinstance(event, AliasEvent):
+        elif isinstance(event, yaml.AliasEvent):
             node = _node("alias", event, event.anchor, False)
             node.target = anchors.get(node.text)
             if node.target is None:
                 raise _UnknownAnchorError(node)
             if any(node.target is one for one in stack):
                 node.target = weakref.proxy(node.target)
-        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             stack.pop()
             continue
-        elif isinstance(event, DocumentEndEvent):
+        elif isinstance(event, yaml.DocumentEndEvent):
             break
+        elif isinstance(event, yaml.DocumentStartEvent) and event.version not in (None, (1, 1)):
+            raise yaml.MarkedYAMLError(None, None, "found a version of YAML other than 1.1", event.start_mark)
         else:
             continue
         if stack:
@@ -176,33 +169,21 @@ def _node(kind: Kind, event: Any, text: str, plain: bool) -> YamlNode:
 def _look_behind(events: Iterator[Any], notes: Notes) -> None:
     """Warn of a second document. It is never read, so it cannot be at fault either."""
     try:
-        event = next(events)
-    except Exception:  # noqa: BLE001 - any error of the parser: what follows the first document may be anything
+        event = next(events, None)
+    except yaml.YAMLError:
         return
-    if isinstance(event, DocumentStartEvent):
+    if isinstance(event, yaml.DocumentStartEvent):
         spot = Spot(event.start_mark.line + 1, event.start_mark.column + 1, "")
         notes.warn("document-ignored", spot, "only the first document of a file counts; this one is ignored")
 
 
-# -- errors of the parser ------------------------------------------------------------------------------------
-
-
-def _error_spot(error: Exception, text: str, events: Events | None) -> Spot:
-    if isinstance(error, MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
-        if mark is not None:
-            return Spot(mark.line + 1, mark.column + 1, "")
-    if isinstance(error, ReaderError):
-        lines = LINE_BREAK.split(text[: max(0, int(error.position))])
-        return Spot(len(lines), len(lines[-1]) + 1, "")
-    return Spot(1, 1, "") if events is None else Spot(events.line + 1, events.column + 1, "")
-
-
-def _error_text(error: Exception) -> str:
-    if isinstance(error, MarkedYAMLError):
-        parts = [part for part in (error.context, error.problem) if part]
-        return "; ".join(parts) or "it cannot be read"
-    if isinstance(error, ReaderError):
-        code = error.character if isinstance(error.character, int) else ord(error.character[:1] or "?")
-        return f"the character U+{code:04X} is not allowed"
-    return "it cannot be read"
+def _syntax_error(error: yaml.YAMLError | UnicodeEncodeError, text: str) -> tuple[Spot, str]:
+    """Return the place of an error of the parser, and what is wrong there."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark
+        return Spot(mark.line + 1, mark.column + 1, ""), "; ".join(filter(None, (error.context, error.problem)))
+    # Half of a surrogate pair has no encoding; the place of any other character is given in bytes.
+    is_half = isinstance(error, UnicodeEncodeError)
+    before = text[: error.start] if is_half else text.encode()[: error.position].decode()  # type: ignore[union-attr]
+    lines = _LINE_BREAK.split(before)
+    return Spot(len(lines), len(lines[-1]) + 1, ""), f"the character U+{ord(text[len(before)]):04X} is not allowed"

@@ -2,7 +2,7 @@
 
 The original's parser is a YAML 1.2 reader with some habits of 1.1, and whether a configuration is accepted depends
 on them: `010` is eight, `1_000` a thousand, `'yes'` in quotes is true where a truth value is expected, and `'true'`
-in quotes is not (docs/spec/config.md, sections 13.4 to 13.6). ruamel.yaml follows the standard and decides
+in quotes is not (docs/spec/config.md, sections 13.4 to 13.6). PyYAML follows YAML 1.1 and decides
 otherwise, so its resolver is not used. These functions are the whole of the type rules.
 """
 
