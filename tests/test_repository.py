@@ -106,7 +106,7 @@ def test_documents_name_files_and_images_of_this_version() -> None:
         for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
         for version in re.findall(r"\blicorne[-:](\d+\.\d+\.\d+)\b", path.read_text(encoding="utf-8"))
     }
-    assert {name for name, _ in named} >= {"README.md", "docs/use/install.md", "docs/use/kubernetes.md"}
+    assert {name for name, _ in named} >= {"docs/use/install.md", "docs/use/kubernetes.md"}
     assert {one for one in named if one[1] != licorne.__version__} == set()
 
 
@@ -128,7 +128,7 @@ ENVIRONMENT = {
     "sys_platform": "linux",
     "platform_system": "Linux",
 }
-"""The one in which README's table of extras was measured."""
+"""The one in which the table of extras in docs/use/install.md was measured."""
 
 
 def requirements(package: str) -> list[str]:
@@ -163,7 +163,7 @@ def installed_with(extra: str) -> set[str]:
 def test_the_table_of_extras_has_the_numbers_of_packages() -> None:
     """`make sizes` measures them, and the megabytes too."""
     rows = re.findall(
-        r"^\| (none|`\.\[(\w+)\]`).*\| (\d+), \d+ \|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
+        r"^\| (none|`\.\[(\w+)\]`).*\| (\d+), \d+ \|$", (ROOT / "docs/use/install.md").read_text("utf-8"), re.MULTILINE
     )
     told = {extra: int(packages) for _, extra, packages in rows}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

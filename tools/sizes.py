@@ -3,7 +3,7 @@
     python tools/sizes.py WHEEL
 
 For each it prints the packages and megabytes that pip installs, the time of `from licorne import SchedulerAPI` and of
-`licorne --help` (medians), and fails unless the README's example of the library prints there what the README says. The
+`licorne --help` (medians), and fails unless the first example of docs/use/embedding.md prints there what that page says. The
 environments have neither pip nor anything else of the one that runs this.
 """
 
@@ -20,7 +20,7 @@ from statistics import median
 from time import perf_counter
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "use" / "embedding.md"
 TIMES = 7
 
 
@@ -31,10 +31,10 @@ def extras() -> list[str]:
 
 
 def library_example() -> tuple[str, str]:
-    """Return the README's program that embeds the scheduler, and what the README says that it prints."""
-    text = README.read_text(encoding="utf-8")
+    """Return the page's first program that embeds the scheduler, and what the page says that it prints."""
+    text = PAGE.read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```\n\nIt prints:\n\n```\n(.*?)```", text, re.DOTALL)
-    assert found, "README.md has the example of the library and its output"
+    assert found, f"{PAGE} has the example of the library and its output"
     return found[1], found[2]
 
 
@@ -61,7 +61,7 @@ def measure(wheel: Path, extra: str, folder: Path) -> str:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(python)]
     subprocess.run([*pip, "install", wanted], check=True)
     program, printed = library_example()
-    assert output_of(python, "-I", "-c", program) == printed, "the README's example prints what the README says"
+    assert output_of(python, "-I", "-c", program) == printed, f"the example prints what {PAGE} says"
     (packages,) = folder.glob("lib/python3*/site-packages")
     count = len(list(packages.glob("*.dist-info")))
     size = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file())
