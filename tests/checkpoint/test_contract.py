@@ -98,7 +98,7 @@ OTHERS = {
 }
 """Classes whose objects are no members of a table, and why."""
 FOLDERS_WITHOUT_STATE = {"checkpoint": "reads and writes state", "placement/rules.py": "follows from the configuration"}
-REASONS = {"explain.py", "story.py"}
+REASONS = {"explain.py"}
 """Answers to questions, made when they are asked."""
 
 

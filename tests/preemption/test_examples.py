@@ -13,7 +13,6 @@ from common.plain_python import printed_by
 from core.bench import Bench, config, parent
 from licorne import ResourceManagerCallback
 from licorne.core.inspection.explain import Preemption
-from licorne.core.inspection.story import allocation_story
 from licorne.core.preemption.evictions import Eviction
 from licorne.si import v19
 from licorne.si.messages import NodeAction, Termination
@@ -196,8 +195,6 @@ def test_delay_message_event_and_reservation_of_a_decision() -> None:
             at_ns=b.partition.now,
         )
     ]
-    story = allocation_story(b.partition, "x1", "a")
-    assert story is not None and story.eviction == b.partition.evictions[0]
     confirm(b, "a")
     assert b.run() == "k@n1 shy@n1"
 

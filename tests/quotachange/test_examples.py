@@ -1,11 +1,10 @@
-"""The worked examples of a lowered quota at the end of docs/spec/preemption.md, section 4.5, and each victim's story."""
+"""The worked examples of a lowered quota at the end of docs/spec/preemption.md, section 4.5, and the record of each victim."""
 
 from __future__ import annotations
 
 import pytest
 
 from core.bench import Bench
-from licorne.core.inspection.story import allocation_story
 from licorne.si.messages import Termination
 from quotachange.quotas import RULE, cluster, fill, left, queue, text, victims
 
@@ -141,6 +140,4 @@ def test_messages_events_and_records_of_an_eviction() -> None:
     assert (eviction.victim, eviction.victim_application, eviction.victim_queue) == ("a-11", "a", "root.p.a")
     assert (eviction.ask, eviction.ask_application, eviction.at_ns) == ("", "", bench.partition.now)
     assert "section 4" in eviction.rule
-    story = allocation_story(bench.partition, "a", "a-11")
-    assert story is not None
-    assert story.preempted
+    assert bench.partition.applications["a"].allocations["a-11"].preempted

@@ -4,7 +4,7 @@ Packages, from the top down. A module imports from packages below its own, never
 
 (this folder)   the outer layer: `api`, `calls` (the Scheduler Interface in process), `cluster`, `partition`
 checkpoint/     the whole state as bytes, and back: what it consists of, attribute by attribute
-inspection/     reports for people: why an ask waits, its story, the state as data, the check of the invariants
+inspection/     reports for people: why an ask waits, the state as data, the check of the invariants
 inputs/         the handling of messages: applications, asks, allocations and nodes are added, changed and removed
 scheduling/     decisions: which ask is placed on which node now; reservations and deadlines
 gangs/          applications whose asks start together: with placeholders, or all in one step

@@ -1,7 +1,6 @@
 """Reports about the state for people and programs. Nothing here changes a decision.
 
 explain         why an ask waits
-story           what happened to an application or an ask
 dump            the whole state, as data
 validate        the check of the invariants, from first principles
 usage_history   what applications have used until now

@@ -99,11 +99,3 @@ def _grace_ns(victim: Ask) -> int:
     """Return the grace period of an allocation in ns: what its tag says, or `GRACE_PERIOD_S` if the tag is missing or no number."""
     said = tag(victim.tags, TAG_GRACE_PERIOD) if victim.tags else ""
     return (int(said) if said.isdecimal() and len(said) < 10 else GRACE_PERIOD_S) * SECOND_NS
-
-
-def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:
-    """The record of this allocation's eviction; None if it was not evicted, or the record was dropped since."""
-    if not (alloc.preempted or alloc.released):
-        return None
-    known = (e for e in reversed(partition.evictions) if e.victim == alloc.id and e.victim_application == alloc.app.id)
-    return next(known, None)
