@@ -37,7 +37,7 @@ def main(name: str) -> None:
     if name != SOUND:
         table = table_of(cls)
         del table.fields[attribute]  # type: ignore[attr-defined]
-        table.left_out[attribute] = FAULTS[name]  # type: ignore[attr-defined]
+        table.transient[attribute] = FAULTS[name]  # type: ignore[attr-defined]
     for seed in range(1 if name == SOUND else TRIES):
         for first_interface in (False, True):
             try:

@@ -1,7 +1,7 @@
-"""Every class of the core, and every attribute of a class that is state, has its line in the contract of checkpoints.
+"""Every class of the core is in the contract of checkpoints or not, and every attribute of a class of the contract is saved or not.
 
-A new attribute fails the first test here until somebody has decided whether it is state: if so it is kept, with its kind,
-else it is left out, with the reason (`licorne.core.checkpoint.contract`).
+A new attribute fails a test here until somebody has decided whether it is state: if so `SAVED` counts it, else its class names
+it in `TRANSIENT`, with the reason (`licorne.core.checkpoint.contract`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from checkpoint.histories import busy
-from licorne.core.checkpoint.contract import ENUMERATIONS, LEFT_OUT, OBJECTS, VALUES
-from licorne.core.checkpoint.kinds import fields_of, kind_of
+from licorne.core.checkpoint.contract import ENUMERATIONS, MAPS, OBJECTS, VALUES, fields_of, transient_of
+from licorne.core.checkpoint.kinds import kind_of
 from licorne.core.checkpoint.restore import restore
 from licorne.core.checkpoint.tables import all_tables, table_of
 from licorne.core.checkpoint.take import all_members
@@ -97,6 +97,8 @@ OTHERS = {
     "ObjectEvent": "lives for one call",
 }
 """Classes whose objects are no members of a table, and why."""
+SAVED = 487
+"""How many attributes of the classes of the contract are saved."""
 FOLDERS_WITHOUT_STATE = {"checkpoint": "reads and writes state", "placement/rules.py": "follows from the configuration"}
 REASONS = {"explain.py"}
 """Answers to questions, made when they are asked."""
@@ -143,13 +145,18 @@ def test_every_class_is_state_or_is_not() -> None:
 
 
 @pytest.mark.parametrize("cls", OBJECTS)
-def test_every_attribute_is_kept_or_left_out(cls: type) -> None:
-    kept, left_out = set(fields_of(cls)), set(LEFT_OUT.get(cls, ()))
+def test_every_attribute_is_saved_or_transient(cls: type) -> None:
     properties = {name for name in dir(cls) if isinstance(getattr(cls, name), property)}
-    there = all_attributes(cls.__name__) - properties
-    assert kept & left_out == set()
-    assert there - kept - left_out == set(), f"{cls.__name__}: give each its line in the contract of checkpoints"
-    assert kept | left_out <= there | {"__weakref__"}, f"{cls.__name__} has no such attributes"
+    there = all_attributes(cls.__name__) - properties - {"__weakref__"}
+    transient = {name for base in cls.__mro__ for name in base.__dict__.get("TRANSIENT", ())}
+    assert transient_of(cls).keys() == transient, f"{cls.__name__} has no such attributes, or does not annotate them"
+    assert there - transient == set(fields_of(cls)), f"{cls.__name__}: annotate each, or name it in TRANSIENT"
+
+
+def test_somebody_has_decided_that_each_is_saved() -> None:
+    saved = {f"{cls.__name__}.{name}": kind for cls in OBJECTS for name, kind in fields_of(cls).items()}
+    assert len(saved) == SAVED, "an attribute on which nothing depends is TRANSIENT; for one that is state change SAVED"
+    assert {name for name, kind in saved.items() if kind.startswith("Map")} == MAPS
 
 
 def test_every_kind_is_known() -> None:

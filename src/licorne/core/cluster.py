@@ -78,6 +78,9 @@ class Cluster:
     usage_watched: cython.bint
     __weakref__: object
 
+    # Set by the host; the lists follow from `managers`.
+    TRANSIENT = ("watcher", "recorder", "orders", "read", "listening", "_ordered", "_deciding")
+
     def __init__(self) -> None:
         self.now = 0
         self.watcher = None

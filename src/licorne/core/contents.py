@@ -77,6 +77,9 @@ class PartitionContents:
     _resized: cython.bint
     __weakref__: object
 
+    # A part of the configuration of its manager, a method of its manager, and the host's.
+    TRANSIENT = ("config", "paused", "on_end")
+
     def __init__(
         self, config: PartitionConfig, settings: Settings, now: int, *, first_interface: bool, owner: str, name: str
     ) -> None:

@@ -48,6 +48,19 @@ class RegisteredManager:
     paused: cython.bint  # no decisions are made for it
     __weakref__: object
 
+    # `configuration` is saved as its text, `ordered` follows from `partitions`, `out` is empty between two calls. The host sets
+    # the rest; records of events decide nothing, and those that wait to be sent are lost.
+    TRANSIENT = (
+        "configuration",
+        "predicates",
+        "preemption_predicates",
+        "listens",
+        "recorder",
+        "ordered",
+        "out",
+        "store",
+    )
+
     def __init__(self, rm_id: str, configuration: Configuration, settings: Settings, *, first_interface: bool) -> None:
         self.rm_id = rm_id
         self.configuration = configuration

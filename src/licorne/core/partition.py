@@ -113,6 +113,9 @@ class Partition(PartitionContents):
     inspections: cython.longlong  # how often asks were looked for that wait for nodes and nothing else
     _inspection_ns: cython.longlong  # time of the next inspection of pending asks, if anything has changed
 
+    # Records of events decide nothing; `placer` follows from the configuration; the host sets the predicates.
+    TRANSIENT = ("events", "placer", "preemption_predicates")
+
     def __init__(
         self,
         config: PartitionConfig,

@@ -38,6 +38,8 @@ class Types:
     met_at: Annotated[list[int], cython.Py_ssize_t[8]]
     met_most: cython.Py_ssize_t  # comes last: if a C array did, bounds checks would fail
 
+    TRANSIENT = ("met", "met_most", "met_at")  # a cache
+
     def __init__(self) -> None:
         self.names = []
         self.index = {}

@@ -21,8 +21,8 @@ class Timers:
 
     def __init__(self) -> None:
         self._heap: list[Timer] = []
-        self._count = 0
-        self._cancelled = 0
+        self._count: int = 0
+        self._cancelled: int = 0
 
     def __len__(self) -> int:
         return len(self._heap) - self._cancelled

@@ -313,10 +313,4 @@ def parts_of(table: str) -> list[str]:
     return [ast.unparse(item) for item in items]
 
 
-def fields_of(cls: type) -> dict[str, str]:
-    """Return the kept attributes of a class of the contract, with the names of their kinds."""
-    lines = (line.strip() for line in OBJECTS[cls].strip().splitlines())
-    return {name: kind for name, _, kind in (line.partition(": ") for line in lines)}
-
-
 SUBJECT: Final = f"{SUBJECTS} | None"

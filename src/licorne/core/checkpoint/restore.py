@@ -1,7 +1,7 @@
 """Restoring a checkpoint: a cluster in the same state as the one of which it was taken.
 
 Nothing that a checkpoint holds is executed: it names tables, attributes and texts, and gets objects of the classes of the
-contract for them, or an error. What was left out is set at the end, from the configuration and from the rest.
+contract for them, or an error. What was not saved is set at the end, from the configuration and from the rest.
 """
 
 from __future__ import annotations
@@ -152,6 +152,7 @@ def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition:
     partition.paused = manager.is_paused
     partition.placer = Placer.first(partition.config.placement_rules)
     partition.accounting.watchers = [UsageHistory(partition)] if cluster.usage_watched else []
+    partition.intake.ahead = [None] * 8
     preemption = partition.guarantee_preemption
     preemption.attempt = preemption.plans.attempt
     partition.needs.find_empty()

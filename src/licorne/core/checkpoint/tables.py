@@ -23,10 +23,11 @@ from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import SHARED, Need, ScorePolicy
 
 from .columns import CheckpointError, listed, pack_flags, pack_integers, slices, unpack_flags, unpack_integers
-from .contract import LEFT_OUT, OBJECTS, VALUES
-from .kinds import INTEGERS, SUBJECT, TEXTS, Found, Kind, Source, fields_of, kind_of, parts_of, read_lengths
+from .contract import OBJECTS, VALUES, fields_of, transient_of
+from .kinds import INTEGERS, NONE, SUBJECT, TEXTS, Found, Kind, Source, kind_of, parts_of, read_lengths
 
 _BOOL: Final = frozenset({bool})
+_INITIAL: Final[dict[str, type]] = {one.__name__: one for one in (Vec, bool, dict, int, list, tuple)}
 COUNT: Final = "count"
 
 
@@ -61,11 +62,8 @@ class _Objects(Table):
     def __init__(self, cls: type) -> None:
         self.cls = cls
         self.fields: dict[str, Kind] = {name: kind_of(kind) for name, kind in fields_of(cls).items()}
-        self.left_out = {
-            name: make
-            for name, (make, _) in LEFT_OUT.get(cls, {}).items()
-            if make is not None and name not in self.fields
-        }
+        initial = {name: _initial(kind) for name, kind in transient_of(cls).items()}
+        self.transient = {name: make for name, make in initial.items() if make is not None}
 
     def visit(self, members: Sequence[Any], found: Found) -> None:
         for name, kind in self.fields.items():
@@ -86,18 +84,24 @@ class _Objects(Table):
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
         self.check_names(columns)
         cls: Any = self.cls
-        return [cls.__new__(cls) for _ in range(count)]
+        made = [cls.__new__(cls) for _ in range(count)]
+        for name, make in self.transient.items():
+            for member in made:
+                setattr(member, name, make())
+        return made
 
     def fill(self, members: list[Any], columns: dict[str, Any], source: Source) -> None:
         for name, kind in self.fields.items():
             self.set(members, name, kind.read(columns[name], len(members), source))
-        for name, make in self.left_out.items():
-            for member in members:
-                setattr(member, name, make())
 
     def set(self, members: list[Any], name: str, values: list[Any]) -> None:
         """Set an attribute of all members."""
         deque(map(setattr, members, repeat(name), values), maxlen=0)
+
+
+def _initial(kind: str) -> Callable[[], object] | None:
+    """Return what makes the value of a restored transient attribute; None: it is set where or after the object is made."""
+    return NONE if kind.endswith("| None") else _INITIAL.get(kind.partition("[")[0])
 
 
 class _Needs(_Objects):

@@ -59,14 +59,16 @@ class AtomicGang:
     may not hold nodes, because it has held some for too long.
     """
 
+    TRANSIENT = ("_asks",)  # a cache
+
     def __init__(self, groups: tuple[TaskGroupSpec, ...]) -> None:
-        self.groups = groups
-        self.needs = {group.name: group.members for group in groups}
-        self.stale = True
-        self.refused = False
-        self.trials = 0
-        self.hopeless = -1
-        self.barred_ns = 0
+        self.groups: tuple[TaskGroupSpec, ...] = groups
+        self.needs: dict[str, int] = {group.name: group.members for group in groups}
+        self.stale: bool = True
+        self.refused: bool = False
+        self.trials: int = 0
+        self.hopeless: int = -1
+        self.barred_ns: int = 0
         self._asks: dict[str, list[Ask]] | None = None
 
     def changed(self) -> None:
@@ -171,8 +173,8 @@ class AtomicGangs:
     """The gangs of one partition that have not started."""
 
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
-        self.backfill = Backfill(partition)
+        self._partition: Partition = partition
+        self.backfill: Backfill = Backfill(partition)
         self._refused: dict[Application, None] = {}
 
     def retry_refused(self) -> None:

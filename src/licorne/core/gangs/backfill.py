@@ -47,11 +47,11 @@ class Hold:
 
     def __init__(self, app: Application, plan: StartPlan, now: int) -> None:
         assert app.atomic is not None, "the application starts as a whole"
-        self.app = app
-        self.gang = app.atomic
-        self.plan = plan
+        self.app: Application = app
+        self.gang: AtomicGang = app.atomic
+        self.plan: StartPlan = plan
         self.nodes: dict[Node, None] = {}
-        self.since_ns = now
+        self.since_ns: int = now
         self.timer: Timer | None = None
 
 
@@ -59,12 +59,14 @@ class Backfill:
     """The hold of one partition, if a gang has one. `made`: allocations on held nodes that were not counted yet."""
 
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+        self._partition: Partition = partition
         self.hold: Hold | None = None
-        self.made = 0
-        self._planned = False  # a plan was made or checked in this call already
+        self.made: int = 0
+        self._planned: bool = False  # a plan was made or checked in this call already
         self._planned_for: tuple[int, int, Vec] | None = None  # the values that `_changed` compares, of the last plan
-        self._filled_for: tuple[object, ...] | None = None  # the state after the last pass: it need not be repeated
+        self._filled_for: tuple[StartPlan, int, int] | None = (
+            None  # the state after the last pass: it need not be repeated
+        )
 
     def begin(self) -> None:
         """Begin a call: a plan may be made once in it."""

@@ -101,6 +101,9 @@ class Intake:
     active: cython.bint  # whether the partition is active, which cannot change within a run of messages
     first_interface: cython.bint
 
+    # Of the messages that are being taken in; records of events decide nothing.
+    TRANSIENT = ("amounts", "asked", "ahead", "active")
+
     def __init__(
         self,
         partition: Partition,

@@ -75,17 +75,17 @@ class Numbering:
     """
 
     def __init__(self, partition: Partition, types: Types) -> None:
-        self._partition = partition
-        self.types = types
+        self._partition: Partition = partition
+        self.types: Types = types
         self.asked: dict[str, str] = {}
         self.configured: dict[str, None] = {}
-        self.sweeps = 0
+        self.sweeps: int = 0
         self._held: dict[int, int] = {}  # how many nodes have a type, by its number
         self._own: dict[str, int] = {}  # how many of `asked` an application has brought
-        self._room = ROOM
+        self._room: int = ROOM
         for name in EVERYWHERE:
             types.slot(name)
-        self._swept_ns = -SWEEP_NS
+        self._swept_ns: int = -SWEEP_NS
 
     # -- the configuration and nodes ---------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class PastUsage:
     """
 
     def __init__(self) -> None:
-        self.left = -1
+        self.left: int = -1
         self.most: Amounts = {}
         self.used: Usage = {}
         self.preempted: Usage = {}

@@ -128,9 +128,11 @@ class NodeDevices:
     is what trials of gangs have taken (`licorne.core.gangs.trial`); an ask that repeats may be in a trial several times.
     """
 
+    TRANSIENT = ("tried",)  # of trials, which end within a call
+
     def __init__(self, number: int, policy: str) -> None:
-        self.free = [WHOLE] * number
-        self.policy = policy
+        self.free: list[int] = [WHOLE] * number
+        self.policy: str = policy
         self.held: dict[Ask, Held] = {}
         self.tried: dict[Ask, list[Held]] = {}
 

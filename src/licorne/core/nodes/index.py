@@ -62,6 +62,9 @@ class NodeIndex:
     moves: cython.longlong  # nodes that changed their place in the order
     generation: cython.longlong  # rises when what is free or may be evicted on a node, or who may use it, changes
 
+    # Built anew of the nodes and the configuration. `visits` counts work, of which there is less once bounds are exact.
+    TRANSIENT = ("visits", "policy", "grid", "groups", "tops", "target", "spare")
+
     def __init__(self, policy: ScorePolicy) -> None:
         self.width = 0
         self.words = 1

@@ -53,7 +53,7 @@ class LabelSet:
     """All nodes with the same labels, taints and taken ports, and the constraint bitmap that they share."""
 
     def __init__(self) -> None:
-        self.bitmap = Vec()
+        self.bitmap: Vec = Vec()
         self.nodes: dict[Node, None] = {}
 
 
@@ -63,12 +63,15 @@ class Needs:
     `choose_device`: the host's choice of the device for a share, in place of the nodes' policies; None: there is none.
     """
 
+    # A cache and its size, another cache, and what the host sets.
+    TRANSIENT = ("_by_text", "_characters", "_by_label", "choose_device")
+
     def __init__(self, index: NodeIndex) -> None:
-        self._index = index
-        self.plain = first_need()
+        self._index: NodeIndex = index
+        self.plain: Need = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
         self._by_text: dict[str, Need] = {}
-        self._characters = 0  # in the texts of `_by_text`
+        self._characters: int = 0  # in the texts of `_by_text`
         self._kinds: dict[NodeLabels, LabelSet] = {}
         self._by_label: dict[Label, list[tuple[NodeLabels, LabelSet]]] | None = None  # None: not up to date
         self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
@@ -76,8 +79,8 @@ class Needs:
         self._of_devices: dict[Need, None] = {}  # needs that depend on the devices of nodes
         self.choose_device: HostChoice | None = None
         self._free_numbers: list[int] = []
-        self._next_number = 1
-        self._many = SHARED  # at this number of needs the unused ones are forgotten
+        self._next_number: int = 1
+        self._many: int = SHARED  # at this number of needs the unused ones are forgotten
 
     def of_text(self, text: str) -> Need:
         """Return the need for the text of an ask's constraints tag.

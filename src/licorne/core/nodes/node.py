@@ -66,6 +66,9 @@ class Need:
     counted: cython.bint
     empty: Need | None
 
+    # They follow from the constraints and the number; `answers` is a cache.
+    TRANSIENT = ("word", "mask", "exact", "answers", "ports", "demand", "counted", "empty")
+
     def __init__(self, constraints: NodeConstraints, number: int) -> None:
         self.constraints = constraints
         self.number = number
@@ -138,6 +141,8 @@ class Node:
     reservations: dict[Ask, None]
     foreign: dict[str, Vec]
     base_occupied: Vec
+
+    TRANSIENT = ("block",)  # its place in the index, which is built anew
 
     def __init__(self, id: str, attributes: dict[str, str], labels: NodeLabels, capacity: Vec) -> None:
         self.id = id

@@ -51,11 +51,11 @@ class Claim:
     """
 
     def __init__(self, ask: Ask, number: int, at_ns: int, victims: list[Ask], records: list[Eviction]) -> None:
-        self.ask = ask
-        self.number = number
-        self.at_ns = at_ns
-        self.victims = victims
-        self.records = records
+        self.ask: Ask = ask
+        self.number: int = number
+        self.at_ns: int = at_ns
+        self.victims: list[Ask] = victims
+        self.records: list[Eviction] = records
         self.top_priorities: dict[Queue, int] = {queue: queue.bag.top for queue in ask.app.queue.lineage()}
         self.amounts: Vec = ask.shape.amounts
         self.levels: dict[Level, None] = _levels(ask.app)
@@ -77,9 +77,9 @@ class Claims:
     """The claims of one partition, by ask, oldest first. `generation` rises with each change of any claim."""
 
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+        self._partition: Partition = partition
         self.by_ask: dict[Ask, Claim] = {}
-        self.generation = 0
+        self.generation: int = 0
         self._sums: dict[Level, Vec] = {}
         self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask

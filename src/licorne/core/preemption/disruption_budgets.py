@@ -25,10 +25,10 @@ class DisruptionBudget:
     __slots__ = ("allowed", "going", "members", "taken")
 
     def __init__(self) -> None:
-        self.allowed = 0
+        self.allowed: int = 0
         self.members: dict[str, None] = {}
         self.going: dict[str, None] = {}
-        self.taken = 0
+        self.taken: int = 0
 
     @property
     def left(self) -> int:
@@ -42,7 +42,7 @@ class DisruptionBudgets:
     def __init__(self) -> None:
         self.by_name: dict[str, DisruptionBudget] = {}
         self.by_id: dict[str, tuple[DisruptionBudget, ...]] = {}
-        self.generation = 0
+        self.generation: int = 0
 
     def update(self, message: DisruptionBudgetUpdate) -> None:
         """Take in a budget that is new, has changed or is gone."""

@@ -46,12 +46,15 @@ class EvictionPlan(NamedTuple):
 class EvictionPlans:
     """The plans of one partition, and the snapshots that searches for victims work on. `searches` counts the searches."""
 
+    # A cache: computed again from the sums and allocations.
+    TRANSIENT = ("_planned_usage", "_node_searches", "_snapshot_key")
+
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+        self._partition: Partition = partition
         self._planned_usage: PlannedUsage | None = None
         self._node_searches: dict[object, NodeSearch] = {}
         self._snapshot_key: tuple[object, ...] = ()
-        self.searches = 0
+        self.searches: int = 0
 
     def attempt(self, asks: list[Ask]) -> str:
         """Preempt for all of these asks, or for none. Return why they got no claims; an empty text if they did."""

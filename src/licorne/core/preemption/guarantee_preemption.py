@@ -16,7 +16,7 @@ which nothing could be placed (`Descent.unplaced`), and each leaf has one deadli
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from licorne.core.base.states import SECOND_NS, TIME_MAX_NS
@@ -49,18 +49,20 @@ GAVE_UP = -1
 class GuaranteePreemption:
     """Preemption for guarantees in one partition."""
 
+    TRANSIENT = ("attempt",)  # a method of its plans
+
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
-        self.retries = LeafRetries(partition.timers)
+        self._partition: Partition = partition
+        self.retries: LeafRetries = LeafRetries(partition.timers)
         self.seen: dict[Application, int] = {}  # at its last review; asks with a larger `seq` are new
         self._ready: dict[Queue, None] = {}  # leaves to visit when the scheduler is idle
         self._failed: dict[Queue, None] = {}  # leaves with asks that can try again when something has changed
-        self.has_retries = False  # a leaf is to be visited, or will be when something has changed
-        self._generation = 0  # of the node index, at the last visit
+        self.has_retries: bool = False  # a leaf is to be visited, or will be when something has changed
+        self._generation: int = 0  # of the node index, at the last visit
         self._skipped: dict[Application, None] = {}  # due, but not allowed to be tried at that time
         self._blocked_by_claims: dict[Queue, None] = {}  # leaves where claims leave no room to a user or group
-        self.plans = EvictionPlans(partition)
-        self.attempt = self.plans.attempt  # a host that measures preemption may wrap it
+        self.plans: EvictionPlans = EvictionPlans(partition)
+        self.attempt: Callable[[list[Ask]], str] = self.plans.attempt  # a host that measures preemption may wrap it
 
     def configure(self, *, enabled: bool) -> None:
         """Start anew after a change of the configuration, with every ask untried; or stop, if `enabled` is false."""

@@ -52,7 +52,7 @@ class QuotaChanges:
     """
 
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+        self._partition: Partition = partition
         self._timers: dict[Queue, Timer] = {}
         self.starts: dict[Queue, int] = {}
 

@@ -38,20 +38,20 @@ class LeafRetry:
     """
 
     def __init__(self, leaf: Queue) -> None:
-        self.leaf = leaf
+        self.leaf: Queue = leaf
         self.failed_searches: dict[Ask, FailedSearch] = {}
-        self.pause_ns = 0
+        self.pause_ns: int = 0
         self.timer: Timer | None = None
-        self.due_ns = 0
+        self.due_ns: int = 0
 
 
 class LeafRetries:
     """The entries (`LeafRetry`) of one partition, by leaf."""
 
     def __init__(self, timers: Timers) -> None:
-        self._timers = timers
+        self._timers: Timers = timers
         self._by_leaf: dict[Queue, LeafRetry] = {}
-        self._max = RETRIES_KEPT
+        self._max: int = RETRIES_KEPT
 
     def find(self, leaf: Queue) -> LeafRetry | None:
         """The entry of this leaf; None if it has none."""

@@ -103,6 +103,8 @@ class Application(Ranked):
     message: str
     past: PastUsage | None  # what it has used so far, if that is recorded
 
+    TRANSIENT = ("table",)  # follows from the dialect and the settings
+
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
         self.heap_index = -1
         self.id = id

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from licorne.core.base.states import SECOND_NS
 
 if TYPE_CHECKING:
+    from licorne.core.base.timers import Timer
     from licorne.core.partition import Partition
 
 INTERVAL_NS = 10 * SECOND_NS
@@ -21,8 +22,8 @@ class Cleaner:
     """The cleaner of one partition."""
 
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
-        self._timer: object = None
+        self._partition: Partition = partition
+        self._timer: Timer | None = None
 
     def watch(self) -> None:
         """Schedule the next run if there is something to remove and none is scheduled."""

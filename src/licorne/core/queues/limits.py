@@ -97,6 +97,8 @@ class Limits:
     # Called with an application, the group that counted for it, and the one that does now.
     regrouped: Callable[[Application, str | None, str | None], object] | None
 
+    TRANSIENT = ("regrouped",)  # for records of events, which decide nothing
+
     def __init__(self, types: Types) -> None:
         self.types = types
         self.configured = {}

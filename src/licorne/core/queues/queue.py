@@ -106,6 +106,8 @@ class Queue(Ranked):
     by_name: list[Queue] | None  # children in name order, built when needed
     types: Types
 
+    TRANSIENT = ("by_name",)  # a cache
+
     def __init__(self, name: str, parent: Queue | None, is_leaf: bool, managed: bool, types: Types) -> None:
         self.heap_index = -1
         self.name = name

@@ -46,6 +46,8 @@ class Tree:
     stale: bool
     stateaware: bool
 
+    TRANSIENT = ("_sorted",)  # a cache
+
     def __init__(self, config: QueueConfig, types: Types, *, stateaware: bool = True) -> None:
         """Build the managed queues; the cluster is still empty, which leaves root without a limit.
 
@@ -57,7 +59,7 @@ class Tree:
         self.root = Queue(config.name, None, False, True, types)
         self._by_path: dict[str, Queue] = {self.root.path: self.root}
         self._sorted: list[Queue] | None = None
-        self._fair_max = Vec(0, -1)
+        self._fair_max: Vec = Vec(0, -1)
         self.reload(config)
 
     # -- reading ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ Other modules hold the rules for reservations, claims, limits of users and group
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from licorne.core.base.states import ApplicationState
 from licorne.core.preemption.evictions import Outcome
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
+    from licorne.core.preemption.claims import Claim
 else:
     from licorne._plain import cython
 
@@ -92,11 +93,13 @@ class Descent:
     visits: cython.longlong  # number of applications visited: counted work
     attempts: cython.longlong  # number of asks tried: counted work
     refused: cython.bint  # a predicate refused the last ask a node that had room
-    claims: dict[Any, Any]  # claims by the ask that has preempted (`licorne.core.preemption.claims`)
+    claims: dict[Ask, Claim]  # by the ask that has preempted
     reduced_by_claims: cython.bint  # claims have lowered `headroom_left` of the application being visited
     claims_priority: cython.longlong  # ask priority for which claims were subtracted last; UNLIMITED: none yet
     unplaced: dict[Application, None] | None  # applications with nothing placed; None if preemption is disabled
     orders: GivenOrders | None  # orders of the host program in place of those of the core
+
+    TRANSIENT = ("predicates", "orders", "out")  # set by the host; `out` is empty between two calls
 
     def __init__(self, root: Queue, accounting: Accounting, nodes: dict[str, Node], partition: Partition) -> None:
         self.root = root

@@ -41,12 +41,14 @@ AMOUNTS_MAX = 30
 class Reservations:
     """All reservations of one partition."""
 
+    TRANSIENT = ("_nowhere", "_generation")  # a cache of searches without a result
+
     def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+        self._partition: Partition = partition
         self._timers: dict[Ask, Timer | None] = {}
         self._refused: dict[Ask, None] = {}  # asks that a predicate kept from reserving a node
         self._nowhere: dict[Need, list[Vec]] = {}  # the least amounts of each need that found no node to reserve
-        self._generation = 0  # of the node index, when these were noted
+        self._generation: int = 0  # of the node index, when these were noted
 
     def __len__(self) -> int:
         return len(self._timers)

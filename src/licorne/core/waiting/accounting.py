@@ -62,6 +62,8 @@ class Accounting:
     overdue: dict[Ask, None]  # likewise, and are not expected to end any more
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
+    TRANSIENT = ("watchers",)  # the usage history, if it is recorded; others are the host's
+
     def __init__(self, parking: Parking, index: NodeIndex, types: Types, needs: Needs) -> None:
         self.parking = parking
         self.needs = needs
