@@ -18,13 +18,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from bench.worker import prepared
-from licorne import SchedulerAPI
-from licorne.answers import Home, Restored, read_dump, restore, why
-from licorne.answers.restore import Outputs
-from licorne.answers.why import AskAnswer, Overview
-from licorne.core.partition import Partition
-from licorne.measure.boundary import (
+from bench.measure.boundary import (
     RM_ID,
     allocation_requests,
     application_request,
@@ -32,6 +26,12 @@ from licorne.measure.boundary import (
     node_request,
     registration,
 )
+from bench.worker import prepared
+from licorne import SchedulerAPI
+from licorne.answers import Home, Restored, read_dump, restore, why
+from licorne.answers.restore import Outputs
+from licorne.answers.why import AskAnswer, Overview
+from licorne.core.partition import Partition
 from licorne.si.callback import ResourceManagerCallback
 from licorne.sim.collector import quiet_collector
 from licorne.sim.generate import Options, Size
@@ -107,7 +107,7 @@ def measure(scale: float = 1.0, shape: str = "app", say: Callable[[str], object]
         overview_s, overview = timed(lambda: why(home, more=lambda: time.monotonic() < end))
         assert isinstance(overview, Overview)
         keys = [key for app in partition.applications.values() for key in app.asks]
-        drawn = random.Random(SEED).sample(keys, min(CHAINS, len(keys)))  # noqa: S311  drawn alike each time
+        drawn = random.Random(SEED).sample(keys, min(CHAINS, len(keys)))
         say("chains ...")
         chains = sorted(1000 * timed(lambda key=key: why(home, key, prove=False))[0] for key in drawn)  # type: ignore[misc]
         say("proofs ...")

@@ -8,11 +8,12 @@ than half of that, which the variants check.
 from __future__ import annotations
 
 from itertools import product
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
-from licorne.measure.boundary import BoundaryName
+from bench.measure.boundary import BoundaryName
+from licorne.config.model import NodePolicy
 from licorne.sim.generate import Options
 
 Kind = Literal["speed", "blocked", "churn", "contest"]
@@ -123,7 +124,7 @@ def _variants() -> list[Case]:
     """Return the cases for every other shape and policy, with half of the targets."""
     variants: list[Case] = []
     for name, shape, appsort, nodesort in product(
-        BIG, ("unique", "app", "same"), ("fifo", "fair"), ("fair", "binpacking")
+        BIG, ("unique", "app", "same"), ("fifo", "fair"), get_args(NodePolicy)
     ):
         if (shape, appsort) != ("unique", "fifo"):
             half = _rate((150_000 if nodesort == "fair" else 100_000) / 2)

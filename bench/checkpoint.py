@@ -90,7 +90,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
 
 def _fill(api: SchedulerAPI, nodes: int, pods: int) -> int:
     """Let nodes, applications and pods come; return the time at the end (ns)."""
-    random = Random(1)  # noqa: S311  a made-up input
+    random = Random(1)
     queues = ", ".join(f"{{name: q{number}}}" for number in range(QUEUES))
     text = f"partitions: [{{name: default, queues: [{{name: root, submitacl: '*', queues: [{queues}]}}]}}]"
     api.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm", config=text), now_ns=START_NS)

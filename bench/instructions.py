@@ -18,10 +18,10 @@ from typing import Final
 
 import msgspec
 
+from bench.measure.boundary import FEEDS, BoundaryName, feed_of
 from bench.run import BenchError
 from bench.worker import prepared
 from licorne.core import compiled
-from licorne.measure.boundary import FEEDS, BoundaryName, feed_of
 from licorne.sim.collector import quiet_collector
 from licorne.sim.generate import Options, Size
 

@@ -75,7 +75,7 @@ def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: 
         say("adding checkpoints ...")
         checkpoints = list(_add_checkpoints(run))
         saved = sum(path.stat().st_size for path in checkpoints)
-        random = Random(SEED)  # noqa: S311  drawn alike each time
+        random = Random(SEED)
         moments = [begins_ns + random.randrange(LENGTH_NS) for _ in range(DRAWN)]
         moments += [read(path).now_ns - SECOND_NS for path in checkpoints]
         restored, asked = [], []

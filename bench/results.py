@@ -13,12 +13,12 @@ import msgspec
 
 import licorne
 from bench.cases import Case, Target
+from bench.measure.churn import ChurnResult
+from bench.measure.contest import ContestResult
+from bench.measure.footprint import Footprint
+from bench.measure.speed import BenchResult, Blocked
 from bench.ratio import Ratio, Spread, spread
 from licorne._machine import Meter, cpu_model
-from licorne.measure.bench import BenchResult, Blocked
-from licorne.measure.churn import ChurnResult
-from licorne.measure.contest import ContestResult
-from licorne.measure.footprint import Footprint
 
 FOLDER = Path(__file__).resolve().parent / "results"
 BUSY_CORES = 0.1

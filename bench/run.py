@@ -12,12 +12,12 @@ from typing import TypeVar
 import msgspec
 
 from bench.cases import Case
+from bench.measure.churn import ChurnResult
+from bench.measure.contest import ContestResult
+from bench.measure.footprint import Footprint
+from bench.measure.speed import BenchResult, Blocked
 from bench.results import CaseResult, judged, main_run
 from bench.worker import Task, What
-from licorne.measure.bench import BenchResult, Blocked
-from licorne.measure.churn import ChurnResult
-from licorne.measure.contest import ContestResult
-from licorne.measure.footprint import Footprint
 
 ROOT = Path(__file__).resolve().parent.parent
 Kind = TypeVar("Kind", BenchResult, Blocked, ChurnResult, ContestResult, Footprint)

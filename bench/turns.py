@@ -209,7 +209,7 @@ def compare(
 
 def interval(old: Sequence[float], new: Sequence[float]) -> Interval:
     """Return the ratio of the medians, and its 95 % interval by a bootstrap over pairs; deterministic."""
-    draw = random.Random(1)  # noqa: S311  a fixed seed, so that equal figures give equal intervals
+    draw = random.Random(1)
     number = len(old)
     ratios = []
     for _ in range(DRAWS):

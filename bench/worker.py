@@ -13,12 +13,12 @@ from typing import Literal
 
 import msgspec
 
+from bench.measure.boundary import BoundaryName
+from bench.measure.churn import ChurnResult, churn
+from bench.measure.contest import ContestResult, measure_contest
+from bench.measure.footprint import Footprint, footprint
+from bench.measure.speed import BenchResult, Blocked, measure, measure_blocked
 from licorne import RegistrationError
-from licorne.measure.bench import BenchResult, Blocked, measure, measure_blocked
-from licorne.measure.boundary import BoundaryName
-from licorne.measure.churn import ChurnResult, churn
-from licorne.measure.contest import ContestResult, measure_contest
-from licorne.measure.footprint import Footprint, footprint
 from licorne.sim.contended import contended
 from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 from bench.instructions import STAGES, instructions, reach
+from bench.measure.boundary import FEEDS, BoundaryName
 from bench.run import BenchError
 
-from licorne.measure.boundary import FEEDS, BoundaryName
 from licorne.sim.generate import Size
 
 

@@ -12,6 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 from bench.cases import CASES, Target
+from bench.measure.boundary import FEEDS, BoundaryName
+from bench.measure.contest import measure_contest
+from bench.measure.footprint import Footprint
+from bench.measure.speed import BenchResult
 from bench.peer import version
 from bench.ratio import Ratio
 from bench.report import peer_rate, sentence, show, warnings
@@ -19,10 +23,6 @@ from bench.results import CaseResult, Machine, Pair, PeerRun, Report, Verdict, j
 from bench.worker import Task, perform
 from rich.console import Console
 
-from licorne.measure.bench import BenchResult
-from licorne.measure.boundary import FEEDS, BoundaryName
-from licorne.measure.contest import measure_contest
-from licorne.measure.footprint import Footprint
 from licorne.sim.contended import contended
 from licorne.sim.generate import Options, Size
 

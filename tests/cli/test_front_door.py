@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (*(name for name in app.resolved_commands() if not name.startswith("-")), "config check", "scenario check")
 GROUPS = {"config", "scenario"}
 CALLS = {
-    "bench": "bench t",
     "compare": "compare own examples/gpu-holiday/no-preemption.yaml examples/gpu-holiday/workload.jsonl",
     "config": "config check examples/migration/queues.yaml",
     "generate": "generate a",
@@ -68,7 +67,7 @@ def test_the_version_shows_whether_it_is_compiled(licorne: Command, arguments: t
 
 @pytest.mark.parametrize(
     "arguments",
-    [("simulate",), ("simulat",), ("config", "chek"), ("generate", "z"), ("bench", "t", "--shape", "round")],
+    [("simulate",), ("simulat",), ("config", "chek"), ("generate", "z")],
 )
 def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -> None:
     assert licorne(*arguments).status == 2
@@ -89,8 +88,6 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
         (("simulate", "{}/good", "--config", "{}"), "is a folder; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}/binary"), "is not UTF-8 text"),
         (("simulate", "{}/good", "--decisions", "{}/none/x"), "none/x: No such file or directory"),
-        (("bench", "{}/none"), "none: no such file, and none of the cases a, b"),
-        (("bench", "{}/script"), "only workloads of version 1 can be measured"),
         (("generate", "t", "{}/none/x"), "none/x: No such file or directory"),
         (("config", "check", "{}/none"), "none: no such file; give the path of a queue configuration"),
         (("place", "--config", "{}/none", "--user", "u"), "none: no such file"),

@@ -46,7 +46,6 @@ def test_contests_are_cases_of_the_command_too(licorne: Command, case: str) -> N
     outcome = licorne("generate", case, "--appsort", "fair")
     assert (outcome.status, outcome.out) == (2, "")
     assert f"the case {case} has no options but shape and seed" in outcome.err
-    assert f"python -m bench run {case}" in licorne("bench", case).err
 
 
 def test_the_week_takes_no_option_be_it_the_default_of_others(licorne: Command) -> None:

@@ -1,4 +1,4 @@
-"""`licorne simulate` and `licorne bench`: their output and their exit status."""
+"""`licorne simulate`: its output and its exit status."""
 
 from __future__ import annotations
 
@@ -313,23 +313,6 @@ def test_a_long_simulation_can_be_interrupted(tmp_path: Path, option: str, by: s
     assert "Traceback" not in done.stderr
     assert sorted(one.name for one in tmp_path.iterdir()) == [out.name, path.name]
     assert out.read_text() == "as it was"
-
-
-@pytest.mark.gate
-def test_bench_prints_a_rate(licorne: Command) -> None:
-    outcome = licorne("bench", "t", "--repeat", "2")
-    assert outcome.status == 0
-    assert "allocations per second (" in outcome.out
-    result = json.loads(licorne("bench", "t", "--json", "--shape", "unique").out)
-    assert result["allocations"] == 200
-    assert result["allocations_per_s"] > 0
-    assert result["workload"] == "t-unique-fifo-fair-rr-s1"
-
-
-def test_bench_takes_a_file(licorne: Command, tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    licorne("generate", "t", path)
-    assert json.loads(licorne("bench", path, "--json").out)["allocations"] == 200
 
 
 def test_evictions_have_a_table_and_options(licorne: Command, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import msgspec
+from bench.measure.boundary import RM_ID, ObjectFeed, ObjectSession
+from bench.measure.churn import release_of, urgent
 
-from licorne.measure.boundary import RM_ID, ObjectFeed, ObjectSession
-from licorne.measure.churn import release_of, urgent
 from licorne.si import v19
 from licorne.sim.generate import Options, Size, benchmark
 

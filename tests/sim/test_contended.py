@@ -6,9 +6,9 @@ import io
 from collections import Counter, defaultdict
 
 import pytest
+from bench.measure.contest import measure_contest
 
 from licorne.config import load
-from licorne.measure.contest import measure_contest
 from licorne.sim.contended import CONTENDED, RUNNING_ON_A_NODE, contended
 from licorne.sim.generate import Options, Size, write
 from licorne.sim.lines import App, Ask, Node

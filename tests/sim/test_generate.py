@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from bench.measure.speed import measure
 
 from licorne.config import load
 from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, parse_constraints
-from licorne.measure.bench import measure
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
 from licorne.sim.generate import CASES, GI, Options, Size, benchmark, write
 from licorne.sim.lines import App, Ask, Line, Node

@@ -179,13 +179,6 @@ _add(
     "Make a workload file from a seed.",
     epilogue("it failed", Status.FILE),
 )
-_add(
-    app,
-    "bench",
-    "bench:bench",
-    "Measure how fast the scheduler decides.",
-    epilogue("the workload cannot be measured", Status.FILE),
-)
 _add(app, "version", "version:version", "Print the version, and whether it is compiled.", epilogue("it failed"))
 configuration = App(name="config", help="Work with queue configurations.")
 _add(

@@ -18,7 +18,7 @@ order, by the keys of `joborders`; `simulation` connects it to a scheduler, `run
 nodes' devices, such as GPUs. `gauges`, `use`, `pods`, `times` and `series` are the observations (`measure` has
 seconds and percentiles), `report` the result, `comparison` two
 of them side by side; `row_tables` hands observations to programs as tables, `row_files` writes them as files, `finished` gives a file its name when it is complete, `script` the trace that is compared with recordings.
-`policies` lets users decide in place of the scheduler. `papers` makes published tables again. The package `licorne.measure` times the core alone.
+`policies` lets users decide in place of the scheduler. `papers` makes published tables again.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.measure.boundary import FEEDS, BoundaryName, ByteSession, feed_of
+from bench.measure.churn import churn
+from bench.measure.footprint import footprint
+from bench.measure.speed import measure, measure_blocked
 
 from licorne._machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import calls
-from licorne.measure.bench import measure, measure_blocked
-from licorne.measure.boundary import FEEDS, BoundaryName, ByteSession, feed_of
-from licorne.measure.churn import churn
-from licorne.measure.footprint import footprint
 from licorne.si import first, v19
 from licorne.si._schema import Message
 from licorne.si.wire import decode

@@ -25,9 +25,9 @@ from statistics import median
 
 import msgspec
 
+from bench.measure.boundary import BoundaryName, Session, feed_of
 from licorne._machine import Meter, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import compiled
-from licorne.measure.boundary import BoundaryName, Session, feed_of
 from licorne.sim.collector import quiet_collector
 from licorne.sim.escaping import decision_lines
 from licorne.sim.lines import Ask

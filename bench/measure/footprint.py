@@ -13,8 +13,8 @@ import gc
 
 import msgspec
 
+from bench.measure.boundary import BoundaryName, feed_of
 from licorne._machine import forget_peak, peak_rss_bytes, rss_bytes
-from licorne.measure.boundary import BoundaryName, feed_of
 from licorne.sim.collector import quiet_collector
 from licorne.sim.workload import Workload
 

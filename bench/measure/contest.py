@@ -23,10 +23,7 @@ from statistics import median
 
 import msgspec
 
-from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne._machine import Meter
-from licorne.core import compiled
-from licorne.measure.boundary import (
+from bench.measure.boundary import (
     ASKS_A_CALL,
     RM_ID,
     allocation_requests,
@@ -35,6 +32,9 @@ from licorne.measure.boundary import (
     node_request,
     registration,
 )
+from licorne import ResourceManagerCallback, SchedulerAPI
+from licorne._machine import Meter
+from licorne.core import compiled
 from licorne.si import v19
 from licorne.sim.collector import quiet_collector
 from licorne.sim.gangs import Gangs
@@ -219,7 +219,7 @@ def _run(feed: _Feed) -> ContestRun:
     manager = _Manager(feed)
     api, clock = manager.api, time.perf_counter_ns
     submit_ns = decide_ns = answer_ns = 0
-    gc.collect()  # as in `licorne.measure.bench`
+    gc.collect()  # as in `bench.measure.speed`
     with quiet_collector():
         if not feed.gangs:
             for request in feed.first:

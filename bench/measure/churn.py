@@ -14,8 +14,8 @@ from statistics import fmean, median
 
 import msgspec
 
+from bench.measure.boundary import RM_ID, ObjectFeed
 from licorne._machine import Meter
-from licorne.measure.boundary import RM_ID, ObjectFeed
 from licorne.si import v19
 from licorne.sim.collector import quiet_collector
 from licorne.sim.workload import Workload, WorkloadError
