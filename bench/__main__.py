@@ -48,9 +48,13 @@ from bench.turns import (
 )
 from bench.turnsreport import show_turns
 from bench.walks import walks
+from bench.workloads import make
+from bench.workloads.generate import Options
 from licorne.cli.common import UsageError, print_json
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
+from licorne.config.model import NodePolicy
+from licorne.sim.workload import OptionError, write_workload
 
 Flag = Annotated[bool, Parameter(negative="")]
 R = TypeVar("R", Report, ServiceReport, TurnsReport, KubeReport)
@@ -69,6 +73,45 @@ def list_cases() -> int:
     print(
         "other measurements: answers, checkpoint, clients, codec, instructions, kube, moment, peer, questions, service, soak, turns, walks (each has --help)"
     )
+    return 0
+
+
+@app.command(name="generate")
+def generate_workload(
+    case: str,
+    out: Path,
+    /,
+    *,
+    shape: Literal["app", "same", "unique"] = "app",
+    appsort: Literal["fifo", "fair"] = "fifo",
+    nodesort: NodePolicy = "fair",
+    order: Literal["rr", "app"] = "rr",
+    seed: int = 1,
+    demand: float | None = None,
+) -> int:
+    """Write the workload of a case, which `licorne simulate` runs: a to x, churn, constraints, tree, gangs, preempt, week.
+
+    Parameters
+    ----------
+    shape
+        app: one size of pods for each application; same: one for all; unique: each pod its own.
+    appsort
+        How queues sort their applications.
+    nodesort
+        How the partition sorts its nodes.
+    order
+        rr: asks of all applications in turn; app: application after application.
+    demand
+        What the asks want together, as a multiple of what the cluster has (1.5: a third has to wait).
+    """
+    options = Options(shape=shape, appsort=appsort, nodesort=nodesort, order=order, seed=seed, demand=demand)
+    try:
+        workload = make(case, options)
+    except OptionError as error:
+        raise UsageError(str(error)) from None
+    with out.open("wb") as stream:
+        write_workload(workload, stream)
+    say(f"{out}: {workload.name}")
     return 0
 
 

@@ -27,6 +27,7 @@ from bench.measure.boundary import (
     registration,
 )
 from bench.worker import prepared
+from bench.workloads.generate import Options, Size
 from licorne import SchedulerAPI
 from licorne.answers import Home, Restored, read_dump, restore, why
 from licorne.answers.restore import Outputs
@@ -34,7 +35,6 @@ from licorne.answers.why import AskAnswer, Overview
 from licorne.core.partition import Partition
 from licorne.si.callback import ResourceManagerCallback
 from licorne.sim.collector import quiet_collector
-from licorne.sim.generate import Options, Size
 from licorne.web.rest.state import full_state
 
 NODES: Final = 5_000

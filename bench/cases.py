@@ -1,6 +1,6 @@
 """The cases of the benchmark, and their targets.
 
-A case is a generated workload (`licorne generate --help`) and a way to measure it. Its targets are those that the project
+A case is a generated workload (`python -m bench generate --help`) and a way to measure it. Its targets are those that the project
 has set itself: they hold for pods of unique shapes, fifo applications and seed 1. No other shape or policy may reach less
 than half of that, which the variants check.
 """
@@ -13,8 +13,8 @@ from typing import Literal, get_args
 import msgspec
 
 from bench.measure.boundary import BoundaryName
+from bench.workloads.generate import Options
 from licorne.config.model import NodePolicy
-from licorne.sim.generate import Options
 
 Kind = Literal["speed", "blocked", "churn", "contest"]
 """speed: allocations per second; blocked: speed, and once more without the blocked asks; churn: speed, and releases;

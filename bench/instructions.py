@@ -21,9 +21,9 @@ import msgspec
 from bench.measure.boundary import FEEDS, BoundaryName, feed_of
 from bench.run import BenchError
 from bench.worker import prepared
+from bench.workloads.generate import Options, Size
 from licorne.core import compiled
 from licorne.sim.collector import quiet_collector
-from licorne.sim.generate import Options, Size
 
 SIZE: Final = Size(nodes=200, pods=10_000, applications=10, queues=10)
 STAGES: Final = ("connected", "handed in", "decided")

@@ -24,7 +24,7 @@ from bench.results import CaseResult, Pair, PeerRun, judged
 from bench.run import ROOT, BenchError, apart, task_of
 from bench.worker import prepared
 from licorne._machine import warm_memory
-from licorne.sim.generate import write
+from licorne.sim.workload import write_workload
 
 SOURCE = ROOT / "bench" / "peer"
 QUIET_S = 15.0
@@ -61,7 +61,7 @@ def measure_pairs(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "workload.jsonl"
         with file.open("wb") as stream:
-            write(prepared(case.workload, case.options()), stream)
+            write_workload(prepared(case.workload, case.options()), stream)
         for _ in range(pairs):
             ours = apart(task_of(case, "speed", file=str(file)), BenchResult)
             warm_memory(ours.asks * WARM_BYTES_PER_ASK)  # as before a run of licorne

@@ -30,8 +30,8 @@ from bench.run import BenchError
 from bench.service.run import Clients, clients
 from bench.service.server import Server, serving
 from bench.service.tasks import Task
+from bench.workloads.generate import Size
 from licorne.core import compiled
-from licorne.sim.generate import Size
 
 SIZE: Final = Size(nodes=200, pods=5_000, applications=10, queues=10)
 TURNS: Final = 3

@@ -156,7 +156,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 def in_words_of(folder: Path, task: Task) -> Task:
     """Return the task as the state in a folder understands it: an older one may know the boundary by another name."""
-    known = "".join(path.read_text(encoding="utf-8") for path in (folder / "src" / "licorne").rglob("boundary.py"))
+    places = [place for part in ("src", "bench") for place in (folder / part).rglob("boundary.py")]
+    known = "".join(path.read_text(encoding="utf-8") for path in places)
     if f'"{task.boundary}"' in known:
         return task
     return msgspec.structs.replace(task, boundary=RENAMED.get(task.boundary, task.boundary))

@@ -18,9 +18,9 @@ from bench.measure.churn import ChurnResult, churn
 from bench.measure.contest import ContestResult, measure_contest
 from bench.measure.footprint import Footprint, footprint
 from bench.measure.speed import BenchResult, Blocked, measure, measure_blocked
+from bench.workloads.contended import contended
+from bench.workloads.generate import Options, Size, benchmark
 from licorne import RegistrationError
-from licorne.sim.contended import contended
-from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload
 
 What = Literal["speed", "blocked", "churn", "contest", "memory"]

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from licorne.sim.generate import GI, write
-from licorne.sim.lines import App, Ask, Line, Node, Reload, Resources, TaskGroup
-from licorne.sim.workload import Mode, Workload
+from licorne.sim.lines import GI, App, Ask, Line, Node, Reload, Resources, TaskGroup
+from licorne.sim.workload import Mode, Workload, write_workload
 
 HERE = Path(__file__).resolve().parent
 MINUTE_S, HOUR_S = 60, 3600
@@ -190,7 +189,7 @@ def main() -> None:
     """Write all files."""
     for name, make in FILES.items():
         with (HERE / name).open("wb") as stream:
-            write(make(), stream)
+            write_workload(make(), stream)
     for name, text in TEXTS.items():
         (HERE / name).write_text(text, encoding="utf-8")
 

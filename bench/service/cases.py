@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bench.cases import Target
-from licorne.sim.generate import CASES, Size
+from bench.workloads.generate import CASES, Size
 
 
 class ServiceCase(msgspec.Struct, frozen=True, kw_only=True):

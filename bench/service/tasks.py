@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from licorne.sim.generate import Size
+from bench.workloads.generate import Size
 
 What = Literal["grpc", "turns", "client", "managers", "hold", "rest"]
 """grpc: prepared bytes, round after round; turns: as many rounds as fill some seconds, at each signal; client: prepared

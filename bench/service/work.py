@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bench.measure.boundary import allocation_requests, application_request, ask_messages, node_request
 from bench.worker import prepared
+from bench.workloads.generate import Options, Size
 from licorne.si import v19
 from licorne.si.constants import DOMAIN_K8S, GROUP_META, KEY_NAMESPACE, KEY_POD_NAME
 from licorne.si.wire import encode
-from licorne.sim.generate import Options, Size
 
 NAME, NAMESPACE = DOMAIN_K8S + GROUP_META + KEY_POD_NAME, DOMAIN_K8S + GROUP_META + KEY_NAMESPACE
 

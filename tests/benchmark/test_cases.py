@@ -6,10 +6,10 @@ import pytest
 from bench.cases import BIG, CASES, PEER_DEFAULT, Case, Target, chosen
 from bench.results import CaseResult, figures
 from bench.worker import prepared
+from bench.workloads.contended import CONTENDED
+from bench.workloads.generate import CASES as GENERATED
 
 from licorne.config import load
-from licorne.sim.contended import CONTENDED
-from licorne.sim.generate import CASES as GENERATED
 
 CONTENDED_ORDER = ("preempt", "gangs", "gangs-atomic")
 

@@ -8,8 +8,7 @@ import pytest
 from bench.instructions import STAGES, instructions, reach
 from bench.measure.boundary import FEEDS, BoundaryName
 from bench.run import BenchError
-
-from licorne.sim.generate import Size
+from bench.workloads.generate import Size
 
 
 @pytest.mark.parametrize("boundary", FEEDS)

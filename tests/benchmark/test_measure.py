@@ -11,16 +11,16 @@ from bench.measure.boundary import FEEDS, BoundaryName, ByteSession, feed_of
 from bench.measure.churn import churn
 from bench.measure.footprint import footprint
 from bench.measure.speed import measure, measure_blocked
+from bench.workloads.generate import Options, Size, benchmark
+from bench.workloads.week import week
 
 from licorne._machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import calls
 from licorne.si import first, v19
 from licorne.si._schema import Message
 from licorne.si.wire import decode
-from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.lines import Ask, Node
 from licorne.sim.runner import simulate
-from licorne.sim.week import week
 from licorne.sim.workload import WorkloadError
 
 BOUNDARIES: tuple[BoundaryName, ...] = ("objects", "bytes", "first-bytes")

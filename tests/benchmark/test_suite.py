@@ -21,10 +21,9 @@ from bench.ratio import Ratio
 from bench.report import peer_rate, sentence, show, warnings
 from bench.results import CaseResult, Machine, Pair, PeerRun, Report, Verdict, judged
 from bench.worker import Task, perform
+from bench.workloads.contended import contended
+from bench.workloads.generate import Options, Size
 from rich.console import Console
-
-from licorne.sim.contended import contended
-from licorne.sim.generate import Options, Size
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -19,12 +19,12 @@ from licorne.cli.statuses import MEANINGS
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
+SCENARIO = ROOT / "examples" / "scenarios" / "halved-queue.yaml"
 COMMANDS = (*(name for name in app.resolved_commands() if not name.startswith("-")), "config check", "scenario check")
 GROUPS = {"config", "scenario"}
 CALLS = {
     "compare": "compare own examples/gpu-holiday/no-preemption.yaml examples/gpu-holiday/workload.jsonl",
     "config": "config check examples/migration/queues.yaml",
-    "generate": "generate a",
     "place": "place --config examples/migration/queues.yaml --user ann --tag namespace=dev",
     "scenario": "scenario check examples/scenarios/halved-queue.yaml",
     "shares": "shares --from examples/pods-wait/dump.json",
@@ -67,7 +67,7 @@ def test_the_version_shows_whether_it_is_compiled(licorne: Command, arguments: t
 
 @pytest.mark.parametrize(
     "arguments",
-    [("simulate",), ("simulat",), ("config", "chek"), ("generate", "z")],
+    [("simulate",), ("simulat",), ("config", "chek")],
 )
 def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -> None:
     assert licorne(*arguments).status == 2
@@ -88,7 +88,7 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
         (("simulate", "{}/good", "--config", "{}"), "is a folder; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}/binary"), "is not UTF-8 text"),
         (("simulate", "{}/good", "--decisions", "{}/none/x"), "none/x: No such file or directory"),
-        (("generate", "t", "{}/none/x"), "none/x: No such file or directory"),
+        (("scenario", "workload", str(SCENARIO), "{}/none/x"), "none/x: No such file or directory"),
         (("config", "check", "{}/none"), "none: no such file; give the path of a queue configuration"),
         (("place", "--config", "{}/none", "--user", "u"), "none: no such file"),
     ],
@@ -138,7 +138,7 @@ def test_help_does_not_wait_for_the_scheduler() -> None:
 
 
 def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
-    command = f"'{sys.executable}' -m licorne.cli generate a | head -c 10"
+    command = f"'{sys.executable}' -m licorne.cli scenario workload {SCENARIO} | head -c 10"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert result.stderr == ""
     assert result.stdout == '{"t":"meta'
@@ -147,7 +147,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        "generate a",
+        "scenario workload examples/scenarios/halved-queue.yaml",
         "simulate examples/migration/small.jsonl",
         "simulate --help",
         "config check examples/migration/bad.yaml",

@@ -17,15 +17,13 @@ from bench.__main__ import app
 from bench.__main__ import main as bench
 
 from licorne.cli.statuses import Status
+from licorne.sim.workload import read_workload
 
 Command = Callable[..., Any]
 WORKLOAD = Path(__file__).resolve().parents[2] / "examples" / "migration" / "small.jsonl"
 QUEUES = WORKLOAD.with_name("queues.yaml")
+SCENARIO = WORKLOAD.parents[1] / "scenarios" / "halved-queue.yaml"
 UNFIT = [
-    ("generate week --shape same", "the case week has no options but --seed"),
-    ("generate gangs --demand 2", "the case gangs has no options but shape and seed"),
-    ("generate t --demand 0", "demand: 0 is not between 0.01 and 100"),
-    ("generate t --demand 1000", "demand: 1000 is not between 0.01 and 100"),
     ("compare own own W", "own and own are the same configuration"),
     ("compare own Q W --setting x", "--setting 'x': is written KEY=VALUE"),
     ("compare own Q W --setting reservation.dealy=2s", "--setting 'reservation.dealy': no such setting"),
@@ -64,11 +62,32 @@ def test_options_that_do_not_fit_are_wrong_usage(licorne: Command, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("line", ["run nothing", "service nothing", "soak nothing"])
-def test_so_does_the_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str) -> None:
-    monkeypatch.setattr("bench.__main__.app", partial(app, line.split()))
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("run nothing", "nothing: "),
+        ("service nothing", "nothing: "),
+        ("soak nothing", "nothing: "),
+        ("generate week OUT --shape same", "the case week has no options but seed"),
+        ("generate gangs OUT --demand 2", "the case gangs has no options but shape and seed"),
+        ("generate t OUT --demand 1000", "demand: 1000 is not between 0.01 and 100"),
+        ("generate nothing OUT", "case: 'nothing' is none of"),
+    ],
+)
+def test_so_does_the_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, complaint: str
+) -> None:
+    monkeypatch.setattr("bench.__main__.app", partial(app, words(line, tmp_path)))
     assert bench() == Status.USAGE
-    assert "nothing: " in capsys.readouterr().err
+    assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_benchmark_writes_the_workload_of_a_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "generate t OUT --shape unique --order app --seed 9 --nodesort binpacking"
+    monkeypatch.setattr("bench.__main__.app", partial(app, words(line, tmp_path)))
+    assert bench() == Status.DONE
+    assert read_workload(tmp_path / "out").name == "t-unique-fifo-binpacking-app-s9"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +101,6 @@ def test_so_does_the_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         ("simulate --config=- -", "standard input (-) is given 2 times, and can be read only once"),
         ("why -", "why: - (standard input) is not read here; see licorne why --help"),
         ("scenario check -", "scenario check: - (standard input) is not read here"),
-        ("generate -", 'Invalid value "-" for CASE. Choose from:'),
-        ("generate - x", 'Invalid value "-" for CASE. Choose from:'),
         ("simulate W --pods -", "parameter --pods requires an argument"),
         (
             "simulate W --from soon",
@@ -112,14 +129,14 @@ def test_a_workload_may_come_from_standard_input(
     assert '"placed": 2' in outcome.out
 
 
-@pytest.mark.parametrize("line", ["generate t", "generate t -"])
+@pytest.mark.parametrize("line", ["scenario workload S", "scenario workload S -"])
 def test_a_workload_is_written_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     from licorne.cli import run  # noqa: PLC0415  # its output is bytes
 
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out, flush=lambda: None))
     monkeypatch.chdir(tmp_path)
-    assert run(line.split()) == Status.DONE
+    assert run(line.replace("S", str(SCENARIO)).split()) == Status.DONE
     assert out.getvalue().startswith(b'{"t":"meta"')
     assert not list(tmp_path.iterdir())
 

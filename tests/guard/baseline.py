@@ -29,7 +29,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 WORK, LINES, INSTRUCTIONS = "work", "plain python", "instructions"
 """The parts of the baseline. The first has the same counts everywhere; the second, one set for each minor version of
 Python; the third, one set for each combination of compiler and Python."""
-COMMAND = "cd tests && python -m guard.renew"
+COMMAND = "PYTHONPATH=tests:. python -m guard.renew"
 
 
 @dataclass

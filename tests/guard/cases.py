@@ -16,9 +16,9 @@ from typing import NamedTuple
 import msgspec
 from bench.measure.boundary import RM_ID, ObjectFeed, ObjectSession
 from bench.measure.churn import release_of, urgent
+from bench.workloads.generate import Options, Size, benchmark
 
 from licorne.si import v19
-from licorne.sim.generate import Options, Size, benchmark
 
 Counts = dict[str, int]
 """Counts by name: the phase, and what is counted in it."""

@@ -1,4 +1,4 @@
-"""Renews the baseline of the guard: in the folder `tests`, `python -m guard.renew`. Prints what changed.
+"""Renews the baseline of the guard: `PYTHONPATH=tests:. python -m guard.renew`. Prints what changed.
 
 The commit must say why: the baseline is the record of how much work is right. Plain Python counts, never the compiled
 modules, which may be older than their text. Lines are renewed for the version of Python that runs this; for others,

@@ -2,7 +2,7 @@
 
 Two kinds of counts. The scheduler counts for itself what it looks at (`Partition.work`): the same numbers on every
 machine, compiled or not. A test fails if one of these exceeds `baseline.json` by more than 2 % (`baseline.py` says
-exactly). Where more work is right, renew the baseline with `cd tests && python -m guard.renew`, and say in the commit why.
+exactly). Where more work is right, renew the baseline with `PYTHONPATH=tests:. python -m guard.renew`, and say in the commit why.
 
 And plain Python counts the called functions and executed lines of the scheduler's text, in a process of its own
 (`lines.py`): that sees whatever has no counter, and is the same for one minor version of Python. It is advice only, since

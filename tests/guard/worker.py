@@ -28,7 +28,7 @@ SOURCE = Path(licorne.__file__).resolve().parent.parent
 def environment(*, interpreted: bool) -> dict[str, str]:
     """For a process that finds this package and these tests, and in which nothing is left to chance."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("LICORNE_", "PYTHON", "COV"))}
-    paths = os.pathsep.join([str(SOURCE), str(TESTS)])
+    paths = os.pathsep.join([str(SOURCE), str(TESTS), str(TESTS.parent)])
     chosen = {"LICORNE_INTERPRETED": "1"} if interpreted else {}
     return clean | chosen | {"PYTHONPATH": paths, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -10,9 +10,9 @@ import gzip
 from pathlib import Path
 
 import pytest
+from bench.workloads.generate import Options, benchmark
 
 from licorne.core import compiled
-from licorne.sim.generate import Options, benchmark
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Workload, read_workload
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from bench.workloads.generate import Options, benchmark
+from bench.workloads.week import week
 
 from licorne.core import compiled
-from licorne.sim.generate import Options, benchmark, write
 from licorne.sim.lines import Ask
 from licorne.sim.runner import simulate
-from licorne.sim.week import week
-from licorne.sim.workload import Mode
+from licorne.sim.workload import Mode, write_workload
 
 TWO_DAYS_S = 2 * 86_400
 
@@ -28,7 +28,7 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workload.lines = [line for line in workload.lines if line.at is None or line.at < TWO_DAYS_S]
     path = tmp_path_factory.mktemp("determinism") / "two-days.jsonl"
     with path.open("wb") as stream:
-        write(workload, stream)
+        write_workload(workload, stream)
     return path
 
 

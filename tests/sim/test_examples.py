@@ -12,11 +12,10 @@ from types import ModuleType
 import pytest
 
 from licorne.cli import run
-from licorne.sim.generate import write
 from licorne.sim.lines import Ask
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.workload import read_workload
+from licorne.sim.workload import read_workload, write_workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 READMES = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.glob("*/README.md"))
@@ -45,7 +44,7 @@ def test_the_files_are_those_of_their_generator() -> None:
     module = made()
     for name, make in module.FILES.items():
         stream = io.BytesIO()
-        write(make(), stream)
+        write_workload(make(), stream)
         assert stream.getvalue() == (EXAMPLES / name).read_bytes(), name
     for name, text in module.TEXTS.items():
         assert text == (EXAMPLES / name).read_text()

@@ -121,7 +121,7 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_line(text: str, words: 
         ("columns: {}\n", "m.yaml:1:10: columns: names no column for `job`"),
         ("columns: {job: j,\n  vc: v}\n", "m.yaml:2:3: columns: `vc` is not known; known are job, gpus,"),
         ("columns: {job: j,\n  job: v}\n", "m.yaml:2:3: columns: `job` stands twice"),
-        (COLUMNS.replace("d}", "}"), "m.yaml:1:70: columns: duration: must be the name of a column"),
+        (COLUMNS.replace("d}", "}"), "m.yaml:1:71: columns: duration: must be the name of a column"),
         ("columns: job\n", "m.yaml:1:10: columns: must be keys with values"),
         (COLUMNS + "cluster: {nodes: -1}\n", "m.yaml:2:18: cluster: nodes: must be a whole number from 1 to 100,000"),
         (COLUMNS + "cluster: {gpus: many}\n", "m.yaml:2:17: cluster: gpus: must be a whole number from 1 to 1,000"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from bench.workloads.generate import Options, benchmark
 
 from licorne.core.inspection import explain
 from licorne.sim import reasons
-from licorne.sim.generate import Options, benchmark
 from licorne.sim.runner import simulate
 
 

@@ -141,7 +141,7 @@ def test_a_gang_that_is_refused_takes_its_pods_along() -> None:
             {},
             "w.jsonl:2: yaml:4:5: partition default: unknown key 'bogus'",
         ),
-        ("partitions: [", {}, "w.jsonl:2: yaml:1:14: not YAML"),
+        ("partitions: [", {}, "w.jsonl:2: yaml:2:1: not YAML"),
         (QUEUES.replace("default", "other"), {}, "w.jsonl:2: yaml: the configuration has no partition 'default'"),
         (QUEUES, {"reservation.dealy": "5s"}, "w.jsonl:2: extra: 'reservation.dealy': no such setting; did you mean"),
         (QUEUES, {"reservation.delay": "abc"}, "w.jsonl:2: extra: reservation.delay: 'abc': must be a duration"),

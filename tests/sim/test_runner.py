@@ -245,7 +245,7 @@ def test_another_configuration_can_be_given() -> None:
 
 @pytest.mark.parametrize("config", ["partitions: 5", "partitions: ["])
 def test_a_refused_configuration_is_an_error(config: str, tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match=r"^<workload>:2: yaml:1:"):
+    with pytest.raises(WorkloadError, match=r"^<workload>:2: yaml:[12]:"):
         simulate(workload(NODE, config=config), decisions=tmp_path / "decisions")
     with pytest.raises(RegistrationError, match="<config>:1:"):
         simulate(workload(NODE), config=config, decisions=tmp_path / "decisions")

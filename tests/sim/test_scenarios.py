@@ -18,13 +18,13 @@ import licorne
 from common.examples import examples
 from licorne import Scenario
 from licorne.sim import ScenarioError, WorkloadError, load_workload
-from licorne.sim.generate import write
 from licorne.sim.lines import App, Ask, Line, Node, NodeDrain, NodeRemove, NodeUndrain, Reload
 from licorne.sim.scenarios.document import Profile, Sine, schema
 from licorne.sim.scenarios.draws import Source
 from licorne.sim.scenarios.rates import arrivals, rates_of
 from licorne.sim.scenarios.reading import compose_text
 from licorne.sim.scenarios.values import rate, time_us
+from licorne.sim.workload import write_workload
 
 HOUR_S = 3600
 DAY_US = 86_400_000_000
@@ -41,7 +41,7 @@ BASE: dict[str, Any] = {
 
 def text_of(scenario: Scenario, **choices: Any) -> bytes:
     stream = io.BytesIO()
-    write(scenario.workload(**choices), stream)
+    write_workload(scenario.workload(**choices), stream)
     return stream.getvalue()
 
 

@@ -172,13 +172,6 @@ _add(
     "Serve `why`, `shares`, `check` and `place` to a chat assistant (MCP).",
     epilogue("it failed", Status.PACKAGES, done="its input has ended"),
 )
-_add(
-    app,
-    "generate",
-    "generate:generate",
-    "Make a workload file from a seed.",
-    epilogue("it failed", Status.FILE),
-)
 _add(app, "version", "version:version", "Print the version, and whether it is compiled.", epilogue("it failed"))
 configuration = App(name="config", help="Work with queue configurations.")
 _add(

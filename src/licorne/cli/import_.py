@@ -20,9 +20,8 @@ from licorne.cli.statuses import Status
 from licorne.recording import Names
 from licorne.recording.anonymous import AnonymityError
 from licorne.sim.finished import finished_file, opened
-from licorne.sim.generate import write
 from licorne.sim.lines import Ask
-from licorne.sim.workload import Workload
+from licorne.sim.workload import Workload, write_workload
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 BYTES_MAX = 2 << 30
@@ -92,7 +91,7 @@ def import_command(
 def _write(workload: Workload, output: Path) -> None:
     try:
         with finished_file(output) as part, opened(part, output) as file:
-            write(workload, file)
+            write_workload(workload, file)
     except OSError as error:
         raise CommandError(f"{output}: {error.strerror}", Status.FILE) from None
 

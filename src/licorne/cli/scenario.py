@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO, cast
 
 from cyclopts import Parameter, validators
 
 from licorne._wording import counted
 from licorne.cli.common import STDIN, CommandError, print_json, say
-from licorne.cli.generate import target
 from licorne.cli.sheets import output, print_plainly
 from licorne.cli.statuses import Status
-from licorne.sim.generate import write
+from licorne.sim.finished import finished_file, opened
 from licorne.sim.quantities import amount, duration
 from licorne.sim.scenarios.document import schema as scenario_schema
 from licorne.sim.scenarios.faults import ScenarioError
 from licorne.sim.scenarios.outline import Outline
 from licorne.sim.scenarios.scenario import Scenario
-from licorne.sim.workload import ASKS_MAX, WorkloadError
+from licorne.sim.workload import ASKS_MAX, WorkloadError, write_workload
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Seed = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))]
@@ -100,11 +102,11 @@ def workload(
     try:
         made = read_scenario(scenario).workload(seed=seed, load=load, asks_max=max_asks)
         if out in (None, STDIN):
-            write(made, sys.stdout.buffer)
+            write_workload(made, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         else:
-            with target(out) as stream:
-                write(made, stream)
+            with _target(out) as stream:
+                write_workload(made, stream)
             say(f"{out}: {made.name}", to=sys.stderr)
     except ScenarioError as error:
         raise CommandError(str(error)) from None
@@ -144,3 +146,15 @@ def _show(outline: Outline) -> None:
     for kind, share in outline.load.items():
         mean = amount(kind, round(outline.capacity.get(kind, 0)))
         console.print(f"demand for {kind}: {share:.1%} of {mean} on average", markup=False)
+
+
+@contextmanager
+def _target(out: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing; it has its name only when it is complete."""
+    with finished_file(out) as part, opened(part, out) as stream:
+        if out.suffix != ".gz":
+            yield cast("BinaryIO", stream)
+        else:
+            # Gzip would store time and file name; without them, equal workloads give equal bytes.
+            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+                yield cast("BinaryIO", packed)

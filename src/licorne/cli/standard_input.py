@@ -1,4 +1,4 @@
-"""`-` as an argument of a command: standard input, or for `licorne generate` standard output.
+"""`-` as an argument of a command: standard input, or for `licorne scenario workload` standard output.
 
 The parser's library takes a `-` for an option, unless it may take every text that begins with `-` for an argument, which
 would make arguments of misspelled options. So an argument `-` is handed to it as `./-`, which as a path is the same.
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 MARKED: Final = "./-"
 """What the parser is given in place of an argument `-`, which it would take for an option."""
-COMMANDS: Final = ("simulate", "compare", "config check", "import", "generate", "scenario workload")
+COMMANDS: Final = ("simulate", "compare", "config check", "import", "scenario workload")
 """The commands with an argument for which `-` may stand."""
-OUTPUT: Final = ("generate", "scenario workload")
-"""Those of them that write what they make to standard output."""
+OUTPUT: Final = ("scenario workload",)
+"""That of them whose `-` is standard output."""
 
 
 def mark(app: App, words: Sequence[str]) -> list[str]:

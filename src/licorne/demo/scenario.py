@@ -28,8 +28,8 @@ from licorne.si.constants import (
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
 )
-from licorne.sim.generate import GI
 from licorne.sim.lines import (
+    GI,
     App,
     Ask,
     Foreign,
@@ -41,10 +41,22 @@ from licorne.sim.lines import (
     NodeUpdate,
     TaskGroup,
 )
-from licorne.sim.week import GPU, Kind
 
 Moment = tuple[float, list[Line]]
 """Seconds since the beginning, and the lines that are due then, together."""
+
+GPU = "nvidia.com/gpu"
+
+
+class Kind(NamedTuple):
+    """A kind of node: number of nodes, resources of each."""
+
+    name: str
+    nodes: int
+    vcore: int
+    memory_gi: int
+    gpus: int = 0
+
 
 KINDS = (Kind("general", 12, 16, 64), Kind("memory", 6, 16, 128), Kind("gpu", 6, 32, 128, gpus=4))
 AGENTS = "node-agents"

@@ -12,8 +12,8 @@
     Series, SeriesRow       an observer that samples the usage of queues at equal intervals
 
 Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `traces` turns
-what others have recorded into the same lines, and `reading` chooses between them; `generate`, `contended` and `week` make lines
-from a seed, `scenarios` from a description in YAML; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
+what others have recorded into the same lines, and `reading` chooses between them; `scenarios` makes lines
+from a description in YAML and a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
 order, by the keys of `joborders`; `simulation` connects it to a scheduler, `runner` is the clock, `devices` the book of the
 nodes' devices, such as GPUs. `gauges`, `use`, `pods`, `times` and `series` are the observations (`measure` has
 seconds and percentiles), `report` the result, `comparison` two

@@ -18,6 +18,8 @@ import msgspec
 
 from licorne.sim.measure import NANOSECONDS
 
+GI = 1 << 30
+"""The bytes of a GiB."""
 Integer64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Integer32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]

@@ -23,14 +23,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from licorne._bounded import LINE_BYTES, lines
 from licorne._files import opened
 from licorne._wording import counted
-from licorne.sim.lines import STYLES, App, Ask, Config, DevicePolicy, Line, Meta, Reload, Run, Version1, Version2, to_ns
+from licorne.sim.lines import (
+    STYLES,
+    App,
+    Ask,
+    Config,
+    DevicePolicy,
+    Line,
+    Meta,
+    Reload,
+    Run,
+    Version1,
+    Version2,
+    encode,
+    to_ns,
+)
 
 Progress = Callable[[int, int], None]
 """Called from time to time with (done, total)."""
@@ -464,3 +478,29 @@ def entry(field: str, text: bytes) -> str:
         key for key, value in entries if type(value) is not expected or (isinstance(value, int) and abs(value) >= 2**63)
     )
     return f"{name}.{next(wrong, '')}".rstrip(".")
+
+
+def write_workload(workload: Workload, stream: IO[bytes]) -> None:
+    """Write a workload as a file of JSON lines, beginning with its head."""
+    version = 1 if workload.mode is Mode.BATCH else 2
+    for line in _head(workload, version):
+        stream.write(encode(line) + b"\n")
+    for line in workload.lines:
+        stream.write(encode(line) + b"\n")
+
+
+def _head(workload: Workload, version: int) -> Iterator[Line]:
+    """Yield the lines before all others: the meta line, and the configuration if there is one."""
+    yield Meta(
+        name=workload.name,
+        expect=workload.expect,
+        version=version,
+        grace_s=workload.grace_s,
+        resubmit=workload.resubmit,
+        replace=workload.replace,
+        devices=workload.devices,
+        device_policy=workload.device_policy,
+        notes=tuple(workload.notes) if version > 1 else (),
+    )
+    if workload.config is not None:
+        yield Config(yaml=workload.config, extra=workload.extra)

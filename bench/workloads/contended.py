@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from licorne.sim.generate import GI, NODE_FACTORS, SHAPES, Options, Size
-from licorne.sim.lines import App, Ask, Line, Node, Resources, TaskGroup
+from bench.workloads.generate import NODE_FACTORS, SHAPES, Options, Size
+from licorne.sim.lines import GI, App, Ask, Line, Node, Resources, TaskGroup
 from licorne.sim.workload import Mode, OptionError, Workload
 
 CONTENDED: dict[str, Size] = {

@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from licorne.sim.generate import GI
-from licorne.sim.lines import App, Ask, Line, Node
+from licorne.demo.scenario import GPU, Kind
+from licorne.sim.lines import GI, App, Ask, Line, Node
 from licorne.sim.workload import Mode, Workload
 
 DAYS = 7
 HOUR_S = 3600
-GPU = "nvidia.com/gpu"
 CONFIGURATION = """\
 partitions:
   - name: default
@@ -71,16 +70,6 @@ partitions:
                 users: ["*"]
                 maxresources: {nvidia.com/gpu: 12}
 """
-
-
-class Kind(NamedTuple):
-    """A kind of node: number of nodes, resources of each."""
-
-    name: str
-    nodes: int
-    vcore: int
-    memory_gi: int
-    gpus: int = 0
 
 
 class Job(NamedTuple):

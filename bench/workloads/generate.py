@@ -10,25 +10,23 @@ cover what the comparison leaves out (a full cluster in motion, asks with node c
 the asks that are to fit; with 1.5 the cluster is full when two thirds of the demand are placed, and the number of pods then
 is not known beforehand (`expect` is 0).
 
-All pods of one shape share one map of resources: a million asks are a million small objects, not two million. The sample of
-the demonstration, a busy week of a small cluster, is in `week.py`.
+All pods of one shape share one map of resources: a million asks are a million small objects, not two million.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
-from typing import IO, NamedTuple, get_args
+from collections.abc import Iterable
+from typing import NamedTuple, get_args
 
 import msgspec
 
+from bench.workloads.queuetree import Demand, QueueTree
 from licorne.config.model import NodePolicy
 from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX, TAG_NODE_CONSTRAINTS
-from licorne.sim.lines import App, Ask, Config, Line, Meta, Node, encode
-from licorne.sim.queuetree import Demand, QueueTree
+from licorne.sim.lines import GI, App, Ask, Node
 from licorne.sim.workload import Mode, OptionError, Workload
 
-GI = 1 << 30
 NODE_FACTORS = (0.5, 1.0, 2.0)
 SHAPES = (
     (250, GI // 2), (500, GI), (1000, 2 * GI), (1000, 4 * GI), (2000, 4 * GI), (2000, 8 * GI), (4000, 8 * GI), (500, 2 * GI),
@@ -99,32 +97,6 @@ def benchmark(case: str, options: Options | None = None, size: Size | None = Non
     _check(case, options)
     kinds: dict[str, type[_Case]] = {"churn": _Churn, "constraints": _Constraints, "tree": _Tree}
     return kinds.get(case, _Case)(case, options, size or CASES[case]).workload()
-
-
-def write(workload: Workload, stream: IO[bytes]) -> None:
-    """Write a workload as a file of JSON lines, beginning with its head."""
-    version = 1 if workload.mode is Mode.BATCH else 2
-    for line in head(workload, version):
-        stream.write(encode(line) + b"\n")
-    for line in workload.lines:
-        stream.write(encode(line) + b"\n")
-
-
-def head(workload: Workload, version: int) -> Iterator[Line]:
-    """Yield the lines before all others: the meta line, and the configuration if there is one."""
-    yield Meta(
-        name=workload.name,
-        expect=workload.expect,
-        version=version,
-        grace_s=workload.grace_s,
-        resubmit=workload.resubmit,
-        replace=workload.replace,
-        devices=workload.devices,
-        device_policy=workload.device_policy,
-        notes=tuple(workload.notes) if version > 1 else (),
-    )
-    if workload.config is not None:
-        yield Config(yaml=workload.config, extra=workload.extra)
 
 
 def _check(case: str, options: Options) -> None:

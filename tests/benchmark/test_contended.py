@@ -7,13 +7,13 @@ from collections import Counter, defaultdict
 
 import pytest
 from bench.measure.contest import measure_contest
+from bench.workloads.contended import CONTENDED, RUNNING_ON_A_NODE, contended
+from bench.workloads.generate import Options, Size
 
 from licorne.config import load
-from licorne.sim.contended import CONTENDED, RUNNING_ON_A_NODE, contended
-from licorne.sim.generate import Options, Size, write
 from licorne.sim.lines import App, Ask, Node
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
+from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload, write_workload
 
 GANGS = Size(24, 60, 6, 2)
 PREEMPT = Size(12, 20, 4, 2)
@@ -26,7 +26,7 @@ def made(case: str, shape: str = "unique", seed: int = 1) -> Workload:
 
 def text_of(workload: Workload) -> bytes:
     stream = io.BytesIO()
-    write(workload, stream)
+    write_workload(workload, stream)
     return stream.getvalue()
 
 

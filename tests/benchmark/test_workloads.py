@@ -9,14 +9,15 @@ from typing import TypeVar
 
 import pytest
 from bench.measure.speed import measure
+from bench.workloads.generate import CASES, Options, Size, benchmark
+from bench.workloads.week import week
 
 from licorne.config import load
 from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, parse_constraints
+from licorne.demo.scenario import GPU
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
-from licorne.sim.generate import CASES, GI, Options, Size, benchmark, write
-from licorne.sim.lines import App, Ask, Line, Node
-from licorne.sim.week import GPU, week
-from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
+from licorne.sim.lines import GI, App, Ask, Line, Node
+from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload, write_workload
 
 Kind = TypeVar("Kind", bound=Line)
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "demo" / "week.jsonl"
@@ -24,7 +25,7 @@ SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "demo" / "week.jsonl
 
 def text_of(workload: Workload) -> bytes:
     stream = io.BytesIO()
-    write(workload, stream)
+    write_workload(workload, stream)
     return stream.getvalue()
 
 
