@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 QUEUE_BYTES: Final = 64 << 20
 """Most bytes of inputs that may wait in the queue until the process that follows takes them; with more it is ended."""
 POLL_S: Final = 0.1
-"""How often the thread looks into the queue, which nobody wakes but a question."""
+"""Seconds between two looks of the writing thread into the queue; only a question wakes it earlier."""
 BLOCK_ENTRIES: Final = 1_000
 BEHIND_S: Final = 1.0
-"""Where the process needs longer until it begins to answer, its state is too old, and the question is asked of a checkpoint."""
+"""Seconds within which the process has to begin an answer; later its state is too old, and a checkpoint is asked instead."""
 STUCK_S: Final = 30.0
 """A process that has not begun to answer a question after so many seconds is ended."""
 AGAIN_S: Final = 5.0
@@ -187,7 +187,7 @@ class Follower(Noting):
         return said
 
     def _is_stuck(self) -> bool:
-        """Return whether the process has not begun a question for long; it is then ended."""
+        """Return whether a question has waited for longer than `STUCK_S`; the process is ended then."""
         if not self._waits_since or time.monotonic() - self._waits_since < STUCK_S:
             return False
         self._end("it has not begun to answer a question, it is too slow or was stopped")

@@ -14,7 +14,7 @@ from licorne.answers.trials import Outcome
 NODES_MAX: Final = 64
 """More nodes than this are not proposed: each of them takes asks, which all have to be decided in each trial."""
 FEW: Final = 4
-"""Where more nodes, or ends of allocations, than this are needed, the bound is tried next: if that is not enough, nothing between is."""
+"""If more new nodes, or ended allocations, than this are needed, the maximum is tried next: where that fails, all between fail too."""
 _PREFERS: Final = {
     "ask": "changes the ask",
     "grow": "adds nodes or raises the configuration",

@@ -358,7 +358,7 @@ def _used_queues(figures: Figures) -> list[_Column]:
 
 
 def _cut(table: Table, total: int = 0) -> Table:
-    """Return a table with as many rows as a page shows, and say how many there are."""
+    """Return a table that is cut to the rows that a page shows, and whose caption tells the total."""
     total = max(total, len(table.rows))
     if total <= ROWS_MAX and total == len(table.rows):
         return table
