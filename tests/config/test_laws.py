@@ -6,11 +6,12 @@ import inspect
 import re
 import sys
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.config import ConfigError, check, load
+from licorne.config import ConfigError, as_data, check, load
 
 SEED = """\
 partitions:
@@ -68,6 +69,18 @@ def test_check_never_raises_and_agrees_with_load(text: str) -> None:
         assert refusal.value.problems == report.faults
     else:
         assert load(text).text == text
+        assert load(written(text)).partitions == load(text).partitions
+
+
+def written(text: str) -> str:
+    """Return a configuration read as data and written again."""
+    return msgspec.yaml.encode(as_data(text)).decode()
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_data_keeps_every_text(properties: dict[str, str]) -> None:
+    data = {"partitions": [{"queues": [{"name": "root", "properties": properties}]}]}
+    assert as_data(msgspec.yaml.encode(data).decode()) == data
 
 
 @given(mutated())

@@ -5,9 +5,12 @@ Source: docs/spec/config.md, sections 1 and 13.
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
-from licorne.config import check, load
+from licorne.config import ConfigError, as_data, check, load
 from licorne.config.nodes import MAX_BYTES, MAX_DEPTH
 
 
@@ -101,6 +104,68 @@ partitions:
 
 
 @pytest.mark.parametrize(
+    ("fields", "data"),
+    [
+        ("maxapplications: 010", {"maxapplications": 8}),
+        ("maxapplications: 1_000", {"maxapplications": 1000}),
+        ("maxapplications: 1.9", {"maxapplications": 1}),
+        ("maxapplications: ~", {"maxapplications": 0}),
+        ("parent: 'yes'", {"parent": True}),
+        ("parent: No", {"parent": False}),
+        ("resources: {max: {memory: 010, vcore: '1'}}", {"resources": {"max": {"memory": "010", "vcore": "1"}}}),
+        ("limits: ~, submitacl: 010", {"limits": None, "submitacl": "010"}),
+        (
+            "limits: [&l {users: [n, yes, ~], maxapplications: 2}, ~, {<<: *l, limit: x, users: [ann]}]",
+            {
+                "limits": [
+                    {"users": ["n", "yes"], "maxapplications": 2},
+                    {"limit": "x", "users": ["ann"], "maxapplications": 2},
+                ]
+            },
+        ),
+        (
+            "properties: {a: 010, b: 1_000, c: yes, d: 'yes', e: 1.9, f: .inf, g: null, h: ~, i: 2026-11-03, j: 12:30:45}",
+            {
+                "properties": {
+                    "a": "010", "b": "1_000", "c": "yes", "d": "yes", "e": "1.9", "f": ".inf", "g": "", "h": "",
+                    "i": "2026-11-03", "j": "12:30:45",
+                }
+            },
+        ),
+        (
+            "properties: {a: 'null', '<<': x, 010: x, true: x, b: !!binary eA==, c: 1e3, d: \"\\U0001F389\\x7f\"}",
+            {
+                "properties": {
+                    "a": "null", "<<": "x", "010": "x", "true": "x", "b": "x", "c": "1e3", "d": "\U0001f389\x7f"
+                }
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_data_has_the_types_that_keys_require_and_means_the_same(fields: str, data: dict[str, Any]) -> None:
+    text = queue(fields)
+    found = as_data(text)
+    assert found["partitions"][0]["queues"][0]["queues"] == [{"name": "q", **data}]
+    assert load(msgspec.yaml.encode(found).decode()).partitions == load(text).partitions
+
+
+def test_weights_and_rules_as_data() -> None:
+    text = (
+        "partitions: [{queues: [], nodesortpolicy: {resourceweights: {a: 1_0, b: .5, c: ~, d: 1e+20}}, placementrules: "
+        "[&r {name: tag, value: x, create: y}, {name: fixed, value: root.a, parent: *r}], preemption: {enabled: ~}}]"
+    )
+    (partition,) = as_data(text)["partitions"]
+    assert partition["nodesortpolicy"] == {"resourceweights": {"a": 10, "b": 0.5, "c": 0, "d": 1e20}}
+    assert partition["placementrules"][1]["parent"] == {"name": "tag", "value": "x", "create": True}
+    assert load(msgspec.yaml.encode(as_data(text)).decode()).partitions == load(text).partitions
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "~"])
+def test_no_document_is_no_data(text: str) -> None:
+    assert as_data(text) == {}
+
+
+@pytest.mark.parametrize(
     ("text", "rule", "line", "column"),
     [
         ("a: b: c", "yaml-syntax", 1, 5),
@@ -163,6 +228,8 @@ def test_aliases_are_bounded() -> None:
         bomb += f"      - &q{n} {{name: q{n}, queues: [{', '.join([f'*q{n - 1}'] * 9)}]}}\n"
     report = check(bomb)
     assert report.faults[-1].rule in ("yaml-size", "yaml-aliases")
+    with pytest.raises(ConfigError, match="yaml-aliases"):
+        as_data(bomb)
     assert "yaml-key-unknown" in {fault.rule for fault in check("\n".join(lines)).faults}
 
 

@@ -193,6 +193,27 @@ def test_a_configuration_means_the_same_but_for_the_names() -> None:
     assert accepted > 20
 
 
+def test_names_are_replaced_wherever_a_value_is_written_and_what_cannot_be_read_is_refused() -> None:
+    names = Names(b"key")
+    text = """\
+partitions:
+  - name: default
+    queues:
+      - name: &who annabella
+        limits:
+          - &limit {limit: "", users: [*who], maxapplications: 010}
+          - {<<: *limit, users: [boris]}
+"""
+    of = load(text).partitions[0].root.children[0]
+    found = load(names.configuration(text)).partitions[0].root.children[0]
+    assert found.name == of.name == "annabella"
+    assert [(limit.users, limit.max_applications) for limit in found.limits] == [
+        ((names.of(name),), 8) for name in ("annabella", "boris")
+    ]
+    with pytest.raises(AnonymityError, match=r"cannot be read: <config>:1:2: .*unknown key 'user'"):
+        names.configuration("{user: annabella}")
+
+
 def comparable(configuration: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(configuration.partitions))
 

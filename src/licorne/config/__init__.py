@@ -1,16 +1,16 @@
 """The queue configuration: reading it, checking it, and explaining what is wrong and where.
 
-`load` turns a text into a `Configuration` or refuses it as a whole; `check` finds everything in it that is wrong or
-surely not meant. Nothing here reads a file or a clock.
+`load` turns a text into a `Configuration` or refuses it as a whole; `as_data` gives it to be changed and written again;
+`check` finds everything in it that is wrong or surely not meant. Nothing here reads a file or a clock.
 """
 
 from __future__ import annotations
 
-from licorne.config.check import DEFAULT_CONFIGURATION, check, examine, load
+from licorne.config.check import DEFAULT_CONFIGURATION, as_data, check, examine, load
 from licorne.config.lint_cluster import Pod, RunningPartition
 from licorne.config.model import Configuration
 from licorne.config.problems import ConfigError, Problem, Report
 
 __all__ = [
-    "DEFAULT_CONFIGURATION", "ConfigError", "Configuration", "Pod", "Problem", "Report", "RunningPartition", "check", "examine", "load",
+    "DEFAULT_CONFIGURATION", "ConfigError", "Configuration", "Pod", "Problem", "Report", "RunningPartition", "as_data", "check", "examine", "load",
 ]  # fmt: skip

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from licorne.config.build import build
 from licorne.config.lint import lint
@@ -51,6 +51,25 @@ def load(text: str, *, file: str = "<config>", simulated: bool = False) -> Confi
         if found is not None and not notes.fault_count:
             config, roots, quantities = found
             return build(config, roots, quantities, text)
+    except RecursionError:
+        _note_depth(notes)
+    raise ConfigError(notes.report().faults)
+
+
+def as_data(text: str) -> dict[str, Any]:
+    """Return a configuration as plain data; dumped as YAML, it is loaded as the same configuration.
+
+    Each value has the type that its key requires: `010` is 8 as a number of applications, and stays `010` as a
+    quantity. Aliases and merge keys are written out.
+
+    Raises:
+        ConfigError: the text cannot be read.
+    """
+    notes = Notes("<config>")
+    try:
+        config = read(compose(text, notes), notes) or RawConfig.empty()
+        if not notes.fault_count:
+            return config.data()
     except RecursionError:
         _note_depth(notes)
     raise ConfigError(notes.report().faults)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 import yaml
@@ -80,26 +81,36 @@ def compose(text: str, notes: Notes, *, manifests: bool = False) -> YamlNode | N
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         notes.fault("yaml-size", Spot(1, 1, ""), f"the configuration is larger than {MAX_BYTES} bytes")
         return None
-    text = text.removeprefix("\ufeff")
-    events = yaml.parse(text, Loader=yaml.CLoader)
-    try:
+    with _events(text, notes) as events:
         root = _document(events)
         if manifests and root is not None and "kind" in [key.text for key in root.items[::2]]:
             root = _as_list(root, events)
-    except _TooDeepError as error:
-        notes.fault("yaml-depth", error.node.spot(""), f"nested deeper than {MAX_DEPTH} levels")
-        return None
-    except _UnknownAnchorError as error:
-        notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
-        return None
-    except (yaml.YAMLError, UnicodeEncodeError) as error:
-        spot, reason = _syntax_error(error, text)
-        notes.fault("yaml-syntax", spot, f"not YAML: {reason}")
-        return None
-    else:
         if root is not None:
             _look_behind(events, notes)
         return root
+    return None
+
+
+def documents(text: str, notes: Notes) -> Iterator[YamlNode]:
+    """Yield the root nodes of all documents of a text, which may be of any size; a fault is noted, and ends them."""
+    with _events(text, notes) as events:
+        yield from iter(lambda: _document(events), None)
+
+
+@contextmanager
+def _events(text: str, notes: Notes) -> Iterator[Iterator[Any]]:
+    """Give the parser's events of a text; where it is no YAML or too deep, that is noted, and the block ends."""
+    text = text.removeprefix("\ufeff")
+    events = yaml.parse(text, Loader=yaml.CLoader)
+    try:
+        yield events
+    except _TooDeepError as error:
+        notes.fault("yaml-depth", error.node.spot(""), f"nested deeper than {MAX_DEPTH} levels")
+    except _UnknownAnchorError as error:
+        notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        spot, reason = _syntax_error(error, text)
+        notes.fault("yaml-syntax", spot, f"not YAML: {reason}")
     finally:
         events.close()
 

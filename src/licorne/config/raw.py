@@ -8,7 +8,7 @@ that the key is absent or null, which the original tells apart from an empty one
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from licorne.config.nodes import YamlNode
 from licorne.config.problems import Spot
@@ -48,8 +48,27 @@ class Item:
         node = self.nodes.get(key)
         return self.node.spot(self.path) if node is None else node.spot(join(self.path, key))
 
+    def data(self) -> dict[str, Any]:
+        """Return the mapping as plain data: the keys that are written, with values of the types that they require."""
+        return {key: _data(getattr(self, key)) for key in self.nodes}
+
 
 ResourceMap = dict[str, Value]
+
+
+def _data(value: Any) -> Any:  # noqa: ANN401  what a field of any item holds
+    match value:
+        case Item():
+            return value.data()
+        case Value():
+            return value.text
+        case list():
+            return [_data(each) for each in value]
+        case dict():
+            return {key: _data(each) for key, each in value.items()}
+        case (number, Spot()):
+            return number
+    return value
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,21 +17,11 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from io import StringIO
 from typing import Any, Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.events import (
-    AliasEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
-from ruamel.yaml.tag import Tag
+import msgspec
 
+from licorne.config import ConfigError, as_data
 from licorne.config.acl import ACL
 from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.config.placement import is_regexp
@@ -62,8 +52,6 @@ KNOWN_MAX: Final = 100_000
 """How many digests are kept, so that they need not be computed again."""
 _UNCHANGED: Final = frozenset({"", "*", NOBODY_USER, NOBODY_GROUP})
 """Names with a meaning of their own."""
-_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
-"""Plain scalars that stand for nothing in YAML."""
 _READ_TAGS: Final = frozenset(
     {
         MAX_TAG,
@@ -93,7 +81,7 @@ LEFT_OUT: Final = "left out"
 
 
 class AnonymityError(ValueError):
-    """A queue configuration cannot be made anonymous, as decisions depend on the names of users; the text says where."""
+    """A queue configuration cannot be made anonymous: it cannot be read, or decisions depend on the names of users."""
 
 
 class Names:
@@ -120,19 +108,19 @@ class Names:
         """Return a queue configuration with the names in it replaced, and without comments; its tag rules count from now on.
 
         Raises:
-            AnonymityError: the configuration depends on the names themselves.
+            AnonymityError: the configuration depends on the names themselves, or cannot be read.
         """
         if not text:
             return text
-        rules = list(_rules(YAML(typ="safe", pure=True).load(text)))
+        try:
+            found = as_data(text)
+        except ConfigError as error:
+            raise AnonymityError(f"the configuration cannot be read: {error.problems[0]}") from None
+        rules = list(_rules(found))
         _check(rules)
-        read = {str(rule.get("value", "")).lower() for rule in rules if str(rule.get("name", "")).lower() == "tag"}
+        read = {rule.get("value", "").lower() for rule in rules if rule.get("name", "").lower() == "tag"}
         self._kept_tags = _READ_TAGS | read
-        stream = StringIO()
-        yaml = YAML(typ="safe", pure=True)
-        yaml.width = 1 << 30
-        yaml.emit(self._replaced(YAML(typ="safe", pure=True).parse(text)), stream)
-        return stream.getvalue()
+        return msgspec.yaml.encode(self._replaced(found)).decode()
 
     @staticmethod
     def settings(settings: Mapping[str, str]) -> dict[str, str]:
@@ -158,35 +146,15 @@ class Names:
         kept = {key: text for key, text in tags.items() if key.lower() in self._kept_tags}
         return {key: _bare_groups(text) if key.lower() == GROUPS_TAG else text for key, text in kept.items()}
 
-    # -- the configuration, event by event -------------------------------------------------------------------
+    def _replaced(self, value: Any, *path: str) -> Any:  # noqa: ANN401  plain data
+        """Return a part of a configuration with the names replaced; `path`: the keys that lead to it."""
+        if isinstance(value, dict):
+            return {key: self._replaced(each, *path, key) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._replaced(each, *path) for each in value]
+        return self._value(value, path) if isinstance(value, str) else value
 
-    def _replaced(self, events: Iterable[Event]) -> Iterator[Event]:
-        path: list[str | None] = []
-        """The key of each mapping that the event is in, None before its first one; a list is "[]"."""
-        key_next: list[bool] = []
-        for event in events:
-            if isinstance(event, MappingEndEvent | SequenceEndEvent):
-                path.pop()
-                key_next.pop()
-            elif isinstance(event, MappingStartEvent | SequenceStartEvent):
-                if key_next and path[-1] != "[]":
-                    key_next[-1] = True
-                path.append("[]" if isinstance(event, SequenceStartEvent) else None)
-                key_next.append(isinstance(event, MappingStartEvent))
-            elif isinstance(event, ScalarEvent) and path:
-                if event.ctag is None:
-                    event.ctag = Tag()  # the emitter looks into it where the text is empty
-                if key_next[-1]:
-                    path[-1], key_next[-1] = event.value, False
-                else:
-                    if event.style is not None or event.value not in _NULL:
-                        event.value = self._value(event.value, [key for key in path if key != "[]"])
-                    key_next[-1] = path[-1] != "[]"
-            elif isinstance(event, AliasEvent) and path:
-                key_next[-1] = not key_next[-1] and path[-1] != "[]"
-            yield event
-
-    def _value(self, text: str, path: list[str | None]) -> str:
+    def _value(self, text: str, path: tuple[str, ...]) -> str:
         match path:
             case [*_, "limits", "users" | "groups"] | [*_, "filter", "users"]:
                 return self.of(text)
@@ -209,26 +177,26 @@ class Names:
         return f"{users} {groups}" if groups else users
 
 
-def _rules(document: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+def _rules(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield all placement rules, parents too."""
-    for partition in (document or {}).get("partitions") or ():
-        rules = list((partition or {}).get("placementrules") or ())
+    for partition in config.get("partitions") or ():
+        rules = list(partition.get("placementrules") or ())
         for rule in rules:
-            if isinstance(rule, dict):
-                yield rule
-                rules.append(rule.get("parent"))
+            yield rule
+            if parent := rule.get("parent"):
+                rules.append(parent)
 
 
 def _check(rules: Iterable[dict[str, Any]]) -> None:
     for rule in rules:
-        if str(rule.get("name", "")).lower() == "user":
+        if rule.get("name", "").lower() == "user":
             raise AnonymityError(
                 "the placement rule 'user' names queues after users, so their names cannot be replaced"
             )
         found = rule.get("filter") or {}
         for kind in ("users", "groups"):
-            entries = list(found.get(kind) or [])
-            if len(entries) == 1 and is_regexp(str(entries[0])):
+            entries = found.get(kind) or []
+            if len(entries) == 1 and is_regexp(entries[0]):
                 raise AnonymityError(
                     f"a filter of the placement rule {rule.get('name')!r} is an expression over names of {kind}, "
                     "so they cannot be replaced"
