@@ -13,9 +13,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from ruamel.yaml import YAML
 
 import licorne
 import nightly
@@ -96,7 +96,7 @@ def test_all_public_names_are_listed_and_exist() -> None:
 
 
 def test_the_citation_names_this_version() -> None:
-    citation = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == licorne.__version__
 
 
@@ -201,7 +201,7 @@ def test_every_property_test_obeys_the_profile() -> None:
 def test_each_step_of_a_workflow_is_a_make_target(workflow: Path) -> None:
     """Beside those that fetch the source and Python. Who has no such host then runs the same, and nothing is said twice."""
     targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    jobs = YAML(typ="safe").load(workflow.read_text(encoding="utf-8"))["jobs"].values()
+    jobs = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"].values()
     assert jobs
     for job in jobs:
         before, runs = job["steps"][: len(ACTIONS)], job["steps"][len(ACTIONS) :]
@@ -219,7 +219,7 @@ def test_the_hooks_run_the_commands_of_make_check() -> None:
     recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert recipe is not None
     commands = [line.strip().replace("$(BIN)", ".venv/bin") for line in recipe[1].splitlines()]
-    (local,) = YAML(typ="safe").load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     for command, hook in zip(commands, local["hooks"], strict=True):
         if hook.get("pass_filenames", True):
             assert command.startswith(f"{hook['entry']} ")
@@ -228,5 +228,5 @@ def test_the_hooks_run_the_commands_of_make_check() -> None:
 
 
 def test_the_workflow_tests_the_pythons_of_the_night() -> None:
-    jobs = YAML(typ="safe").load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))["jobs"]
+    jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))["jobs"]
     assert " ".join(jobs["test"]["strategy"]["matrix"]["python"]) == nightly.PYTHONS

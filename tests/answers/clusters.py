@@ -12,12 +12,11 @@ from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
 
 from answers.dumps import full_state
 from licorne.answers import Dump, Restored, applied, changes, read_dump, restore
 from licorne.answers.asks import Wanted
-from licorne.config import ConfigError
+from licorne.config import ConfigError, as_data
 from licorne.core.base.states import SECOND_NS
 from licorne.si.messages import Allocation, Input, Output, Release, Released, Termination
 from rest.world import World
@@ -138,7 +137,7 @@ def _ask(draw: st.DrawFn, key: str, app: str, *, gpus: bool) -> Allocation:
 def edited(dump: bytes, made: Iterable[changes.Change], key: str) -> tuple[bytes, str]:
     """Return the dump and the configuration of the cluster after the changes, for the ask with this key."""
     found = msgspec.json.decode(dump)
-    config = YAML(typ="safe", pure=True).load(restore(read_dump(dump)).config)
+    config = as_data(restore(read_dump(dump)).config)
     for change in made:
         _edit(found, config, change, key)
     return msgspec.json.encode(found), json.dumps(config)

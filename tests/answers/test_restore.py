@@ -12,7 +12,9 @@ from msgspec.structs import fields
 
 from answers.dumps import comparable, full_state
 from common.examples import examples
-from licorne.answers import DumpError, read_dump, restore
+from licorne.answers import DumpError, applied, read_dump, restore
+from licorne.answers.asks import Wanted
+from licorne.answers.changes import QueueMax
 from licorne.answers.dump import _members, _object_in
 from licorne.core.inspection.explain import Preemption
 from licorne.si.messages import Allocation, Release
@@ -64,6 +66,20 @@ def test_a_user_whose_name_is_refused_beside_groups_comes_back(user: str) -> Non
     restored = restore(read_dump(before))
     assert comparable(full_state(restored.api, restored.now_ns)) == comparable(before)
     assert {note.kind for note in restored.notes} == {"assumed"}
+
+
+def test_a_configuration_of_any_spelling_is_restored_and_changed() -> None:
+    world = World().register(text=CONFIG).node("n1", vcore=1000).application("app", "root.a", "ann")
+    world.ask("k", "app", vcore=1000)
+    dump = read_dump(full_state(world.api, world.now))
+    text = CONFIG.replace("maxapplications: 2\n", "maxapplications: 010\n").replace(
+        "max: {vcore: 10}", "max: {vcore: 010}"
+    )
+    restored = restore(dump, text.replace("priority.offset: '3'", "priority.offset: '3', note: \"\U0001f389\x85\""))
+    applied.apply(restored, Wanted("default", "app", "k"), [QueueMax("root.a", {"vcore": 5})], restored.now_ns)
+    queue = restored.partitions[0].tree.find("root.a")
+    assert queue is not None
+    assert (queue.max_apps, queue.max_config) == (8, {"vcore": 10_005})
 
 
 @st.composite

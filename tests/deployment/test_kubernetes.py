@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 from licorne.daemon.security import Security
 from licorne.kube.api.kinds import LEASES
@@ -18,7 +18,7 @@ MANIFESTS = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 
 def manifests(kind: str) -> list[dict[str, Any]]:
     """Return all manifests of a kind."""
-    documents = [one for file in MANIFESTS.glob("*.yaml") for one in YAML(typ="safe").load_all(file.read_text())]
+    documents = [one for file in MANIFESTS.glob("*.yaml") for one in yaml.safe_load_all(file.read_text())]
     return [one for one in documents if one["kind"] == kind]
 
 

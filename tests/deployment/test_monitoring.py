@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from rest.world import busy
 
@@ -41,7 +41,7 @@ NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 def rules() -> list[dict[str, object]]:
-    found = YAML(typ="safe", pure=True).load((MONITORING / "alerts.yaml").read_text(encoding="utf-8"))
+    found = yaml.safe_load((MONITORING / "alerts.yaml").read_text(encoding="utf-8"))
     return [rule for group in found["groups"] for rule in group["rules"]]
 
 
@@ -113,11 +113,10 @@ def test_the_dashboard_is_what_its_list_of_panels_makes() -> None:
 
 
 def test_the_service_monitor_finds_the_service_of_the_manifests() -> None:
-    yaml = YAML(typ="safe", pure=True)
-    monitor = yaml.load((MONITORING / "servicemonitor.yaml").read_text(encoding="utf-8"))
+    monitor = yaml.safe_load((MONITORING / "servicemonitor.yaml").read_text(encoding="utf-8"))
     manifests = ROOT / "deploy" / "kubernetes"
-    service = yaml.load((manifests / "service.yaml").read_text(encoding="utf-8"))
-    namespace = yaml.load((manifests / "kustomization.yaml").read_text(encoding="utf-8"))["namespace"]
+    service = yaml.safe_load((manifests / "service.yaml").read_text(encoding="utf-8"))
+    namespace = yaml.safe_load((manifests / "kustomization.yaml").read_text(encoding="utf-8"))["namespace"]
     assert monitor["metadata"]["namespace"] == namespace
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     [endpoint] = monitor["spec"]["endpoints"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from cli.conftest import Command, licorne
 from licorne.kube.importing import Imported, ImportedError
@@ -206,9 +205,8 @@ OBJECTS = [NODE, pod("p", node="n1"), pod("q", 5), MAP]
 
 
 def as_yaml(*documents: object) -> str:
-    out = io.StringIO()
-    YAML(typ="safe", pure=True).dump_all(documents, out)
-    return out.getvalue()
+    text: str = yaml.safe_dump_all(documents)
+    return text
 
 
 FORMS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count, islice
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
-from ruamel.yaml import YAML
 
 from licorne.answers.asks import AskChange, ChangeError, Wanted, asked_otherwise, elsewhere
 from licorne.answers.changes import (
@@ -29,6 +27,7 @@ from licorne.answers.changes import (
     Tolerates,
 )
 from licorne.answers.restored import Restored
+from licorne.config import as_data
 from licorne.config.quantity import parse_quantity, spoken
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.inputs.admission import apply_namespace_tags
@@ -192,7 +191,7 @@ def _reconfigure(home: Restored, partition: Partition, changes: list[Change], no
     config = next(each for each in found["partitions"] if _partition_name(each) == partition.name)
     for change in changes:
         _write(config, change)
-    text = json.dumps(found)  # which is YAML too, and written in no time
+    text = msgspec.yaml.encode(found).decode()
     try:
         home.api.update_configuration(v19.UpdateConfigurationRequest(rm_id=home.rm_id, config=text), now_ns=now_ns)
     except ValueError as error:
@@ -202,8 +201,7 @@ def _reconfigure(home: Restored, partition: Partition, changes: list[Change], no
 @lru_cache(maxsize=1)
 def parsed(config: str) -> dict[str, Any]:
     """Return a configuration as data, which must not be changed; it is read once for all trials."""
-    found: dict[str, Any] = YAML(typ="safe", pure=True).load(config)
-    return found
+    return as_data(config)
 
 
 def _partition_name(config: Mapping[str, Any]) -> str:

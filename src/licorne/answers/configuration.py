@@ -5,11 +5,10 @@ Source: docs/spec/rest-api.md, "Config".
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ruamel.yaml import YAML
+import msgspec
 
 _USER_KEYS: Final = ("Extra", "Properties", "ResourceWeights", "Guaranteed", "Max", "MaxResources")
 """Values that are maps whose keys are the user's, and keep their case."""
@@ -17,12 +16,7 @@ _USER_KEYS: Final = ("Extra", "Properties", "ResourceWeights", "Guaranteed", "Ma
 
 def as_yaml(config: Mapping[str, Any]) -> str:
     """Return a running configuration, given in its JSON form, as YAML: keys in lower case, empty values left out."""
-    out = io.StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.dump(_lower(config), out)
-    return out.getvalue()
+    return msgspec.yaml.encode(_lower(config)).decode()
 
 
 def _lower(value: object) -> object:

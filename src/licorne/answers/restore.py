@@ -17,13 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
-from ruamel.yaml import YAML
 
 from licorne.answers.configuration import as_yaml
 from licorne.answers.dump import FETCH_AGAIN, REMEDY, Dump, DumpError
 from licorne.answers.exact import restore_exactly
 from licorne.answers.restored import Note, Outputs, Restored, UnknownNameError
-from licorne.config import load
+from licorne.config import as_data, load
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.placement.rules import RECOVERY_QUEUE
@@ -426,7 +425,7 @@ def _walk(queues: Iterable[objects.Queue]) -> Iterator[objects.Queue]:
 
 def _admitting(text: str) -> str:
     """Return a configuration with the same queues, under which each application goes where it says and none is refused."""
-    found = YAML(typ="safe", pure=True).load(text) or {}
+    found = as_data(text)
     for partition in found.get("partitions") or ():
         partition.pop("limits", None)
         partition["placementrules"] = [{"name": "provided", "create": True}]
@@ -437,7 +436,7 @@ def _admitting(text: str) -> str:
             queues[0]["submitacl"] = "*"
         else:
             partition["queues"] = [{"name": "root", "submitacl": "*", "queues": queues}]
-    return json.dumps({"partitions": found.get("partitions") or []})
+    return msgspec.yaml.encode(found).decode()
 
 
 def _open(queue: dict[str, Any]) -> None:
