@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from licorne.config import ConfigError, as_data, check, load
+from licorne.config.manifest import manifests
 from licorne.config.nodes import MAX_BYTES, MAX_DEPTH
+from licorne.config.reader import MAX_VALUES
 
 
 def queue(fields: str) -> str:
@@ -202,6 +204,24 @@ def test_tabs_are_blanks_where_no_indentation_can_be_meant() -> None:
 def test_texts_that_the_original_refuses() -> None:
     assert load('partitions: [{name: "a\\/b", queues: []}]').partitions[0].name == "a/b"
     assert load(queue("resources: {max: {v?core: 1}}")).partitions[0].root.children[0].max
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("a: 2026-11-03T10:00:00Z\nb: 2026-11-03\nc: 12:30:45", {"a": "2026-11-03T10:00:00Z", "b": "2026-11-03", "c": "12:30:45"}),
+        ("[010, '010', !!str 010, 1.5, true, 'true', yes, ~, !!binary eA==]", [8, "010", "010", 1.5, True, "true", "yes", None, "x"]),
+        ("{a: &a {x: 1, y: [2]}, b: {<<: *a, x: 3}, 5: *a}", {"a": {"x": 1, "y": [2]}, "b": {"x": 3, "y": [2]}, "5": {"x": 1, "y": [2]}}),
+    ],
+)  # fmt: skip
+def test_manifests_are_data_as_json_has_it(text: str, data: object) -> None:
+    assert list(manifests(f"--- # nothing\n---\n{text}\n---\nlast", "f.yaml")) == [data, "last"]
+
+
+@pytest.mark.gate
+def test_manifests_may_be_long() -> None:
+    (found,) = manifests("[" + "x, " * (MAX_BYTES // 3) + "x]", "f.yaml")
+    assert len(found) > MAX_VALUES
 
 
 def test_nesting_is_bounded() -> None:

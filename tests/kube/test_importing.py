@@ -215,8 +215,17 @@ FORMS = {
     "bare.json": json.dumps(OBJECTS),
     "list.yaml": as_yaml({"kind": "List", "items": OBJECTS}),
     "documents.yaml": as_yaml(*OBJECTS),
+    "empty.yaml": "# from a chart\n---\n# nothing\n---\n" + as_yaml(*OBJECTS),
     "unquoted.yaml": as_yaml(*OBJECTS).replace("'2026-11-03T10:00:00Z'", "2026-11-03T10:00:00Z"),
 }
+
+
+def laughing(many: str) -> str:
+    """Return a small text of YAML of which each level has nine times the one below it."""
+    lines = [
+        f"k{n}: &a{n} {{kind: List, a{n}: 1, {many.format(ones=', '.join([f'*a{n - 1}'] * 9))}}}" for n in range(1, 12)
+    ]
+    return "k0: &a0 {kind: Pod}\n" + "\n".join(lines) + "\nkind: List\n"
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -228,6 +237,13 @@ def test_all_forms_give_the_same(tmp_path: Path, licorne: Command, name: str) ->
     assert f"{out}: 2 asks" in done.out
     assert read_workload(out).lines == made(*OBJECTS).lines
     assert licorne("simulate", out).status == 0
+
+
+@pytest.mark.parametrize("name", ["list.json", "list.yaml"])
+def test_a_file_may_be_utf_16_as_powershell_writes_it(tmp_path: Path, licorne: Command, name: str) -> None:
+    file = tmp_path / name
+    file.write_text(FORMS[name], encoding="utf-16")
+    assert licorne("import", file, "-o", tmp_path / "week.jsonl").status == 0
 
 
 def test_several_files_and_another_scheduler(tmp_path: Path, licorne: Command) -> None:
@@ -249,7 +265,10 @@ def test_several_files_and_another_scheduler(tmp_path: Path, licorne: Command) -
             '{"kind": "List", "items": []}\n{"kind": "Li',
             "not JSON: the document that begins in line 2 is cut off; fetch it",
         ),
-        ("kind: List\nitems: [\n", "not YAML"),
+        ("kind: List\nitems: [\n", "objects:3:1: not YAML: "),
+        ("kind: List\nitems: &a [*a]\n", "objects:2:12: items[0][0]: the value of the anchor 'a' contains itself"),
+        (laughing("items: [{ones}]"), "the document consists of aliases almost wholly"),
+        (laughing("<<: [{ones}]"), "the document consists of aliases almost wholly"),
         ("just a text", "holds no objects of Kubernetes"),
         ('{"kind": "List", "items": []}', "there is no node"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json as json_module
 import re
 from collections.abc import Iterator
@@ -11,12 +10,12 @@ from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from licorne._wording import counted
 from licorne.cli.common import CommandError, UsageError, print_json, read_input, say
 from licorne.cli.statuses import Status
+from licorne.config import ConfigError
+from licorne.config.manifest import manifests
 from licorne.recording import Names
 from licorne.recording.anonymous import AnonymityError
 from licorne.sim.finished import finished_file, opened
@@ -147,25 +146,11 @@ def _skipped(text: str, at: int) -> int:
 
 def _yaml(path: Path, data: bytes) -> Iterator[Any]:
     try:
-        for document in YAML(typ="safe").load_all(data):
-            if document is not None:
-                yield _plain(document)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
-        raise CommandError(f"{path}:{line}: not YAML: {error.problem}", Status.FILE) from None
-    except (YAMLError, UnicodeDecodeError) as error:
+        yield from manifests(data.decode(json_module.detect_encoding(data)), str(path))
+    except ConfigError as error:
+        raise CommandError(str(error.problems[0]), Status.FILE) from None
+    except UnicodeDecodeError as error:
         raise CommandError(f"{path}: not YAML: {error}", Status.FILE) from None
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401  any YAML
-    """Return a YAML value with times as texts, as JSON has them."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dt.datetime | dt.date):
-        return value.isoformat()
-    return value
 
 
 __all__ = ["import_command"]

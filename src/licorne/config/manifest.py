@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from licorne._bounded import unpacked
-from licorne.config.nodes import MAX_BYTES, YamlNode, behind, compose
+from licorne.config.nodes import MAX_BYTES, YamlNode, behind, compose, documents
 from licorne.config.problems import ConfigError, Notes, Problem, Spot
+from licorne.config.reader import ConfigReader, LimitError
 
 GZIP: Final = b"\x1f\x8b"
 """How a gzip file begins."""
@@ -113,6 +115,26 @@ def queues_key(settings: dict[str, Entry]) -> str:
     """Return the key of the queue configuration in force: the policy group that the settings choose, and `.yaml`."""
     chosen = settings.get(POLICY_GROUP)
     return f"{chosen.text if chosen is not None and chosen.text else DEFAULT_POLICY_GROUP}.yaml"
+
+
+def manifests(text: str, file: str) -> Iterator[Any]:
+    """Yield the documents of a text of any size as plain data, in which times are texts, as JSON has them; no empty ones.
+
+    Raises:
+        ConfigError: the text is no YAML, is nested too deep, or consists of aliases almost wholly.
+    """
+    notes = Notes(file)
+    for root in documents(text, notes):
+        try:
+            found = ConfigReader(notes, math.inf).data(root, "", 0)
+        except LimitError as limit:
+            notes.fault(limit.rule, limit.spot, limit.message)
+        if notes.fault_count:
+            break
+        if found is not None:
+            yield found
+    if notes.fault_count:
+        raise ConfigError(notes.report().faults)
 
 
 def _absent(settings: dict[str, Entry], file: str) -> ConfigError:

@@ -76,8 +76,9 @@ def read(root: YamlNode | None, notes: Notes) -> RawConfig | None:
 class ConfigReader:
     """Reads one document. The methods return None for null, and for a fault, which is noted."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, values_max: float = MAX_VALUES) -> None:
         self.notes = notes
+        self._values_max = values_max
         self._values = 0
         self._alias_values = 0
         self._alias_depth = 0
@@ -91,8 +92,8 @@ class ConfigReader:
         self._alias_values += self._alias_depth > 0
         if depth > MAX_DEPTH:
             raise LimitError("yaml-depth", node.spot(path), f"nested deeper than {MAX_DEPTH} levels")
-        if self._values > MAX_VALUES:
-            message = f"more than {MAX_VALUES} values, aliases written out"
+        if self._values > self._values_max:
+            message = f"more than {self._values_max} values, aliases written out"
             raise LimitError("yaml-size", node.spot(path), message)
         if self._alias_values > 100 and self._values > 1000:
             # 99 % of the values may come from aliases in a document of up to 400,000 values, 10 % at 4 million.
@@ -273,6 +274,22 @@ class ConfigReader:
                 if content is not None:
                     found[key] = content
             return found
+
+        return self._through(node, path, depth, decode)
+
+    # -- data without a table ---------------------------------------------------------------------------
+
+    def data(self, node: YamlNode, path: str, depth: int) -> Any:  # noqa: ANN401  any YAML
+        """Read a value of any type. Keys are texts."""
+        if behind(node).kind == "scalar":
+            found = self._scalar(node, path, depth, "a scalar")
+            return None if found is None else found[1]
+
+        def decode(node: YamlNode) -> Any:  # noqa: ANN401
+            if node.kind == "sequence":
+                return [self.data(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(node.items)]
+            pairs = self._pairs(node, path, depth, is_record=False)
+            return {key: self.data(item, join(path, key), depth + 1) for key, _, item in pairs}
 
         return self._through(node, path, depth, decode)
 
