@@ -198,10 +198,8 @@ def _reconfigure(home: Restored, partition: Partition, changes: list[Change], no
         raise ChangeError(str(error)) from None
 
 
-@lru_cache(maxsize=1)
-def parsed(config: str) -> dict[str, Any]:
-    """Return a configuration as data, which must not be changed; it is read once for all trials."""
-    return as_data(config)
+parsed: Final = lru_cache(maxsize=1)(as_data)
+"""Returns a configuration as data, which must not be changed; it is read once for all trials."""
 
 
 def _partition_name(config: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from licorne.config.model import Configuration
 from licorne.config.nodes import MAX_DEPTH, compose
 from licorne.config.places import named_places
 from licorne.config.problems import ConfigError, Notes, Report, Spot
-from licorne.config.raw import RawConfig, RawQueue
+from licorne.config.raw import RawConfig, RawQueue, plain
 from licorne.config.reader import read
 from licorne.config.resources import Quantities
 from licorne.config.simulation import check_simulated
@@ -67,9 +67,9 @@ def as_data(text: str) -> dict[str, Any]:
     """
     notes = Notes("<config>")
     try:
-        config = read(compose(text, notes), notes) or RawConfig.empty()
+        config = read(compose(text, notes), notes)
         if not notes.fault_count:
-            return config.data()
+            return dict(plain(config))
     except RecursionError:
         _note_depth(notes)
     raise ConfigError(notes.report().faults)
@@ -112,9 +112,7 @@ def examine(
 def _read(text: str, notes: Notes, *, simulated: bool) -> _Read | None:
     config = read(compose(text, notes), notes)
     if config is None:
-        if notes.fault_count:
-            return None
-        config = RawConfig.empty()  # no document at all is an empty configuration
+        return None
     quantities = Quantities(notes)
     roots = check_config(config, quantities, notes)
     for root in roots.values():

@@ -13,6 +13,7 @@ import binascii
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -125,10 +126,8 @@ def manifests(text: str, file: str) -> Iterator[Any]:
     """
     notes = Notes(file)
     for root in documents(text, notes):
-        try:
+        with suppress(LimitError):
             found = ConfigReader(notes, math.inf).data(root, "", 0)
-        except LimitError as limit:
-            notes.fault(limit.rule, limit.spot, limit.message)
         if notes.fault_count:
             break
         if found is not None:

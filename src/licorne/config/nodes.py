@@ -60,16 +60,8 @@ def behind(node: YamlNode) -> YamlNode:
     return node if node.target is None else node.target
 
 
-class _TooDeepError(Exception):
-    def __init__(self, node: YamlNode) -> None:
-        super().__init__()
-        self.node = node
-
-
-class _UnknownAnchorError(Exception):
-    def __init__(self, node: YamlNode) -> None:
-        super().__init__()
-        self.node = node
+class _FaultError(Exception):
+    """The error for a document that cannot be composed: the arguments of `Notes.fault`."""
 
 
 def compose(text: str, notes: Notes, *, manifests: bool = False) -> YamlNode | None:
@@ -104,10 +96,8 @@ def _events(text: str, notes: Notes) -> Iterator[Iterator[Any]]:
     events = yaml.parse(text, Loader=yaml.CLoader)
     try:
         yield events
-    except _TooDeepError as error:
-        notes.fault("yaml-depth", error.node.spot(""), f"nested deeper than {MAX_DEPTH} levels")
-    except _UnknownAnchorError as error:
-        notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
+    except _FaultError as error:
+        notes.fault(*error.args)
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         spot, reason = _syntax_error(error, text)
         notes.fault("yaml-syntax", spot, f"not YAML: {reason}")
@@ -144,7 +134,7 @@ def _document(events: Iterator[Any]) -> YamlNode | None:
             node = _node("alias", event, event.anchor, False)
             node.target = anchors.get(node.text)
             if node.target is None:
-                raise _UnknownAnchorError(node)
+                raise _FaultError("yaml-anchor", node.spot(""), f"no anchor '{node.text}' stands before this alias")
             if any(node.target is one for one in stack):
                 node.target = weakref.proxy(node.target)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
@@ -165,7 +155,7 @@ def _document(events: Iterator[Any]) -> YamlNode | None:
         if node.kind in ("mapping", "sequence"):
             stack.append(node)
             if len(stack) > MAX_DEPTH:
-                raise _TooDeepError(node)
+                raise _FaultError("yaml-depth", node.spot(""), f"nested deeper than {MAX_DEPTH} levels")
     return root
 
 

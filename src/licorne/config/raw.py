@@ -48,26 +48,21 @@ class Item:
         node = self.nodes.get(key)
         return self.node.spot(self.path) if node is None else node.spot(join(self.path, key))
 
-    def data(self) -> dict[str, Any]:
-        """Return the mapping as plain data: the keys that are written, with values of the types that they require."""
-        return {key: _data(getattr(self, key)) for key in self.nodes}
-
 
 ResourceMap = dict[str, Value]
 
 
-def _data(value: Any) -> Any:  # noqa: ANN401  what a field of any item holds
+def plain(value: Any) -> Any:  # noqa: ANN401  what a field of any item holds
+    """Return an item, or what a field of it holds, as plain data: of an item, the keys that are written."""
     match value:
         case Item():
-            return value.data()
-        case Value():
-            return value.text
+            return {key: plain(getattr(value, key)) for key in value.nodes}
         case list():
-            return [_data(each) for each in value]
+            return [plain(each) for each in value]
         case dict():
-            return {key: _data(each) for key, each in value.items()}
-        case (number, Spot()):
-            return number
+            return {key: plain(each) for key, each in value.items()}
+        case Value(text=data) | (data, Spot()):
+            return data
     return value
 
 
@@ -177,8 +172,3 @@ class RawConfig(Item):
 
     partitions: list[RawPartition] | None = None
     checksum: str = ""
-
-    @staticmethod
-    def empty() -> RawConfig:
-        """Return the configuration of a text without a document."""
-        return RawConfig(path="", node=YamlNode("mapping", "", "", False, 1, 1))

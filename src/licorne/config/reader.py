@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from licorne.config import scalars
 from licorne.config.nodes import MAX_DEPTH, YamlNode, behind
@@ -47,29 +47,20 @@ _Decode = Callable[["ConfigReader", YamlNode, str, int], Any]
 
 
 class LimitError(Exception):
-    """The expanded document exceeds a bound on its size or depth; nothing more is read."""
-
-    def __init__(self, rule: str, spot: Spot, message: str) -> None:
-        super().__init__(message)
-        self.rule, self.spot, self.message = rule, spot, message
+    """The expanded document exceeds a bound on its size or depth, which is noted; nothing more is read."""
 
 
 def read(root: YamlNode | None, notes: Notes) -> RawConfig | None:
     """Read the whole configuration; faults go to `notes`.
 
-    None if there is no document, or if not even its outermost mapping could be read. An empty document is an empty
-    configuration.
+    None if not even its outermost mapping could be read. No document, or an empty one, is an empty configuration.
     """
-    if root is None:
-        return None
-    reader = ConfigReader(notes)
     try:
-        config = reader.item(root, "", 0, RawConfig)
-    except LimitError as limit:
-        notes.fault(limit.rule, limit.spot, limit.message)
+        config = None if root is None else ConfigReader(notes).item(root, "", 0, RawConfig)
+    except LimitError:
         return None
     if config is None and notes.fault_count == 0:
-        return RawConfig(path="", node=root)
+        return RawConfig(path="", node=root or YamlNode("mapping", "", "", False, 1, 1))
     return config
 
 
@@ -91,15 +82,18 @@ class ConfigReader:
         self._values += 1
         self._alias_values += self._alias_depth > 0
         if depth > MAX_DEPTH:
-            raise LimitError("yaml-depth", node.spot(path), f"nested deeper than {MAX_DEPTH} levels")
+            self._end("yaml-depth", node.spot(path), f"nested deeper than {MAX_DEPTH} levels")
         if self._values > self._values_max:
-            message = f"more than {self._values_max} values, aliases written out"
-            raise LimitError("yaml-size", node.spot(path), message)
+            self._end("yaml-size", node.spot(path), f"more than {self._values_max} values, aliases written out")
         if self._alias_values > 100 and self._values > 1000:
             # 99 % of the values may come from aliases in a document of up to 400,000 values, 10 % at 4 million.
             allowed = 0.99 - 0.89 * min(1.0, max(0.0, (self._values - 400_000) / 3_600_000))
             if self._alias_values / self._values > allowed:
-                raise LimitError("yaml-aliases", node.spot(path), "the document consists of aliases almost wholly")
+                self._end("yaml-aliases", node.spot(path), "the document consists of aliases almost wholly")
+
+    def _end(self, rule: str, spot: Spot, message: str) -> NoReturn:
+        self.notes.fault(rule, spot, message)
+        raise LimitError
 
     def _through(self, node: YamlNode, path: str, depth: int, decode: Callable[[YamlNode], _T]) -> _T | None:
         """Call `decode` on the node, or on the node that it is an alias of.

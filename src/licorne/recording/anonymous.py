@@ -195,8 +195,7 @@ def _check(rules: Iterable[dict[str, Any]]) -> None:
             )
         found = rule.get("filter") or {}
         for kind in ("users", "groups"):
-            entries = found.get(kind) or []
-            if len(entries) == 1 and is_regexp(entries[0]):
+            if len(entries := found.get(kind) or []) == 1 and is_regexp(entries[0]):
                 raise AnonymityError(
                     f"a filter of the placement rule {rule.get('name')!r} is an expression over names of {kind}, "
                     "so they cannot be replaced"
