@@ -247,7 +247,7 @@ def test_another_configuration_can_be_given() -> None:
 def test_a_refused_configuration_is_an_error(config: str, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"^<workload>:2: yaml:[12]:"):
         simulate(workload(NODE, config=config), decisions=tmp_path / "decisions")
-    with pytest.raises(RegistrationError, match="<config>:[12]:"):
+    with pytest.raises(RegistrationError, match=r"<config>:[12]:"):
         simulate(workload(NODE), config=config, decisions=tmp_path / "decisions")
     with pytest.raises(SettingsError, match=r"did you mean reservation\.delay"):
         simulate(workload(NODE), settings={"reservation.dealy": "5s"}, decisions=tmp_path / "decisions")
