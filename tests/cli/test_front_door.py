@@ -176,22 +176,20 @@ class Hidden:
         if name.partition(".")[0] in {OPTIONAL}:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Hidden())
-from licorne.cli import main
-main()
+from licorne.cli import run
+sys.exit(max(run(line.split()) for line in sys.argv[1:]))
 """
 
 
-def without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRAS, *arguments], capture_output=True, text=True, check=False
-    )
+def without_extras(*lines: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS, *lines], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("command", ["serve", "health", "mcp", "import"])
-def test_help_needs_no_extra(command: str) -> None:
-    done = without_extras(command, "--help")
+def test_help_needs_no_extra() -> None:
+    done = without_extras(*(f"{command} --help" for command in COMMANDS))
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"Usage: licorne {command}" in done.stdout
+    for command in COMMANDS:
+        assert f"Usage: licorne {command}" in done.stdout
 
 
 def test_a_misspelled_command_needs_no_extra() -> None:

@@ -41,7 +41,7 @@ PARTS = {
 ENTRIES = {"client": "client", "demo": "service", "kube": "kube", "service": "service", "web": "web"}
 """The parts that programs import, and the extra that each asks for."""
 NEED_BOTH = (
-    "licorne.cli.kube",
+    "licorne.cli.scheduling",
     "licorne.cli.mcp_server",
     "licorne.cli.serving",
 )

@@ -20,7 +20,7 @@ from common.virtual import run
 from common.waiting import WAIT_S, eventually
 from kube import schedules
 from kube.apiserver import FakeClient
-from licorne.cli.kube import _options
+from licorne.cli.scheduling import _options
 from licorne.daemon.log import Levels, make_log, no_log
 from licorne.kube.api import ApiError, Kind, Page, WatchEvent
 from licorne.kube.configmaps import ConfigurationError, read_configuration
