@@ -9,10 +9,18 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from rich.console import Console
+
+from licorne.answers.chain import Chain, LimitLevel, QueueLevel
+from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax, Schedulable
+from licorne.answers.restored import Note
+from licorne.answers.why import Group, Overview
+from licorne.cli.why_text import _values, print_notes, show
 
 Command = Callable[..., Any]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pods-wait"
@@ -70,6 +78,8 @@ def test_another_configuration_changes_the_answer_and_not_the_dump(licorne: Comm
     ("arguments", "status", "said"),
     [
         (("indx",), 1, "did you mean 'index'?"),
+        (("ind",), 1, "did you mean 'index' or 'index-0' or 'index-1'?"),
+        (("Search/index-",), 1, "did you mean 'search/index-0' or 'search/index-1'?"),
         (("zzz",), 1, "no application, ask, allocation or pod is named 'zzz'"),
         (("index", "--partition", "gpu"), 1, "there is no partition 'gpu'; there are: default"),
         (("index", "--config", str(EXAMPLE / "dump.json")), 5, "the queue configuration cannot be used"),
@@ -150,9 +160,58 @@ def test_a_search_that_had_no_time_says_that_first(licorne: Command) -> None:
 
 def test_the_answer_reads_well_in_a_pipe(licorne: Command) -> None:
     said = licorne("why", "index", "--from", DUMP).out
-    for words in ("It would run with any one of these:", "Each was tried on a copy", "What the answer rests on:"):
+    for words in ("It would run with any one of these:", "Each was tried on a copy", "maxresources: {vcore: 24}\n"):
         assert words in said
     assert not any(line != line.rstrip() for line in said.splitlines())
+
+
+@pytest.mark.parametrize("command", [("why", "index-0"), ("shares",)])
+def test_assumptions_are_counted_or_listed(licorne: Command, command: tuple[str, ...]) -> None:
+    said = licorne(*command, "--from", DUMP).out
+    assert said.endswith("\nThe answer rests on 2 assumptions: --assumptions tells more.\n")
+    listed = licorne(*command, "--from", DUMP, "--assumptions").out
+    assert listed.count("\n  assumed: ") == 2
+
+
+def test_what_an_answer_lacks_is_always_told() -> None:
+    console = Console(file=StringIO(), width=200)
+    print_notes(console, (Note("left out", "a node"), Note("assumed", "a"), Note("unknown", "b")))
+    assert console.file.getvalue() == (  # type: ignore[attr-defined]
+        "What the answer rests on:\n  left out: a node\nThe answer rests on 2 assumptions: --assumptions tells more.\n"
+    )
+
+
+def test_names_are_whole_on_a_narrow_terminal() -> None:
+    pod, app = f"analytics/{'spark-etl-nightly-' * 2}w0", "spark-etl-nightly-of-the-year"
+    group = Group("max of queue root.analytics.etl reached (memory)", False, 3, 1, "key", app, "root.etl", 0.0, pod)
+    console = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
+    show(Overview(3, 0, (group,), 0.0, ()), console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert pod in said
+    assert "…" not in said
+
+
+LEVEL = QueueLevel("root.a", {"memory": 2**31, "vcore": 1500}, None, {}, {}, {}, 0, 3)
+LIMIT = LimitLevel("user", "sue", "root.a", True, {"vcore": 2000}, {}, {}, 0, 2)
+CHAIN = Chain("Running", (LEVEL,), (LIMIT,), {}, (), ())
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (QueueMax("root.a", {"vcore": 500}), ["root.a: max: {memory: 2Gi, vcore: 2}"]),
+        (QueueMax("root.a", {"vcore": 500}, dynamic=True), []),
+        (QueueMax("root.b", {"vcore": 500}), []),
+        (LimitMax("user", "sue", "root.a", {"vcore": 1}), ["the limit at root.a: maxresources: {vcore: 2001m}"]),
+        (LimitMax("user", "bob", "root.a", {"vcore": 1}), []),
+        (MaxApplications("root.a", 1), ["root.a: maxapplications: 4"]),
+        (MaxApplications("root.a", 1, dynamic=True), []),
+        (MaxApplications("root.a", 1, "user", "sue"), ["the limit at root.a: maxapplications: 3"]),
+        (Schedulable("n"), []),
+    ],
+)
+def test_new_values_are_those_of_the_configuration(change: Change, told: list[str]) -> None:
+    assert list(_values([change], CHAIN)) == told
 
 
 # -- a scheduler's REST interface ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 class Group(msgspec.Struct, frozen=True):
     """Asks that wait for the same reason: `summary` tells it, `never` whether it can pass without any change.
 
-    `oldest` is the key of the ask that waits longest, since `since_s` (Unix time), in `application` and `queue`.
+    `oldest` is the key of the ask that waits longest, since `since_s` (Unix time), in `application` and `queue`; `pod` is its
+    pod as NAMESPACE/NAME, "" if the resource manager does not say it.
     """
 
     summary: str
@@ -43,6 +45,7 @@ class Group(msgspec.Struct, frozen=True):
     application: str
     queue: str
     since_s: float
+    pod: str = ""
 
 
 class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
@@ -206,7 +209,9 @@ def _only(found: list[_Found], name: str) -> _Found:
 NAMED: Final = 5
 """How many things of one name an error tells."""
 NEAR_MAX: Final = 10_000
-"""Among how many keys of asks and allocations a similar name is looked for."""
+"""Among how many asks and allocations a similar name is looked for."""
+NEAR: Final = 3
+"""How many names that begin as the one that is not there are suggested."""
 
 
 def _described(found: _Found) -> str:
@@ -218,10 +223,15 @@ def _described(found: _Found) -> str:
 
 def _unknown(partitions: list[Partition], name: str) -> str:
     known = [app for part in partitions for app in part.applications]
-    waiting = [key for _, _, key, _ in _items(partitions)]
-    names = [*known, *waiting[:NEAR_MAX]]
-    near = [each for each in names if each.lower() == name.lower()] or difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else "; without a name, everything that waits is told"
+    items = [each for _, _, key, item in islice(_items(partitions), NEAR_MAX) for each in (key, *pod_names(item))]
+    names = [*known, *items]
+    begin = sorted(
+        {each for each in names if each.lower().startswith(name.lower())}, key=lambda each: (len(each), each)
+    )
+    near = begin[:NEAR] or difflib.get_close_matches(name, names, 1)
+    hint = (
+        f"; did you mean {' or '.join(map(repr, near))}?" if near else "; without a name, everything that waits is told"
+    )
     return f"no application, ask, allocation or pod is named {name!r}{hint}"
 
 
@@ -360,6 +370,7 @@ def _groups(found: list[_Member]) -> tuple[Group, ...]:
                 application=app.id,
                 queue=app.queue.path,
                 since_s=ask.created / SECOND_NS,
+                pod=pod_name(ask),
             )
         )
     return tuple(sorted(groups, key=lambda group: (-group.asks, group.summary)))

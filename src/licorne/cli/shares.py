@@ -28,6 +28,7 @@ def shares(
     partition: str = "",
     token_file: Path | None = None,
     tls_ca: Path | None = None,
+    assumptions: Flag = False,
     json: Flag = False,
 ) -> int:
     """Say who has what of which guarantee and max, by queue, user and group, and who borrows from whom.
@@ -53,6 +54,8 @@ def shares(
         File with the token of the REST interface.
     tls_ca
         Certificate to know the REST interface by, PEM; without it: the authorities of this system.
+    assumptions
+        List the assumptions on which the answer rests.
     json
         Print the answer as a JSON object.
     """
@@ -70,5 +73,10 @@ def shares(
     else:
         from licorne.cli.shares_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(answer, recorded=is_recording(Path(source)), config="" if config is None else str(config))
+        show(
+            answer,
+            recorded=is_recording(Path(source)),
+            config="" if config is None else str(config),
+            assumptions=assumptions,
+        )
     return Status.DONE

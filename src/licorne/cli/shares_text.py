@@ -24,11 +24,18 @@ LARGEST = 10
 BORROWED, LENT = "borrowed", "lent"
 
 
-def show(answer: Shares, console: Console | None = None, *, recorded: bool = False, config: str = "") -> None:
+def show(
+    answer: Shares,
+    console: Console | None = None,
+    *,
+    recorded: bool = False,
+    config: str = "",
+    assumptions: bool = False,
+) -> None:
     """Print who has what on `console`, by default standard output.
 
     `recorded`: at a moment of a recording. `config`: the file with the configuration by whose bounds it is told; "": those
-    of the one in force.
+    of the one in force. `assumptions`: those that it rests on are listed.
     """
     console = output() if console is None else widened(console)
     if recorded:
@@ -44,7 +51,7 @@ def show(answer: Shares, console: Console | None = None, *, recorded: bool = Fal
                 sheet.print(console)
     if answer.hours is not None:
         _hours(answer.hours).print(console)
-    print_notes(console, answer.notes)
+    print_notes(console, answer.notes, assumptions=assumptions)
 
 
 def _queues(part: PartitionShares) -> Sheet:

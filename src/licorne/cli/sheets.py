@@ -61,14 +61,14 @@ def print_plainly(console: Console, what: RenderableType) -> None:
 class Sheet:
     """A table before it has its width.
 
-    `columns` are titles: `<` before a title is for a name, aligned left, `~` for prose, which may wrap; all others are
-    numbers, aligned right. `drop` are the titles of the columns that may go, the least important first.
+    `columns` are titles: `<` before a title is for a name, aligned left, `=` for one that is copied and thus never abbreviated, `~` for
+    prose, which may wrap; all others are numbers, aligned right. `drop` are the titles of the columns that may go, the least important first.
     """
 
     def __init__(self, title: str, columns: Sequence[str], *, drop: Sequence[str] = ()) -> None:
         self.title = title
-        self.kinds = [column[0] if column[0] in "<~" else ">" for column in columns]
-        self.columns = [column.lstrip("<~") for column in columns]
+        self.kinds = [column[0] if column[0] in "<=~" else ">" for column in columns]
+        self.columns = [column.lstrip("<=~") for column in columns]
         self.drop = drop
         self.rows: list[list[str]] = []
         self.ending: list[str] = []

@@ -34,6 +34,7 @@ def why_command(
     prove: bool = True,
     limit: Annotated[float, DURATION] = 60.0,
     effort: Annotated[float, Parameter(validator=validators.Number(gt=0))] = 1.0,
+    assumptions: Flag = False,
     json: Flag = False,
 ) -> int:
     """Say why an ask or an application waits, and what would let it run; without a name, what waits, by reason.
@@ -67,6 +68,8 @@ def why_command(
         scheduler may take to answer, a second at least.
     effort
         How much the trials may cost, in counted steps: 1 is about two seconds of a processor, 10 ten times as much.
+    assumptions
+        List the assumptions on which the answer rests.
     json
         Print the answer as a JSON object.
     """
@@ -91,7 +94,12 @@ def why_command(
     else:
         from licorne.cli.why_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(answer, recorded=is_recording(Path(source)), config="" if config is None else str(config))
+        show(
+            answer,
+            recorded=is_recording(Path(source)),
+            config="" if config is None else str(config),
+            assumptions=assumptions,
+        )
     return Status.DONE if not isinstance(answer, AskAnswer) or answer.state else Status.NO
 
 

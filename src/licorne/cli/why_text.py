@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from licorne._wording import counted
-from licorne.answers.chain import Chain
+from licorne.answers.chain import Chain, LimitLevel, QueueLevel
+from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax
 from licorne.answers.proposals import Proposals
 from licorne.answers.restored import Note
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
+from licorne.config.quantity import spoken
 from licorne.core.base.states import SECOND_NS
 from licorne.sim.quantities import amount, duration
 
@@ -21,15 +23,24 @@ if TYPE_CHECKING:
 SHOWN = 30
 """Rows of a table, at most; `--json` has all."""
 
+ASSUMED = ("assumed", "unknown")
+"""The kinds of notes that are counted unless they are asked for."""
 FITS = "nothing: it would fit"
 CUT_SHORT = "A search was cut short: --effort lets the trials cost more, --limit take longer."
 
 
-def show(answer: Answer, console: Console | None = None, *, recorded: bool = False, config: str = "") -> None:
+def show(
+    answer: Answer,
+    console: Console | None = None,
+    *,
+    recorded: bool = False,
+    config: str = "",
+    assumptions: bool = False,
+) -> None:
     """Print an answer on `console`, by default standard output.
 
     `recorded`: it is about a moment of a recording. `config`: the file with the configuration under which it holds; "": the
-    one in force.
+    one in force. `assumptions`: those that it rests on are listed.
     """
     printed = _Printed(output() if console is None else widened(console))
     if recorded:
@@ -44,7 +55,7 @@ def show(answer: Answer, console: Console | None = None, *, recorded: bool = Fal
             printed.application(answer)
         case Overview():
             printed.overview(answer)
-    print_notes(printed.console, answer.notes)
+    print_notes(printed.console, answer.notes, assumptions=assumptions)
 
 
 class _Printed:
@@ -67,7 +78,7 @@ class _Printed:
             self.others(answer, answer.chain)
         self.line()
         if answer.proposals is not None:
-            self.proposals(answer.proposals)
+            self.proposals(answer.proposals, answer.chain)
         if answer.chain is not None:
             self.chain(answer, answer.chain)
 
@@ -79,8 +90,8 @@ class _Printed:
                 said.add(reason.text)
                 self.line(f"Also: {reason.text}")
 
-    def proposals(self, found: Proposals) -> None:
-        """Print what would let the ask run."""
+    def proposals(self, found: Proposals, chain: Chain | None) -> None:
+        """Print what would let the ask run, and values of the configuration as they are written there."""
         trials = counted(found.trials, "trial")
         if found.by_itself:
             self.line(f"It needs no change: it is placed on {found.node} {_when(found.after_s)}.")
@@ -90,6 +101,8 @@ class _Printed:
                 when = _when(proposal.after_s)
                 least = "" if proposal.smallest else " (perhaps less would do)"
                 self.line(f"  {number}. {proposal.text}{least}")
+                for value in _values(proposal.changes, chain):
+                    self.line(f"     {value}")
                 self.line(f"     then it is placed on {proposal.node} {when}")
             self.line(f"Each was tried on a copy, where all else that waits competes ({trials}).")
         elif found.complete:
@@ -199,12 +212,13 @@ class _Printed:
 
     def groups(self, title: str, groups: tuple[Group, ...], *, short: bool = False) -> None:
         """Print asks by reason."""
-        columns = ("~reason", "asks", "applications", "<the oldest", "<of", "<in")
-        sheet = Sheet(title, columns[:2] + columns[3:4] if short else columns, drop=("in",) if not short else ())
+        columns = ("~reason", "asks", "applications", "=the oldest", "=of", "=in")
+        drop = () if short else ("in", "applications", "of")
+        sheet = Sheet(title, columns[:2] + columns[3:4] if short else columns, drop=drop)
         for group in groups[:SHOWN]:
             more = () if short else (group.application, group.queue)
             counts = (f"{group.asks:,}",) if short else (f"{group.asks:,}", f"{group.applications:,}")
-            sheet.add(group.summary, *counts, group.oldest, *more)
+            sheet.add(group.summary, *counts, group.pod or group.oldest, *more)
         sheet.more(len(groups) - SHOWN, "reason")
         sheet.print(self.console)
 
@@ -216,13 +230,43 @@ def print_moment(console: Console, at_s: float) -> None:
     printed.line()
 
 
-def print_notes(console: Console, notes: tuple[Note, ...]) -> None:
-    """Print what was assumed, if anything was."""
+def print_notes(console: Console, notes: tuple[Note, ...], *, assumptions: bool = False) -> None:
+    """Print what an answer lacks, and how many assumptions it rests on; these themselves if they are asked for."""
     printed = _Printed(console)
-    if notes:
+    told = [note for note in notes if assumptions or note.kind not in ASSUMED]
+    if told:
         printed.line("What the answer rests on:", style="bold")
-    for note in notes:
+    for note in told:
         printed.line(f"  {note}")
+    if unsaid := len(notes) - len(told):
+        printed.line(f"The answer rests on {counted(unsaid, 'assumption')}: --assumptions tells more.")
+
+
+def _values(changes: Iterable[Change], chain: Chain | None) -> Iterator[str]:
+    """Yield the new values of what changes in the configuration on the way of an ask, as they are written there."""
+    for change in changes:
+        if isinstance(change, QueueMax | MaxApplications) and change.dynamic:
+            continue  # its bounds are not in the configuration
+        levels: Iterable[QueueLevel | LimitLevel] = () if chain is None else (*chain.queues, *chain.limits)
+        for level in levels:
+            match change, level:
+                case (QueueMax(queue=where), QueueLevel(queue=at)) if where == at:
+                    yield f"{at}: max: {_written(level.max or {}, change.more)}"
+                case (LimitMax(), LimitLevel()) if _limited(change) == _limited(level):
+                    yield f"the limit at {level.queue}: maxresources: {_written(level.max or {}, change.more)}"
+                case (MaxApplications(kind="queue", queue=where), QueueLevel(queue=at)) if where == at:
+                    yield f"{at}: maxapplications: {level.max_applications + change.more}"
+                case (MaxApplications(), LimitLevel()) if _limited(change) == _limited(level):
+                    yield f"the limit at {level.queue}: maxapplications: {level.max_applications + change.more}"
+
+
+def _limited(of: LimitMax | MaxApplications | LimitLevel) -> tuple[str, str, str]:
+    return of.kind, of.name, of.queue
+
+
+def _written(most: Mapping[str, int], more: Mapping[str, int]) -> str:
+    """Return a max that is raised as a configuration has it, like `{memory: 136Gi, vcore: 68}`."""
+    return f"{{{', '.join(f'{name}: {spoken(name, value + more.get(name, 0))}' for name, value in most.items())}}}"
 
 
 def _when(after_s: float) -> str:

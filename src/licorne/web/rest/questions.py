@@ -204,7 +204,7 @@ def _amounts(
 
 def _groups(groups: Iterable[Group]) -> str:
     rows = [
-        f"<tr><td>{escape(group.summary)}<td>{group.asks:,}<td>{_link(group.application)}<td>{_link(group.oldest)}"
+        f"<tr><td>{escape(group.summary)}<td>{group.asks:,}<td>{_link(group.application)}<td>{_link(group.pod or group.oldest)}"
         for group in groups
     ]
     head = "<tr><th>Reason<th>Asks<th>For example<th>The oldest"
