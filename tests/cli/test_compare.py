@@ -58,6 +58,20 @@ def test_what_only_one_configuration_refuses_is_told(licorne: Command, tmp_path:
     assert "refused only by the new configuration" in told.out
 
 
+def test_a_queue_whose_pods_are_never_placed_waits_longer(licorne: Command, tmp_path: Path) -> None:
+    low = tmp_path / "queues.yaml"
+    low.write_text(
+        "partitions: [{name: default, queues: [{name: root, queues: [{name: vision, submitacl: '*'}, "
+        "{name: language, submitacl: '*', resources: {max: {vcore: 1}}}]}]}]",
+        encoding="utf-8",
+    )
+    language = compared(licorne, "own", low, WORKLOAD)["queues"][0]
+    assert (language["queue"], language["new"]["never_placed"]) == ("root.language", 16)
+    assert (language["new"]["mean_wait_s"], language["new"]["mean_wait_least_s"]) == (None, 70200.0)
+    (row, *_) = (line for line in licorne("compare", "own", low, WORKLOAD).out.splitlines() if "root.language" in line)
+    assert "1 min 30 s   ≥ 19 h 30 min   +19 h 28 min " in row
+
+
 def test_the_same_decisions_are_said_to_be_the_same(licorne: Command) -> None:
     answer = compared(licorne, NO_PREEMPTION, NO_PREEMPTION, WORKLOAD)
     assert answer["same"]

@@ -119,6 +119,8 @@ def test_a_pod_that_is_never_placed_is_counted_beside_the_percentiles(
     assert (record.outcome, record.queue, record.waiting_s, record.start_s) == (outcome, queue, waiting_s, None)
     rows = {row.queue: row for row in result.waiting_times}
     assert rows[queue].never_placed == rows[ALL_QUEUES].never_placed == result.never_placed == 1
+    placed = [row.placed for row in rows.values() if row.queue == "root.a"] or [0]
+    assert rows[queue].mean_least_s == (0.0 if outcome == "refused" else waiting_s / (1 + placed[0]))
 
 
 def test_the_part_of_a_repeating_ask_that_was_not_placed_is_one_record() -> None:

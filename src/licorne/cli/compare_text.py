@@ -52,7 +52,7 @@ def _totals(answer: Comparison) -> Sheet:
 def _queues(answer: Comparison) -> Sheet:
     sheet = Sheet(
         "by queue, those that wait longer first: old and new",
-        ("<queue", "mean wait", "new", "95 %", "new", "never placed", "new", "evicted", "new"),
+        ("<queue", "mean wait", "new", "change", "95 %", "new", "never placed", "new", "evicted", "new"),
     )
     for change in [*answer.queues[:SHOWN], answer.everything]:
         sheet.add(change.queue, *_cells(change))
@@ -62,13 +62,18 @@ def _queues(answer: Comparison) -> Sheet:
 
 def _cells(change: QueueChange) -> Iterable[str]:
     pairs = zip(_figures(change.old), _figures(change.new), strict=True)
-    return (cell for pair in pairs for cell in pair)
+    cells = [cell for pair in pairs for cell in pair]
+    sign = "+" if change.longer_s > 0 else "-" if change.longer_s else ""
+    return [*cells[:2], f"{sign}{duration(abs(change.longer_s))}", *cells[2:]]
 
 
 def _figures(found: QueueFigures | None) -> tuple[str, str, str, str]:
     if found is None:
         return ("-", "-", "-", "-")
-    return (_time(found.mean_wait_s), _time(found.p95_wait_s), f"{found.never_placed:,}", f"{found.evicted:,}")
+    mean = duration(found.mean_wait_least_s)
+    if found.mean_wait_least_s != (found.mean_wait_s or 0.0):  # pods that were never placed have waited too
+        mean = f"≥ {mean}"
+    return (mean, _time(found.p95_wait_s), f"{found.never_placed:,}", f"{found.evicted:,}")
 
 
 def _time(seconds: float | None) -> str:

@@ -20,7 +20,8 @@ from licorne.sim.times import ALL_QUEUES, QueueWaits
 class QueueFigures(msgspec.Struct, frozen=True):
     """What became of the pods of a queue under one configuration.
 
-    `placed` counts placements, `never_placed` pods without one. Waits are in seconds, None where nothing was placed.
+    `placed` counts placements, `never_placed` pods without one. Waits are in seconds, None where nothing was placed;
+    `mean_wait_least_s` counts those never placed too, as long as they waited, so it is at least so long.
     `evicted`: pods of the queue that others or a lowered quota have evicted.
     """
 
@@ -29,6 +30,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
     mean_wait_s: float | None
     p95_wait_s: float | None
     evicted: int
+    mean_wait_least_s: float
 
 
 class QueueChange(msgspec.Struct, frozen=True):
@@ -40,10 +42,10 @@ class QueueChange(msgspec.Struct, frozen=True):
 
     @property
     def longer_s(self) -> float:
-        """How much longer its pods wait on average; negative: shorter. 0 where that cannot be said."""
-        if self.old is None or self.new is None or self.old.mean_wait_s is None or self.new.mean_wait_s is None:
+        """How much longer its pods wait on average, those never placed to the end; negative: shorter. 0 where that cannot be said."""
+        if self.old is None or self.new is None:
             return 0.0
-        return self.new.mean_wait_s - self.old.mean_wait_s
+        return self.new.mean_wait_least_s - self.old.mean_wait_least_s
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -113,7 +115,7 @@ def _figures(result: Result) -> dict[str, QueueFigures]:
 
 def _of(row: QueueWaits, evicted: int) -> QueueFigures:
     mean_s, p95_s = (row.mean_s, row.p95_s) if row.placed else (None, None)
-    return QueueFigures(row.placed, row.never_placed, mean_s, p95_s, evicted)
+    return QueueFigures(row.placed, row.never_placed, mean_s, p95_s, evicted, row.mean_least_s)
 
 
 def _evicted(rows: Iterable[Evictions]) -> Counter[str]:

@@ -174,7 +174,7 @@ def summarise(
     reasons = _reasons(simulation)
     records = simulation.records
     window_ns = _window(simulation)
-    waits = waiting_times(simulation.waits_ns, records.never_placed)
+    waits = waiting_times(simulation.waits_ns, records)
     done = completions(records) if workload.mode is Mode.TIMED else []
     utilisation = _utilisation(simulation, *window_ns)
     queues = _queues(simulation, *window_ns)

@@ -24,7 +24,8 @@ class QueueWaits(msgspec.Struct, frozen=True):
 
     `placed` counts placements, so a pod that was evicted and placed again counts twice, each time from its creation.
     `never_placed` counts pods without a time: they wait to the end, or were refused or withdrawn. Those of a refused
-    application count where it wanted to go.
+    application count where it wanted to go. `mean_least_s` is the mean with those that waited in vain, to the end or until they
+    were withdrawn, so it is at least so long.
     """
 
     queue: str
@@ -35,6 +36,7 @@ class QueueWaits(msgspec.Struct, frozen=True):
     p95_s: float
     p99_s: float
     longest_s: float
+    mean_least_s: float
 
 
 class QueueCompletions(msgspec.Struct, frozen=True):
@@ -60,12 +62,13 @@ class QueueCompletions(msgspec.Struct, frozen=True):
     slowdown_most: float
 
 
-def waiting_times(waits_ns: Mapping[str, Sequence[int]], never_placed: Mapping[str, int]) -> list[QueueWaits]:
+def waiting_times(waits_ns: Mapping[str, Sequence[int]], records: PodRecords) -> list[QueueWaits]:
     """Return a row for each queue in which a pod was placed or waited in vain, and the row of all queues."""
     # Sorted once for each queue: what is put together of them is sorted again almost for nothing.
-    ordered = {queue: sorted(waits_ns.get(queue, ())) for queue in _queues(waits_ns, never_placed)}
-    rows = [_waits(queue, times, never_placed.get(queue, 0)) for queue, times in ordered.items()]
-    return [*rows, _waits(ALL_QUEUES, list(chain(*ordered.values())), sum(never_placed.values()))]
+    ordered = {queue: sorted(waits_ns.get(queue, ())) for queue in _queues(waits_ns, records.never_placed)}
+    counts = (records.never_placed, records.in_vain, records.in_vain_ns)
+    rows = [_waits(queue, times, *(count[queue] for count in counts)) for queue, times in ordered.items()]
+    return [*rows, _waits(ALL_QUEUES, list(chain(*ordered.values())), *(count.total() for count in counts))]
 
 
 def completions(records: PodRecords) -> list[QueueCompletions]:
@@ -87,9 +90,11 @@ def _queues(first: Mapping[str, object], second: Mapping[str, object]) -> list[s
     return sorted(first.keys() | second.keys(), key=str.encode)
 
 
-def _waits(queue: str, times: Sequence[int], never_placed: int) -> QueueWaits:
+def _waits(queue: str, times: Sequence[int], never_placed: int, in_vain: int, in_vain_ns: int) -> QueueWaits:
     p50, p95, p99, longest = map(seconds, percentiles(times, (50, 95, 99, 100)))
-    return QueueWaits(queue, len(times), never_placed, _mean_s(times), p50, p95, p99, longest)
+    waited = len(times) + in_vain
+    least_s = seconds((sum(times) + in_vain_ns) / waited) if waited else 0.0
+    return QueueWaits(queue, len(times), never_placed, _mean_s(times), p50, p95, p99, longest, least_s)
 
 
 def _completions(queue: str, times: Sequence[int], slowdowns: Sequence[float], not_completed: int) -> QueueCompletions:
