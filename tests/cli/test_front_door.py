@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from licorne import __version__
 from licorne._extras import MODULES
 from licorne.cli.commands import app
+from licorne.cli.common import say
 from licorne.cli.statuses import MEANINGS
 
 Command = Callable[..., Any]
@@ -190,6 +192,51 @@ def test_help_needs_no_extra() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     for command in COMMANDS:
         assert f"Usage: licorne {command}" in done.stdout
+
+
+def test_completion_is_installed_where_the_shell_looks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = without_extras("--install-completion --shell bash")
+    assert done.returncode == 0, done.stderr
+    (script,) = tmp_path.rglob("completions/licorne")
+    completed = script.read_text(encoding="utf-8")
+    for word in ("why", "--assumptions", "--scheduler-name", "--rm-timeout"):
+        assert word in completed
+
+
+class Terminal(StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "told"),
+    [
+        (Terminal, {"TERM": "xterm"}, "\x1b[31m[a] b\x1b[0m\n"),
+        (Terminal, {"TERM": "xterm", "NO_COLOR": "1"}, "[a] b\n"),
+        (StringIO, {"TERM": "xterm"}, "[a] b\n"),
+    ],
+)
+def test_colours_are_for_terminals_that_want_them(
+    monkeypatch: pytest.MonkeyPatch, stream: type[StringIO], environment: dict[str, str], told: str
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    to = stream()
+    say("[a] b", to=to, style="red")
+    assert to.getvalue() == told
+
+
+def test_faults_and_warnings_differ_in_colour(licorne: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for line in licorne("config", "check", ROOT / "examples" / "migration" / "bad.yaml").out.splitlines():
+        assert line.startswith("\x1b[33m" if "(warning)" in line else "\x1b[31m")
 
 
 def test_a_misspelled_command_needs_no_extra() -> None:

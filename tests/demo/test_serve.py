@@ -265,6 +265,8 @@ def test_addresses_and_commands_to_try_are_printed() -> None:
     assert "Bearer" not in text
     assert "Bearer" in sights("127.0.0.1:9080", "127.0.0.1:3333", token=True)
     assert "curl -s http://127.0.0.1:9080/ws/v1/partition/default/queues\n" in text
+    assert "licorne why --from http://127.0.0.1:9080\n" in text
+    assert "rest.sock http://localhost/api/v1/why\n" in sights("unix:rest.sock", "unix:grpc.sock")
     assert "curl -s --unix-socket rest.sock http://localhost/ws/v1/metrics\n" in sights(
         "unix:rest.sock", "unix:grpc.sock"
     )

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from common.plain_python import printed_by
-from licorne import simulate
+from licorne import __version__, simulate
 from licorne.report import Collector, Figures, pngs, write_report
 from report import faults
 from report.workloads import small
@@ -101,6 +101,13 @@ def test_the_page_needs_neither_network_nor_script(folder: Path) -> None:
         "#ga",
     }
     assert "@import" not in text
+
+
+def test_the_foot_has_what_a_citation_names(folder: Path) -> None:
+    figures = msgspec.json.decode((folder / "report.json").read_bytes(), type=Figures)
+    assert f"Made by licorne {__version__}. Digest of small: {figures.result['digest']}." in "".join(
+        parsed(folder).text
+    )
 
 
 def test_identifiers_of_the_page_are_unique_and_those_referred_to_exist(folder: Path) -> None:

@@ -15,7 +15,7 @@ NOT_RUN = {
     r"make\b": "a target that runs tests, the benchmark, or sets everything up",
     r"git clone\b": "the address of the repository is the reader's",
     r"(\S+=\S* )*(pip|kubectl|python3 -m venv)\b": "another program: it changes the environment, or needs a cluster",
-    r"curl .*(scheduler_application_total|/odd-00003)": "what the demonstration shows depends on the moment",
+    r"curl .*scheduler_application_total|licorne why (\S+ )?--from http://127": "what the demonstration shows depends on the moment",
     r"licorne why .*yunikorn-service": "the scheduler is the reader's",
     r"licorne record\b": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
     r"licorne (simulate|compare \S+ \S+) (week|cluster)\.jsonl$": "the workload is the reader's",

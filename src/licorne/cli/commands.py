@@ -44,6 +44,7 @@ app = App(
     help_formatter=Help(),
     error_formatter=_panel,
 )
+app.register_install_completion_command(help="Install completion for this shell: bash, zsh, fish or PowerShell.")
 
 
 def _add(to: App, name: str, where: str, told: str, statuses: str) -> None:

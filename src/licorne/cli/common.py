@@ -96,9 +96,18 @@ def clean(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def say(*lines: object, to: TextIO | None = None) -> None:
-    """Print lines, by default on standard output. What commands print goes through here, or through `licorne.cli.sheets`."""
-    print(*(clean(str(line)) for line in lines), sep="\n", file=to, flush=True)
+def say(*lines: object, to: TextIO | None = None, style: str = "") -> None:
+    """Print lines, by default on standard output. What commands print goes through here, or through `licorne.cli.sheets`.
+
+    `style`: a style of Rich, for a terminal that is to have colours.
+    """
+    told = "\n".join(clean(str(line)) for line in lines)
+    if style and (to or sys.stdout).isatty():
+        from rich.console import Console  # noqa: PLC0415  # a file or a pipe need not wait for it
+
+        Console(file=to, highlight=False, markup=False, emoji=False).print(told, style=style, soft_wrap=True)
+    else:
+        print(told, file=to, flush=True)
 
 
 def print_json(value: object) -> None:

@@ -109,7 +109,8 @@ def check(
 
 def _show(label: str, report: Report, *, strict: bool) -> None:
     for problem in by_line(report.faults + report.warnings):
-        say(problem if problem in report.faults else f"{problem} (warning)")
+        told, style = (problem, "red") if problem in report.faults else (f"{problem} (warning)", "yellow")
+        say(told, style=style)
     if report.faults:
         count = counted(len(report.faults), "fault")
         say(f"{label}: {count}: a scheduler would refuse this configuration", to=sys.stderr)

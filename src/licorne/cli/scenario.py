@@ -70,7 +70,7 @@ def check(
         print_json(outline)
     else:
         for warning in outline.warnings:
-            say(f"{warning} (warning)")
+            say(f"{warning} (warning)", style="yellow")
         _show(outline)
     return Status.DONE
 

@@ -182,7 +182,7 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
         ("an index, in a browser", f"{base}/" if curl == "curl -s" else f"{curl} {base}/"),
         ("queues", f"{partition}/queues"),
         ("applications", f"{partition}/applications/active"),
-        ("why one waits (of the first)", f"{partition}/application/odd-00003"),
+        ("what waits, and why", f"licorne why --from {base}" if curl == "curl -s" else f"{curl} {base}/api/v1/why"),
         ("completed, failed", f"{partition}/applications/completed"),
         ("refused", f"{partition}/applications/rejected"),
         ("nodes", f"{partition}/nodes"),
@@ -199,7 +199,7 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
     lines = [f"A simulated cluster is running, over gRPC at {grpc}. To look at it:", ""]
     lines += [f"  {what:30}{command}" for what, command in rows]
     if token:
-        lines += ["", 'REST wants a token: add -H "authorization: Bearer TOKEN" to each.']
+        lines += ["", 'REST wants a token: add -H "authorization: Bearer TOKEN" to each, --token-file FILE to licorne.']
     return "\n".join([*lines, "", "Ctrl-C ends it.", ""])
 
 

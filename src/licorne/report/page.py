@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from licorne._version import __version__
 from licorne.report.drawing import DARK, LIGHT, Draw, colours, png, svg
 from licorne.report.sections import Plot, Section
 from licorne.report.tables import Table
@@ -67,7 +68,9 @@ def page(
         parts=drawn,
         light=Markup(colours(LIGHT)),  # noqa: S704  # colours of this program
         dark=Markup(colours(DARK)),  # noqa: S704
-        foot="Made by licorne.",
+        foot=" ".join(
+            [f"Made by licorne {__version__}.", *(f"Digest of {run.label}: {run.result['digest']}." for run in runs)]
+        ),
         made=made,
     )
 

@@ -21,7 +21,7 @@ PAGE_HEADERS = {
 """Headers of all pages. A browser loads nothing for them, runs no script, sends forms to this server alone, and shows them in
 no frame."""
 STYLE = """\
-body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b2330;background:#fff}
+body{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b2330;background:#fff}
 code{font:14px ui-monospace,monospace}h1{margin-bottom:0}h2{margin-top:2.5rem}section{border-top:1px solid #d5dae2;
 padding:.5rem 0}b.m{display:inline-block;min-width:3.2rem;color:#0b5c36}table{border-collapse:collapse;margin:.3rem 0}
 td,th{text-align:left;vertical-align:top;padding:.15rem 1rem .15rem 0}th{font-weight:600;color:#4a5568}
