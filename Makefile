@@ -130,8 +130,8 @@ oracle:  ## Build the program that asks kube-scheduler's filter plugins, from Go
 yunikorn:  ## Build yunikorn-core with its REST server for tests, from Go modules; two minutes
 	@tools/cached.sh build/yunikorn $(wildcard yunikorn/*.go) yunikorn/stub.s yunikorn/go.mod yunikorn/go.sum -- $(call GO_BUILD,yunikorn)
 
-# Left out: what needs tools of its own, the extra mcp, which needs later versions of other packages than the service does, one
-# test that looks at frames which gRPC shows only in later versions, and a misspelled command, for which all extras are loaded.
+# Left out: what needs tools of its own, the extra mcp, which needs later versions of other packages than the service does, and one
+# test that looks at frames which gRPC shows only in later versions.
 # Later versions of pyparsing warn of how the oldest matplotlib calls them.
 lowest:  ## Run tests of all parts, uncompiled, with the oldest versions of the packages that licorne needs
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
@@ -143,8 +143,7 @@ lowest:  ## Run tests of all parts, uncompiled, with the oldest versions of the 
 	LICORNE_INTERPRETED=1 .venv-lowest/bin/python -m pytest $(PARALLEL) tests/core tests/config tests/si tests/sim tests/cli tests/rest \
 	    tests/service tests/kube tests/answers tests/recording tests/checkpoint tests/report \
 	    --ignore tests/rest/test_schemathesis.py --ignore tests/service/test_proto.py --ignore tests/cli/test_mcp.py \
-	    --deselect tests/rest/test_debug.py::test_stacks_of_threads_and_tasks \
-	    --deselect 'tests/cli/test_front_door.py::test_wrong_usage_is_status_2[arguments1]'
+	    --deselect tests/rest/test_debug.py::test_stacks_of_threads_and_tasks
 
 # On plain Python, and without planted faults, which are planted in processes of their own.
 coverage: $(VENV)/dev  ## Measure which lines and branches of core, config, si and sim the tests reach; fail below a bound

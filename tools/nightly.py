@@ -75,6 +75,13 @@ PARTS = {
         "tests of all parts, on plain Python, with the oldest versions of the packages that licorne needs",
         ("make lowest",),
     ),
+    "extras": Part(
+        "each extra alone in an environment of its own: the help of every command, misspelled ones, what is missing",
+        (
+            f"rm -rf build/extras && LICORNE_PURE=1 {PYTHON} -m build --wheel --outdir build/extras",
+            f"{PYTHON} tools/extras.py build/extras/*.whl",
+        ),
+    ),
     "vulnerable": Part(
         "known vulnerabilities of the versions in constraints.txt, as far as osv.dev can be reached",
         ("tools/audit.sh",),
