@@ -25,7 +25,7 @@ UV = Path(sys.executable).with_name("uv")
 
 def expect(python: Path, arguments: str, status: int, words: str) -> None:
     """Run the command in an environment, and fail unless it ends with this status and prints these words."""
-    command = [python, "-I", "-m", "licorne.cli", *arguments.split()]
+    command: list[str | Path] = [python, "-I", "-m", "licorne.cli", *arguments.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tempfile.gettempdir())
     said = done.stdout + done.stderr
     if done.returncode != status or words not in said:

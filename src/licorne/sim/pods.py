@@ -87,8 +87,8 @@ class PodRecords:
     `queues` are the queues of the applications that have one. The sums, by path of queue, are of pods that arrive in
     the window, from `from_ns` and before `to_ns`; a pod that was running already when it was reported counts for none.
     `completed`: times from arrival to end, and lengths of the last runs; `not_completed`: the number of all others;
-    `never_placed`: of those that were not placed, or not again, since they came or were created again; `in_vain`: of these, those
-    that were not refused, and `in_vain_ns` how long they waited. Records are made of all pods.
+    `never_placed`: of those that were not placed, or not again, since they came or were created again; `unplaced`: of these, those
+    that were not refused, and `unplaced_ns` how long they waited. Records are made of all pods.
     """
 
     def __init__(self, queues: Mapping[str, Queue], from_ns: int = 0, to_ns: int | None = None) -> None:
@@ -96,8 +96,8 @@ class PodRecords:
         self.completed: defaultdict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         self.not_completed: Counter[str] = Counter()
         self.never_placed: Counter[str] = Counter()
-        self.in_vain: Counter[str] = Counter()
-        self.in_vain_ns: Counter[str] = Counter()
+        self.unplaced: Counter[str] = Counter()
+        self.unplaced_ns: Counter[str] = Counter()
         self.from_ns = from_ns
         self.to_ns = sys.maxsize if to_ns is None else to_ns
         self._queues = queues
@@ -157,8 +157,8 @@ class PodRecords:
         if self.counts(pod.arrived_ns):
             self.never_placed[queue] += number
             if outcome != "refused":
-                self.in_vain[queue] += number
-                self.in_vain_ns[queue] += number * (now_ns - pod.arrived_ns)
+                self.unplaced[queue] += number
+                self.unplaced_ns[queue] += number * (now_ns - pod.arrived_ns)
         if self.counts(arrived_ns):
             self.not_completed[queue] += number
         if self.sink is None:

@@ -66,7 +66,7 @@ def waiting_times(waits_ns: Mapping[str, Sequence[int]], records: PodRecords) ->
     """Return a row for each queue in which a pod was placed or waited in vain, and the row of all queues."""
     # Sorted once for each queue: what is put together of them is sorted again almost for nothing.
     ordered = {queue: sorted(waits_ns.get(queue, ())) for queue in _queues(waits_ns, records.never_placed)}
-    counts = (records.never_placed, records.in_vain, records.in_vain_ns)
+    counts = (records.never_placed, records.unplaced, records.unplaced_ns)
     rows = [_waits(queue, times, *(count[queue] for count in counts)) for queue, times in ordered.items()]
     return [*rows, _waits(ALL_QUEUES, list(chain(*ordered.values())), *(count.total() for count in counts))]
 
@@ -90,10 +90,10 @@ def _queues(first: Mapping[str, object], second: Mapping[str, object]) -> list[s
     return sorted(first.keys() | second.keys(), key=str.encode)
 
 
-def _waits(queue: str, times: Sequence[int], never_placed: int, in_vain: int, in_vain_ns: int) -> QueueWaits:
+def _waits(queue: str, times: Sequence[int], never_placed: int, unplaced: int, unplaced_ns: int) -> QueueWaits:
     p50, p95, p99, longest = map(seconds, percentiles(times, (50, 95, 99, 100)))
-    waited = len(times) + in_vain
-    least_s = seconds((sum(times) + in_vain_ns) / waited) if waited else 0.0
+    waited = len(times) + unplaced
+    least_s = seconds((sum(times) + unplaced_ns) / waited) if waited else 0.0
     return QueueWaits(queue, len(times), never_placed, _mean_s(times), p50, p95, p99, longest, least_s)
 
 
