@@ -176,8 +176,8 @@ sizes: $(VENV)/dev  ## Build the wheel, and measure what an installation of it b
 # -W: a warning, such as a link that leads nowhere inside the site, is an error; all of them are shown.
 docs: $(VENV)/dev  ## Make the documentation site, build/docs/html, without a network; a dead link is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/docs/trees . build/docs/html
-	@echo '<meta http-equiv="refresh" content="0; url=docs/index.html">' > build/docs/html/index.html
-	@echo "build/docs/html/index.html; links to other hosts, not called: build/docs/external-links.txt"
+	@echo '<meta http-equiv="refresh" content="0; url=docs/">' > build/docs/html/index.html
+	@echo "build/docs/html/docs/index.html; links to other hosts, not called: build/docs/external-links.txt"
 
 # The checker is an npm package; the browser is the system's, such as Debian's package `chromium`. Both are for tests alone.
 AXE := build/axe/node_modules/axe-core/axe.min.js
