@@ -108,6 +108,7 @@ def test_commands_print_in_no_other_way() -> None:
             if named or written or name == "Console":
                 found.append((path.name, name))
     assert sorted(found) == [
+        ("common.py", "Console"),
         ("common.py", "print"),
         ("common.py", "print"),
         ("help.py", "Text"),
