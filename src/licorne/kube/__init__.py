@@ -1,6 +1,7 @@
 """licorne as the scheduler of a Kubernetes cluster.
 
-- `objects`: the objects of the API server, with the fields that are used here alone.
+- `objects`: the objects of the API server, with the fields that are used here alone. `backoff`: the wait before what has failed
+  is tried again.
 - `api`: the client of the API server; `reflector`: a copy of a collection of objects that follows its changes.
 - `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
   kube-scheduler, and which nodes running pods keep others off.

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from licorne.kube.backoff import Backoff
+
 from .errors import KubeconfigError
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ EXEC_S: Final = 60.0
 """How long a program may take."""
 KILLED_S: Final = 1.0
 """How long a program that was killed may take to close its output."""
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
-"""How long a program does not run after it has failed, or was needed twice in a row: at first and at most; it doubles."""
+BACKOFF: Final = Backoff(first_s=1.0, longest_s=60.0)
+"""How long a program does not run after it has failed, or was needed twice in a row."""
 CALM_S: Final = 30.0
 """A program that could have run for so long, and was not needed, is waited for no more."""
 EARLY_S: Final = 10.0
@@ -129,9 +131,8 @@ class ExecPlugin:
         except KubeconfigError as error:
             failure = str(error)
         self._in_a_row += bool(failure)
-        wait_s = FIRST_WAIT_S * 2 ** (self._in_a_row - 1) if self._in_a_row else 0.0
-        self._not_before = self._clock() + min(wait_s, LONGEST_WAIT_S)
-        self._in_a_row = min(self._in_a_row + (not failure), 10)
+        self._not_before = self._clock() + (BACKOFF.wait_s(self._in_a_row) if self._in_a_row else 0.0)
+        self._in_a_row += not failure
         self._failure = failure
         if failure:
             raise KubeconfigError(failure)

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS, Kind
+from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import Pod
@@ -30,8 +31,8 @@ from licorne.kube.pauses import PauseGuard
 from licorne.kube.results import Results
 
 AT_ONCE: Final = 32
-FIRST_WAIT_S: Final = 0.1
-LONGEST_WAIT_S: Final = 20.0
+BACKOFF: Final = Backoff(first_s=0.1, longest_s=20.0, jitter=(0.5, 1.0))
+"""Most refusals pass at once, as that of a pod which somebody else changes; one that lasts may be a webhook that is down."""
 ATTEMPTS: Final = 12
 """After as many refusals that may pass, a pod that is known not to be bound gives its place back."""
 LOOK_UPS: Final = 4
@@ -267,9 +268,7 @@ class Binder:
         raise LaterError(past, self._wait_s(past, asked_s), fails=fails)
 
     def _wait_s(self, past: _Past, asked_s: float | None) -> float:
-        tries = min(past.attempts + past.look_ups, ATTEMPTS)
-        longest: float = min(FIRST_WAIT_S * 2.0 ** (tries - 1), LONGEST_WAIT_S)
-        return max(longest * self._dice.uniform(0.5, 1.0), asked_s or 0.0)
+        return BACKOFF.wait_s(past.attempts + past.look_ups, self._dice, asked_s)
 
 
 def _as_wanted(node: str, command: Bind) -> str | None:

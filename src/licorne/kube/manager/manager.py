@@ -26,6 +26,7 @@ import msgspec
 from licorne.core.api import SchedulerAPI
 from licorne.core.incidents import describe
 from licorne.core.preemption.evictions import Eviction
+from licorne.kube.backoff import Backoff
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import (
     Note,
@@ -66,9 +67,9 @@ from .records import ApplicationRecord, Asked, ForeignRecord, GangStage, PodReco
 from .waiting import Waiting
 from .yunikorn_events import YuniKornEvents
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 20.0
+BACKOFF = Backoff(first_s=1.0, longest_s=20.0)
 """How long a pod that could not be bound waits before it is asked for again: not as long as the scheduler keeps an application
-of which nothing runs or waits (30 s), so that it need not begin anew."""
+of which nothing runs or waits (`COMPLETING_TIMEOUT_NS`), so that it need not begin anew."""
 CLASS_WAIT_S = 1.0
 """How long a pod waits for its priority class at most. The class was there before the pod, but may be gone by now."""
 CLASS_AGE_S = 60.0
@@ -869,8 +870,8 @@ class Manager:
         self.tell(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
         record.failure = reason
         self.waiting.add(uid)
-        self.decided.append(AskAgain(uid, min(FIRST_WAIT_S * 2**record.failures, LONGEST_WAIT_S)))
-        record.failures = min(record.failures + 1, 20)
+        record.failures += 1
+        self.decided.append(AskAgain(uid, BACKOFF.wait_s(record.failures)))
 
     def outdated(self, uid: str) -> None:
         """Give the place back, and ask at once, because the binding was decided on a past state and is not sent any more."""

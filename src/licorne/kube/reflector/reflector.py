@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, UnansweredError, WatchEvent
+from licorne.kube.backoff import Backoff
 from licorne.kube.objects import KubernetesObject
 
 from .source import Source
@@ -23,10 +24,12 @@ from .source import Source
 T = TypeVar("T", bound=KubernetesObject)
 T_contra = TypeVar("T_contra", bound=KubernetesObject, contravariant=True)
 
-FIRST_WAIT_S: Final = 0.2
-LONGEST_WAIT_S: Final = 30.0
-ABSENT_WAIT_S: Final = 60.0
-"""How often a kind is tried again that does not exist, or that we may not read."""
+BACKOFF: Final = Backoff(first_s=0.2, longest_s=30.0, jitter=(0.5, 1.0))
+"""Whatever is decided meanwhile rests on old news, so the waits are short at first and at most."""
+FORBIDDEN_BACKOFF: Final = Backoff(first_s=0.2, longest_s=60.0, jitter=(0.8, 1.2))
+"""How soon a kind is tried again that may not be read: a permission may be granted, or the API server be starting."""
+ABSENT_BACKOFF: Final = FORBIDDEN_BACKOFF._replace(first_s=FORBIDDEN_BACKOFF.longest_s)
+"""How soon a kind is tried again that does not exist, which is known at once."""
 REFUSALS: Final = 6
 """After so many attempts that are refused (403), within 10 to 15 s, one more makes it done without the kind."""
 WATCH_S: Final = (240.0, 480.0)
@@ -188,27 +191,22 @@ class Reflector(Generic[T]):
         that evictions must keep. The waits double from the first 403 on, however many attempts had no answer before it, so
         after a start that refuses for longer, the objects are missing for about as long again at most.
         """
-        wait_s = ABSENT_WAIT_S
-        believed = self.absent or error.status == NOT_FOUND
-        if error.status == FORBIDDEN:
-            wait_s = min(FIRST_WAIT_S * 2**self._refusals, ABSENT_WAIT_S)
-            self._refusals = min(self._refusals + 1, 20)
-            believed = believed or self._refusals > REFUSALS
-        if believed:
+        self._refusals += error.status == FORBIDDEN
+        if self.absent or error.status == NOT_FOUND or self._refusals > REFUSALS:
             if not self.absent:
                 self.absent = True
                 self._complain(f"{self._kind.title} cannot be read, so it is done without them: {error}")
             self._list_is_read()
-        await self._sleep(max(wait_s * self._dice.uniform(0.8, 1.2), error.retry_after_s or 0.0))
+        backoff = FORBIDDEN_BACKOFF if error.status == FORBIDDEN else ABSENT_BACKOFF
+        await self._sleep(backoff.wait_s(max(self._refusals, 1), self._dice, error.retry_after_s))
 
     async def _wait(self, why: str, asked_s: float | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Wait before the next attempt: longer after each failure, and never all clients at once.
 
         The first failure in a row is told only if `tell` is given, which is told in place of `complain`.
         """
-        longest = min(FIRST_WAIT_S * 2**self._failures, LONGEST_WAIT_S)
-        self._failures = min(self._failures + 1, 20)
-        wait_s = max(longest * self._dice.uniform(0.5, 1.0), asked_s or 0.0)
+        self._failures += 1
+        wait_s = BACKOFF.wait_s(self._failures, self._dice, asked_s)
         if self._failures > 1 or tell is not None:
             (tell or self._complain)(f"{self._kind.title}: {why}; tried again in {wait_s:.1f} s")
         await self._sleep(wait_s)
@@ -223,7 +221,7 @@ class Reflector(Generic[T]):
         if asyncio.get_running_loop().time() - self._published_s >= SHORT_S:
             self._expired = 0
         self._published_s = math.inf
-        self._expired = min(self._expired + 1, 20)
+        self._expired += 1
         if self._expired > 1:
             self._failures = max(self._failures, self._expired - 2)
             await self._wait(str(error))

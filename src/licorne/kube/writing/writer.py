@@ -25,6 +25,7 @@ from typing import Any, Final, Protocol
 
 from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS
+from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition
 from licorne.kube.objects.meta import micro_time
@@ -40,7 +41,8 @@ REPEAT_S: Final = 600.0
 """Seconds until the count of an event that repeats is written again, from its second time on."""
 LATELY_MAX: Final = 10_000
 """The most events that are remembered, to count those that repeat; the ones posted first are forgotten first."""
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+BACKOFF: Final = Backoff(first_s=0.5, longest_s=30.0, jitter=(0.5, 1.0))
+"""Nobody waits for a write as for a binding, so an API server that is too busy is left alone for longer."""
 REFUSED_S: Final = 30.0
 """Seconds after which what was refused is tried again; meanwhile it keeps nothing else waiting."""
 TRIES_TO_TELL: Final = 3
@@ -316,9 +318,8 @@ class Writer:
         if isinstance(command, SetCondition | PostEvent) and job.failures >= TRIES_TO_TELL - 1:
             self._give_up(command)
             return
-        longest: float = min(FIRST_WAIT_S * 2.0 ** min(job.failures, 10), LONGEST_WAIT_S)
         job.failures += 1
-        self._put_back_after(max(longest * self._dice.uniform(0.5, 1.0), asked_s or 0.0), job)
+        self._put_back_after(BACKOFF.wait_s(job.failures, self._dice, asked_s), job)
 
     def _put_back_after(self, wait_s: float, job: _Job) -> None:
         self._later += 1
