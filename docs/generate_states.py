@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from licorne.core.base.states import tables_as_markdown
+from licorne.kube.manager.stages import states_page
 
 if __name__ == "__main__":
-    (Path(__file__).with_name("reference") / "states.md").write_text(tables_as_markdown(), encoding="utf-8")
+    (Path(__file__).with_name("reference") / "states.md").write_text(states_page(), encoding="utf-8")

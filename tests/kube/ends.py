@@ -9,7 +9,8 @@ from kube import books
 from kube.books import View
 from licorne.core.amounts.vectors import Vec
 from licorne.core.preemption.evictions import Outcome
-from licorne.kube.manager.records import GangStage, PodRecord, Stage
+from licorne.kube.manager.records import GangStage, PodRecord
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Pod
 from licorne.kube.runner import Runner
 
@@ -129,6 +130,7 @@ def check_end(world: World, runner: Runner) -> None:
     assert runner.manager is not None
     told = state(runner)
     assert told["unconfirmed"] == []
+    assert not runner.manager.asides, "an exception was raised for a pod"
     known = {record.pod.metadata.name for record in runner.manager.pods.values()}
     there = {pod.metadata.name for pod in world.server.pods() if books.is_ours(pod) and not books.has_ended(pod)}
     assert known == there, f"known {known - there}, forgotten {there - known}"

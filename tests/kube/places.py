@@ -10,7 +10,7 @@ from licorne.core.api import SchedulerAPI
 from licorne.core.inspection.explain import ClusterFull, QueueQuota
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import Bind
-from licorne.kube.manager.records import Stage
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.si import v19
 

@@ -12,7 +12,7 @@ import pytest
 from kube.places import Places
 from licorne.core.queues.application import Application
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail, PostEvent
-from licorne.kube.manager.records import Stage
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Namespace, Pod, PriorityClass
 from licorne.si import v19
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from licorne.kube.manager.commands import PostEvent
-from licorne.kube.manager.records import Stage
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Namespace, Pod
 
 from .places import Places, apart, ports

@@ -18,7 +18,7 @@ from common.virtual import run
 from kube import ends, faults, schedules
 from kube.apiserver import FakeClient
 from licorne.kube.manager import Manager, gangs, manager
-from licorne.kube.manager.records import Stage
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Pod
 from licorne.kube.pods import keys
 from licorne.kube.runner import Runner, RunSettings

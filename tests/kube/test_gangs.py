@@ -19,7 +19,7 @@ from licorne import SchedulerAPI
 from licorne.kube.api import ApiError
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
-from licorne.kube.manager.records import Stage
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.kube.objects.pods import Condition, Volume
 from licorne.kube.pods import Surroundings, read_pod, unix_seconds

@@ -13,7 +13,8 @@ import seeds
 from common.planting import LOOKED_AT, a_law_breaks, number_of
 from kube import faults, kills
 from licorne.kube.manager import Manager
-from licorne.kube.manager.records import PodRecord, Stage
+from licorne.kube.manager.records import PodRecord
+from licorne.kube.manager.stages import Stage
 
 EVERY = 12
 """Every day one await in so many is tried, others each time; all of them among the long tests."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne.kube.manager.records import Stage
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Pod
 from licorne.kube.predicates import repulsion
 from seeds import some_seeds

@@ -18,7 +18,8 @@ from licorne.kube.manager.commands import Bind, PostEvent
 from licorne.kube.manager.demands import Demands
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.manager import Manager, SharedFaultError
-from licorne.kube.manager.records import PodRecord, Stage
+from licorne.kube.manager.records import PodRecord
+from licorne.kube.manager.stages import Stage
 from licorne.kube.manager.yunikorn_events import YuniKornEvents
 from licorne.kube.objects import Node, Pod, PriorityClass
 from licorne.kube.pods import asks_the_same, read_pod

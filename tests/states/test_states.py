@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,9 +146,3 @@ def test_each_state_can_be_reached_and_each_name_is_reported_as_spelled() -> Non
             reached |= more
         assert reached == used
     assert f"{ApplicationState.COMPLETING} {ApplicationEvent.COMPLETE}" == "Completing completeApplication"
-
-
-def test_the_printed_tables_are_current() -> None:
-    page = Path(__file__).parents[2] / "docs" / "reference" / "states.md"
-    printed = page.read_text(encoding="utf-8")
-    assert printed == states.tables_as_markdown(), "run: python docs/generate_states.py"

@@ -204,17 +204,17 @@ Rows are states, columns are events, a cell is the state that follows. An empty 
 def tables_as_markdown() -> str:
     """Return all tables and timers as the text of `docs/reference/states.md`."""
     grids = {
-        "Application, the 1.9 interface": _grid(APPLICATION),
-        "Application, the 1.9 interface with `application.state.starting`": _grid(APPLICATION_STARTING),
-        "Application, the first interface": _grid(APPLICATION_FIRST),
-        "Application, the first interface without `application.state.starting`": _grid(APPLICATION_FIRST_NO_STARTING),
-        "Queue and partition": _grid(OBJECT),
+        "Application, the 1.9 interface": grid(APPLICATION),
+        "Application, the 1.9 interface with `application.state.starting`": grid(APPLICATION_STARTING),
+        "Application, the first interface": grid(APPLICATION_FIRST),
+        "Application, the first interface without `application.state.starting`": grid(APPLICATION_FIRST_NO_STARTING),
+        "Queue and partition": grid(OBJECT),
         "Timers of application states": _timers(),
     }
     return "\n".join([_HEAD, *(f"## {title}\n\n{grid}" for title, grid in grids.items())])
 
 
-def _grid(table: Mapping[tuple[_S, _E], _S]) -> str:
+def grid(table: Mapping[tuple[_S, _E], _S]) -> str:
     """Format one table with a row for each state that occurs in it, in the order in which the states are declared."""
     sample_state, sample_event = next(iter(table))
     used = {state for state, _ in table} | set(table.values())

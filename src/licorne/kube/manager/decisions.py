@@ -13,7 +13,8 @@ from licorne.si.callback import ResourceManagerCallback
 
 from .commands import Bind
 from .diagnostics import cache, held
-from .records import PodRecord, Stage
+from .records import PodRecord
+from .stages import PodEvent, Stage
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -51,13 +52,13 @@ class Decisions(ResourceManagerCallback):
             record = manager.pods.get(refused.allocation_key)
             if record is None:
                 manager.foreign_refused(refused.allocation_key, refused.reason)
-            else:
+            elif record.stage is not Stage.REFUSED:  # else it has been failed
                 manager.apart(record.pod, partial(self._refused, record), refused)
 
     def _decided(self, record: PodRecord, new: v19.Allocation) -> None:
         manager, meta = self._manager, record.pod.metadata
         manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
-        record.stage = Stage.ASSUMED
+        record.move(PodEvent.DECIDE)
         record.node = new.node_id
         manager.yunikorn_events.decided(record)
         manager.gangs.placed(record)
@@ -65,7 +66,7 @@ class Decisions(ResourceManagerCallback):
     def _refused(self, record: PodRecord, refused: v19.RejectedAllocation) -> None:
         manager, application = self._manager, record.application
         if not application.is_known:
-            record.stage = Stage.HELD  # its application ended just before; both begin anew
+            record.move(PodEvent.FORGET)  # its application ended just before; both begin anew
             manager.ended(application)
         elif record.pod.spec.node_name:
             if record.work.ask.placeholder:
@@ -73,12 +74,11 @@ class Decisions(ResourceManagerCallback):
             manager.disown(record, refused.reason)
         elif record.node:
             if not manager.is_counted(record):  # else only a change was refused
-                record.stage = Stage.HELD  # its binding is under way; it is reported when the API server shows it
+                record.move(PodEvent.FORGET)  # its binding is under way; it is reported when the API server shows it
         elif record.work.ask.placeholder:
             manager.remove_placeholder(record, refused.reason)
         elif application.is_failing:
-            if record.stage is Stage.ASKED:  # else it has been failed
-                record.stage = Stage.HELD
+            record.move(PodEvent.FORGET)
         else:
             manager.refuse(record, refused.reason)
 

@@ -18,7 +18,8 @@ from licorne.kube.predicates import Repulsion
 from licorne.si import v19
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
 
-from .records import PodRecord, Stage
+from .records import PodRecord
+from .stages import Stage
 
 if TYPE_CHECKING:
     from licorne.kube.predicates.terms import Demand

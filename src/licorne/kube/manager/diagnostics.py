@@ -11,7 +11,7 @@ import msgspec
 
 from licorne.kube.objects import Node, Pod, PriorityClass
 
-from .records import Stage
+from .stages import Stage
 
 if TYPE_CHECKING:
     from .manager import Manager

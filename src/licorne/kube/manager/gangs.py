@@ -25,14 +25,13 @@ from licorne.si import v19
 from licorne.si.constants import TAG_WHOLE_TIMEOUT
 
 from .commands import CreatePod, Evict
-from .records import ApplicationRecord, Creation, GangStage, PodRecord, Stage
+from .records import ApplicationRecord, Creation, GangStage, PodRecord
+from .stages import COUNTED, PLACED, WAITING, Stage
 from .waiting import was_asked_for
 
 if TYPE_CHECKING:
     from .manager import Manager
 
-COUNTED: Final = (Stage.ASSUMED, Stage.BOUND)
-PLACED: Final = (*COUNTED, Stage.HOMELESS)
 NOT_OF_NAMES: Final = re.compile(r"[^a-z0-9-]")
 LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """What a label may have as its value, if it has one."""
@@ -347,8 +346,7 @@ class Gangs:
         self._abandon_placeholders(application, f"Application {application.id} has failed")
         reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if TIMEOUT_REASON in message else (FAILED, message)
         for record in application.pods.values():
-            waits = record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND) and not record.node
-            if waits and not record.work.ask.placeholder:
+            if record.stage in WAITING and not (record.node or record.work.ask.placeholder):
                 self._manager.fail(record, reason, text)
 
     def placeholder_timed_out(self, record: PodRecord) -> None:

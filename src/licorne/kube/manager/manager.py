@@ -63,7 +63,8 @@ from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .decisions import Decisions
 from .demands import Demands
 from .gangs import Gangs
-from .records import ApplicationRecord, Asked, ForeignRecord, GangStage, PodRecord, Stage
+from .records import ApplicationRecord, Asked, ForeignRecord, GangStage, PodRecord
+from .stages import COUNTED, PLACED, WAITING, PodEvent, Stage
 from .waiting import Waiting
 from .yunikorn_events import YuniKornEvents
 
@@ -381,8 +382,8 @@ class Manager:
         self.yunikorn_events.node_deleted(node)
         self.demands.node_gone(name)
         for record in self.pods.values():
-            if record.node == name and record.stage in (Stage.ASSUMED, Stage.BOUND):
-                record.stage = Stage.HOMELESS
+            if record.node == name and record.stage in COUNTED:
+                record.move(PodEvent.LOSE)
                 self._is_homeless(record.uid, name)
         for foreign in self.foreign.values():
             if foreign.known and foreign.pod.spec.node_name == name:
@@ -482,12 +483,13 @@ class Manager:
                 self.complain(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
         elif record is None:
             self.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
-        elif record.stage is not Stage.HOMELESS and (
-            record.stage is not Stage.ASSUMED or self._withdraw_bindings(lambda command: command.uid == meta.uid)
+        elif record.stage not in PLACED or (
+            record.stage is Stage.ASSUMED and self._withdraw_bindings(lambda command: command.uid == meta.uid)
         ):
             if record.stage in (Stage.ASKED, Stage.ASSUMED):
                 self._release(record.application.id, meta.uid, v19.TerminationType.STOPPED_BY_RM)
-            record.stage, record.node, record.failure = Stage.REFUSED, "", why
+            record.move(PodEvent.SET_ASIDE)
+            record.node, record.failure = "", why
             self.waiting.add(meta.uid)
 
     def pod_gone(self, pod: Pod) -> None:
@@ -512,7 +514,7 @@ class Manager:
             self._withdraw_bindings(lambda command: command.uid == uid)
         if record.stage in (Stage.ASKED, Stage.ASSUMED, Stage.BOUND):
             self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
-        if record.stage in (Stage.HOMELESS, Stage.ASSUMED, Stage.BOUND):
+        if record.stage in PLACED:
             self.yunikorn_events.completed(record)
         application = record.application
         del application.pods[uid]
@@ -685,8 +687,7 @@ class Manager:
                 return True
             why = application.refusal
         for one in application.pods.values():
-            waits = one.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
-            if waits and not (one.node or one.pod.spec.node_name):
+            if one.stage in WAITING and not (one.node or one.pod.spec.node_name):
                 self.fail(one, "ApplicationRejected", application.refusal)
         return False
 
@@ -696,7 +697,6 @@ class Manager:
             return  # it was failed together with its application, before its own turn
         work = record.work
         asked = record.stage is Stage.ASKED
-        record.stage = Stage.HELD
         self.waiting.add(record.uid)
         if (
             work.gates
@@ -708,21 +708,25 @@ class Manager:
             or record.application.is_failing
             or self.is_early(record)
         ):
-            if asked:
-                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+            self._hold(record)
             if work.gates:
                 self.yunikorn_events.gated(record)
             return
         if not self._announce(record):
             return
         if record.application.gang_stage is GangStage.RESERVING and not work.ask.placeholder:
+            self._hold(record)
             self.gangs.held(record)
             return
-        if asked:
-            record.stage = Stage.ASKED
-        else:
+        if not asked:
             self.yunikorn_events.queued(record)
         self.ask(record)
+
+    def _hold(self, record: PodRecord) -> None:
+        """Ask for a pod no more, until something has happened."""
+        if record.stage is Stage.ASKED:
+            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+        record.move(PodEvent.HOLD)
 
     def is_early(self, record: PodRecord) -> bool:
         """Return whether a pod has come before its namespace, by another watch: its quota and its labels are not known.
@@ -746,7 +750,7 @@ class Manager:
             elif asked != was:
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
         record.asked = asked
-        record.stage = Stage.ASKED
+        record.move(PodEvent.ASK)
         self._asks[record.uid] = ask
 
     def release_held(self, application: ApplicationRecord) -> None:
@@ -763,15 +767,16 @@ class Manager:
         if node not in self.nodes:
             if record.stage is Stage.ASKED:  # somebody else has bound it
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-            record.stage = Stage.HOMELESS
+            record.move(PodEvent.LOSE)
             self._is_homeless(record.uid, node)
             return
         if not self._announce(record):
-            record.stage = Stage.HELD
             if record.pod.spec.node_name:
                 self.disown(record, f"application {record.application.id} is refused: {record.application.refusal}")
+            else:
+                record.move(PodEvent.FORGET)
             return
-        record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
+        record.move(PodEvent.SEE if record.pod.spec.node_name else PodEvent.COUNT)
         ask = record.work.ask
         tags = ask.allocation_tags
         if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
@@ -817,27 +822,25 @@ class Manager:
         if work.uncounted != was.uncounted:
             self._tell_uncounted(record)
         node = pod.spec.node_name
-        if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND, Stage.REFUSED):
+        if node and record.stage not in PLACED:
             self._report(record)  # somebody else has bound it
         elif node and node != record.node:
             self._moved(record)
         elif node and record.stage is Stage.ASSUMED:
-            record.stage = Stage.BOUND
+            record.move(PodEvent.SEE)
             if grown:
                 self._report(record)
-        elif grown and record.stage in (Stage.ASSUMED, Stage.BOUND):
+        elif grown and record.stage in COUNTED:
             self._report(record)
         elif not node and record.stage in (Stage.HELD, Stage.ASKED, Stage.REFUSED):
             self._waiting_changed(record, was != work)
 
     def _waiting_changed(self, record: PodRecord, changed: bool) -> None:
         if record.pod.metadata.deletion_timestamp:
-            if record.stage is Stage.ASKED:
-                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-            record.stage = Stage.HELD
+            self._hold(record)
         elif changed:
             if record.stage is Stage.REFUSED and record.failure:  # perhaps not any more, as it is now
-                record.stage = Stage.HELD
+                record.move(PodEvent.HOLD)
             self._hold_or_ask(record)
 
     def _moved(self, record: PodRecord) -> None:
@@ -890,7 +893,7 @@ class Manager:
             self._homed(uid, record.node)
         elif not (record.stage is Stage.HELD and record.node):  # else its application was refused meanwhile
             return None
-        record.stage = Stage.UNBOUND
+        record.move(PodEvent.UNBIND)
         record.node = ""
         # One that was to go anyway, and never ran, is not asked for: whoever waits for its place has it now.
         return record if record.leaving is None else None
@@ -908,7 +911,8 @@ class Manager:
 
     def fail(self, record: PodRecord, reason: str, message: str) -> None:
         """Have a pod without a node failed, because its application was refused, or fails."""
-        record.stage, record.failure = Stage.REFUSED, ""
+        record.move(PodEvent.FAIL)
+        record.failure = ""
         meta = record.pod.metadata
         self.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, message))
         self.yunikorn_events.pod_failed(record)
@@ -918,9 +922,9 @@ class Manager:
 
         Where only a change of its ask was refused, the ask is taken back, because the scheduler would go on to decide it.
         """
-        if record.stage is Stage.ASKED:
-            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-        record.stage, record.failure = Stage.REFUSED, why
+        self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+        record.move(PodEvent.REFUSE)
+        record.failure = why
 
     def is_counted(self, record: PodRecord) -> bool:
         """Return whether the scheduler counts a pod on a node."""
@@ -932,8 +936,7 @@ class Manager:
         if record.leaving is None:
             record.leaving = v19.TerminationType.STOPPED_BY_RM
             if record.stage is Stage.ASKED:
-                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-                record.stage = Stage.HELD
+                self._hold(record)
             meta = record.pod.metadata
             self.decided.append(Evict(meta.namespace, meta.name, meta.uid, "Unneeded", why, disruption=False))
 

@@ -7,32 +7,12 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from licorne.core.base.states import next_state
 from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Work, has_generated_id
 from licorne.si import v19
 
-
-class Stage(Enum):
-    """Where a pod is on its way.
-
-    The scheduler knows a pod from ASKED to LEAVING. What it takes is counted from ASSUMED, before the binding is sent,
-    until the API server says that the pod is gone.
-    """
-
-    HELD = "held"
-    """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet or its application fails, or its namespace or priority class is not known yet."""
-    ASKED = "asked"
-    """Waits for a decision."""
-    ASSUMED = "assumed"
-    """Has a node, and the API server has not shown the binding yet."""
-    BOUND = "bound"
-    """Has a node, as the API server says."""
-    UNBOUND = "unbound"
-    """Could not be bound, and is asked for again in a while."""
-    HOMELESS = "homeless"
-    """Has a node that the scheduler does not know (any more), so the scheduler does not know the pod either."""
-    REFUSED = "refused"
-    """The scheduler has refused it, or it is set aside for a fault of licorne, until it is changed; or it fails with its application."""
+from .stages import STAGES, PodEvent, Stage
 
 
 class Asked(NamedTuple):
@@ -50,6 +30,7 @@ class PodRecord:
     """A pod that is managed here."""
 
     __slots__ = (
+        "_stage",
         "application",
         "asked",
         "awaits_class",
@@ -59,7 +40,6 @@ class PodRecord:
         "node",
         "pod",
         "posted",
-        "stage",
         "told",
         "told_s",
         "work",
@@ -69,7 +49,7 @@ class PodRecord:
         self.pod = pod
         self.work = work
         self.application = application
-        self.stage = Stage.HELD
+        self._stage = Stage.HELD
         self.asked = Asked()
         """What was asked for last, be it told to the scheduler already or not."""
         self.awaits_class = False
@@ -88,6 +68,18 @@ class PodRecord:
         """When its condition was last told, in seconds since 1970."""
         self.posted: dict[str, float] = {}
         """When which reason was posted as an event last, in seconds since 1970."""
+
+    @property
+    def stage(self) -> Stage:
+        """Where the pod is on its way."""
+        return self._stage
+
+    def move(self, event: PodEvent) -> None:
+        """Move on to the stage that follows after an event. Raises a RuntimeError where the table has none."""
+        after = next_state(STAGES, self._stage, event)
+        if after is None:
+            raise RuntimeError(f"pod {self.uid} {event} while it is {self._stage}")
+        self._stage = after
 
     @property
     def is_failed(self) -> bool:

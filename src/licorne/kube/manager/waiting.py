@@ -23,7 +23,8 @@ from licorne.kube.objects import Pod
 from licorne.kube.pods import Note
 
 from .commands import SetCondition
-from .records import ApplicationRecord, GangStage, PodRecord, Stage
+from .records import ApplicationRecord, GangStage, PodRecord
+from .stages import PLACED, Stage
 
 if TYPE_CHECKING:
     from licorne.core.queues.application import Application
@@ -47,7 +48,6 @@ TOLD_MAX: Final = 100
 """The most pods whose condition one review has written."""
 NODES_MAX: Final = 50_000
 """The most comparisons of a pod with a node that one review makes, to find out why nodes do not take it."""
-WAITS: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND, Stage.REFUSED)
 QUOTAS: Final = (
     explain.QueueQuota,
     explain.UserLimit,
@@ -125,7 +125,7 @@ class Waiting:
         for uid in list(islice(self._since, LOOKED_AT_MAX)):
             since = self._since.pop(uid)
             record = manager.pods.get(uid)
-            if record is None or record.stage not in WAITS or record.leaving is not None:
+            if record is None or record.stage in PLACED or record.leaving is not None:
                 continue
             early = _is_within(now, since, FIRST_S) or _is_within(now, record.told_s, AGAIN_S)
             if early or record.pod.metadata.deletion_timestamp:

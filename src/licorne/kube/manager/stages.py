@@ -1,0 +1,80 @@
+"""The stages of a pod as a table `(stage, event) -> stage`, as the core has tables of its states (`licorne.core.base.states`).
+
+The table holds no actions: what is told to the scheduler or the API server stands where the event is noticed. An event that
+has no row for a pod's stage is a fault of licorne: `PodRecord.move` raises an exception.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from licorne.core.base.states import grid, tables_as_markdown
+
+
+class Stage(StrEnum):
+    """Where a pod is on its way.
+
+    The scheduler knows a pod that is ASKED, ASSUMED or BOUND. What it takes is counted from ASSUMED, before the binding is
+    sent, until the API server says that the pod is gone.
+    """
+
+    HELD = "held"
+    """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet or its application fails, or its namespace or priority class is not known yet."""
+    ASKED = "asked"
+    """Waits for a decision."""
+    ASSUMED = "assumed"
+    """Has a node, and the API server has not shown the binding yet."""
+    BOUND = "bound"
+    """Has a node, as the API server says."""
+    UNBOUND = "unbound"
+    """Could not be bound, and is asked for again in a while."""
+    HOMELESS = "homeless"
+    """Has a node that the scheduler does not know (any more), so the scheduler does not know the pod either."""
+    REFUSED = "refused"
+    """The scheduler has refused it, or it is set aside for a fault of licorne, until it is changed; or it fails with its application."""
+
+
+class PodEvent(StrEnum):
+    """What moves a pod to another stage, or leaves it where it is."""
+
+    HOLD = "must wait"
+    ASK = "is asked for"
+    DECIDE = "gets a node"
+    SEE = "is shown on a known node"
+    COUNT = "counts before it is shown"
+    """It is reported with the node that was decided, because that is known again, or because its amounts have changed."""
+    LOSE = "its node is unknown"
+    UNBIND = "was not bound"
+    FORGET = "is unknown"
+    """The scheduler has refused what was reported, or its application, or had completed that before."""
+    REFUSE = "its ask is refused"
+    FAIL = "fails with its application"
+    SET_ASIDE = "raises an exception"
+
+
+WAITING: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
+COUNTED: Final = (Stage.ASSUMED, Stage.BOUND)
+PLACED: Final = (*COUNTED, Stage.HOMELESS)
+_S, _E = Stage, PodEvent
+_ROWS: Final[tuple[tuple[PodEvent, tuple[Stage, ...], Stage], ...]] = (
+    (_E.HOLD, (*WAITING, _S.REFUSED), _S.HELD),
+    (_E.ASK, WAITING, _S.ASKED),
+    (_E.DECIDE, (_S.ASKED,), _S.ASSUMED),
+    (_E.SEE, tuple(Stage), _S.BOUND),
+    (_E.COUNT, (_S.HELD, _S.ASSUMED, _S.HOMELESS), _S.ASSUMED),
+    (_E.LOSE, tuple(Stage), _S.HOMELESS),
+    (_E.UNBIND, (_S.HELD, _S.ASSUMED, _S.HOMELESS), _S.UNBOUND),
+    (_E.FORGET, (_S.HELD, _S.ASKED, *PLACED), _S.HELD),
+    (_E.REFUSE, (_S.ASKED,), _S.REFUSED),
+    (_E.FAIL, WAITING, _S.REFUSED),
+    (_E.SET_ASIDE, (*WAITING, _S.ASSUMED, _S.REFUSED), _S.REFUSED),
+)
+STAGES: Final = {(source, event): target for event, sources, target in _ROWS for source in sources}
+"""The stage that follows; a pod begins HELD."""
+
+
+def states_page() -> str:
+    """Return the text of `docs/reference/states.md`: the tables of the core, and this one."""
+    title = "## Pod of `licorne kube`\n\nPrinted from `src/licorne/kube/manager/stages.py`. An event in an empty cell is a fault."
+    return f"{tables_as_markdown()}\n{title}\n\n{grid(STAGES)}"
