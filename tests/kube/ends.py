@@ -43,7 +43,6 @@ def state(runner: Runner) -> dict[str, Any]:
     a gang is too large for a quota, and refused, by the quota of when it is seen first.
     """
     manager = runner.manager
-    assert manager is not None
     partition = runner.api.cluster.partition(manager.rm_id)
 
     def used(amounts: Vec) -> dict[str, int]:
@@ -72,7 +71,7 @@ def state(runner: Runner) -> dict[str, Any]:
 def is_at_rest(world: World, runner: Runner) -> bool:
     """Return whether a process has read the present state, and waits for no answer, no victim, nor a time to try again."""
     manager = runner.manager
-    if manager is None or not runner.guard.check() or len(runner.binder):
+    if not runner.begun or not runner.guard.check() or len(runner.binder):
         return False
     if any(pod.metadata.uid in world.hanging for pod in world.server.pods()):
         return False  # for whom the room is that it leaves, the process alone remembers
@@ -127,7 +126,6 @@ def _difference(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def check_end(world: World, runner: Runner) -> None:
     """Check that everything is done that can be done."""
-    assert runner.manager is not None
     told = state(runner)
     assert told["unconfirmed"] == []
     assert not runner.manager.asides, "an exception was raised for a pod"
@@ -155,7 +153,6 @@ def check_end(world: World, runner: Runner) -> None:
 
 def _check_evictions(world: World, runner: Runner) -> None:
     """Check what became of those for whom others were evicted: placed, ended, or given up for a cause that this world has."""
-    assert runner.manager is not None
     for one in runner.api.cluster.partition(runner.manager.rm_id).evictions:
         sound = one.outcome not in NEVER and (
             one.outcome not in NEEDS or getattr(world.kind, NEEDS[one.outcome], False)
@@ -165,7 +162,6 @@ def _check_evictions(world: World, runner: Runner) -> None:
 
 def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
     """Check that a pod has a reason to wait, and that the right one is told."""
-    assert runner.manager is not None
     record = runner.manager.pods[pod.metadata.uid]
     conditions = {one.type: one for one in pod.status.conditions or ()}
     told = conditions.get("PodScheduled")
@@ -204,7 +200,7 @@ def _is_kept(world: World, runner: Runner, record: PodRecord, node: str) -> bool
     Only in a world with reservations, or where gangs hold nodes. Which node is kept is the scheduler's choice, so it is
     asked; that the pod for which it keeps one is there, and has no node, is for the world to know.
     """
-    if not world.keeps_nodes or runner.manager is None:
+    if not world.keeps_nodes or not runner.begun:
         return False
     known = runner.api.cluster.partition(runner.manager.rm_id).nodes[node]
     waiting = [pod for pod in world.server.pods() if not pod.spec.node_name and books.is_ours(pod)]
@@ -218,7 +214,6 @@ def _check_reservations(world: World, runner: Runner, view: View, waiting: list[
     For which of the pods, and which node, is the scheduler's choice. One that requires more than its queue has left
     reserves nothing, neither does a gang that is placed as a whole.
     """
-    assert runner.manager is not None
     partition = runner.api.cluster.partition(runner.manager.rm_id)
     for pod in waiting:
         stage = runner.manager.pods[pod.metadata.uid].stage
@@ -300,7 +295,6 @@ def _expected(world: World, view: View, record: PodRecord, full: str) -> list[st
 
 def _why(runner: Runner, pod: Pod) -> str:
     """Return what is known of a pod that waits."""
-    assert runner.manager is not None
     record = runner.manager.pods[pod.metadata.uid]
     application = record.application
     partition = runner.api.cluster.partition(runner.manager.rm_id)

@@ -226,7 +226,6 @@ class World:
             read_at = client.read_at[plural]
             assert read_at >= resumed_at, f"{what} after a pause until {resumed_at}, {plural} of {read_at}"
         manager = runner.manager
-        assert manager is not None
         assert not manager.asides, f"{what}, and an exception was raised for a pod"
         nodes = runner.api.cluster.partition(manager.rm_id).nodes
         for pod in self.server.pods():

@@ -140,7 +140,6 @@ async def check_goes_on(world: schedules.World, all_pods: set[str]) -> None:
 
 def check_taken_over(world: schedules.World, runner: Runner) -> None:
     """Check that licorne knows what runs as running where it runs, and what waits as waiting."""
-    assert runner.manager is not None
     for pod in world.server.pods():
         record = runner.manager.pods[pod.metadata.uid]
         assert record.node == pod.spec.node_name

@@ -314,7 +314,6 @@ def test_asks_that_follow_from_a_decision_are_decided_at_once() -> None:
             world.add_pod(metadata=metadata, containers=[{"name": "c", "resources": {"requests": requests}}])
         runner, task = schedules.start(world, settings=RunSettings(dry_run=True))
         await asyncio.sleep(0.5)
-        assert runner.manager is not None
         records = runner.manager.pods
         assert all(records[f"p{number}"].leaving is not None for number in (3, 4, 5))  # each for one of the gang
         await schedules.stop(task)

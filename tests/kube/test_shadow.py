@@ -89,7 +89,6 @@ def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopt
 
 def check_same_books(world: schedules.World, runner: Runner) -> None:
     """Check that each pod counts where the other scheduler put it; those that wait may have a place in licorne's view."""
-    assert runner.manager is not None
     waiting: dict[str, dict[str, int]] = {}
     for record in runner.manager.pods.values():
         node = record.pod.spec.node_name
@@ -165,7 +164,6 @@ def test_what_is_found_is_in_the_state_dump() -> None:
         await asyncio.sleep(1.0)
         pod = world.add_pod()
         await asyncio.sleep(3.0)
-        assert runner.manager is not None
         chosen = runner.manager.pods[pod.metadata.uid].node
         other = next(name for _, name in world.server.objects["nodes"] if name != chosen)
         await FakeClient(world.server).bind("default", pod.metadata.name, pod.metadata.uid, other)

@@ -101,7 +101,6 @@ class Watched:
     def _on_schedule(self, **options: Any) -> int:
         """Check one go of decisions: what is free on a node that is kept for a pod goes to no other pod, and each victim is needed."""
         manager = self._runner.manager
-        assert manager is not None
         before, known = self._kept(), len(manager.decided)
         made = self._schedule(**options)
         kept, evicted = self._kept(), self._evicted_in(manager.decided[known:])
@@ -176,7 +175,7 @@ class Watched:
 
     def _kept(self) -> dict[str, set[str]]:
         """Return the pods by the node that is reserved for them."""
-        nodes = self._runner.api.cluster.partition(self._runner.manager.rm_id).nodes if self._runner.manager else {}
+        nodes = self._runner.api.cluster.partition(self._runner.manager.rm_id).nodes if self._runner.begun else {}
         return {name: {ask.key for ask in node.reservations} for name, node in nodes.items() if node.reservations}
 
     def _on_bind(self, command: Bind) -> None:
@@ -275,7 +274,7 @@ class Watched:
 
     def has_begun(self) -> bool:
         """Return whether the process has read everything, so that a bad ConfigMap does not end it."""
-        return self._runner.manager is not None
+        return self._runner.begun
 
     # -- evictions ----------------------------------------------------------------------------------------------
 

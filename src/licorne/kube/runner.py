@@ -37,7 +37,7 @@ from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues, read_configuration
 from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
 from licorne.kube.manager import Manager
-from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, PostEvent
+from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reflector import Reflector, Source
@@ -153,7 +153,8 @@ class Runner:
         self.api.input_log = Both.of(recorder, Both.of(follower, counted))
         self._reading = clients.reading
         self._requests = clients.requests
-        self.manager: Manager | None = None
+        self.begun = False
+        """Whether the scheduler has been told what there is; the manager knows nothing before."""
         self.lease: HeldLease | None = None
         about = named(log, "kubernetes")
         self.results = Results(about.error, self._clock)
@@ -162,9 +163,18 @@ class Runner:
                 clients.writing, settings.namespace, clock=self._clock, wall=wall, log=about, results=self.results
             )
         self.guard = PauseGuard(self._clock, wall, self.lease)
+        self.manager = Manager(
+            self.api,
+            now_s=wall,
+            awake=self.guard.beat,
+            changed=self.changed,
+            complain=self._complain_of_pod,
+        )
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
+        if self.shadow is not None:
+            self.manager.decisions.diagnostics["shadow"] = self.shadow.report
         self._fault: Exception | None = None
         """The first exception of a callback; it ends the process."""
         self._looks: set[str] = set()
@@ -175,11 +185,12 @@ class Runner:
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
-        self._pods = self._reflector(PODS, self._seeing_pods, self._missing_pods)
-        self._nodes = self._reflector(NODES, lambda m: m.node_seen, lambda m: m.node_gone)
-        self._namespaces = self._reflector(NAMESPACES, lambda m: m.namespace_seen, lambda m: m.namespace_gone)
-        self._classes = self._reflector(PRIORITY_CLASSES, lambda m: m.class_seen, lambda m: m.class_gone)
-        self._budgets = self._reflector(DISRUPTION_BUDGETS, lambda m: m.budgets.seen, lambda m: m.budgets.gone)
+        manager = self.manager
+        self._pods = self._reflector(PODS, self._pod_seen, self._pod_gone)
+        self._nodes = self._reflector(NODES, manager.node_seen, manager.node_gone)
+        self._namespaces = self._reflector(NAMESPACES, manager.namespace_seen, manager.namespace_gone)
+        self._classes = self._reflector(PRIORITY_CLASSES, manager.class_seen, manager.class_gone)
+        self._budgets = self._reflector(DISRUPTION_BUDGETS, manager.budgets.seen, manager.budgets.gone)
         self._maps: dict[str, ConfigMap] = {}
         for name in CONFIG_MAP_NAMES:
             self.reflectors[name] = self._map_reflector(name)
@@ -197,12 +208,12 @@ class Runner:
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
             client,
-            self._bound,
-            self._not_bound,
-            self._outdated,
+            self.manager.bound,
+            self.manager.not_bound,
+            self.manager.outdated,
             guard=self.guard,
-            is_gone=self._is_gone,
-            node_of=self._node_of,
+            is_gone=self.manager.is_gone,
+            node_of=self.manager.node_of,
             results=self.results,
             dice=self._dice,
         )
@@ -211,11 +222,11 @@ class Runner:
         return Writer(
             client,
             self._not_created,
-            created=self._created,
-            taken=self._taken,
-            is_wanted=self._is_wanted,
-            is_gone=self._is_gone,
-            not_told=self._not_told,
+            created=functools.partial(self._is_there, taken=False),
+            taken=functools.partial(self._is_there, taken=True),
+            is_wanted=self.manager.gangs.is_wanted,
+            is_gone=self.manager.is_gone,
+            not_told=self.manager.waiting.not_told,
             complain=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
@@ -223,7 +234,7 @@ class Runner:
             dice=self._dice,
         )
 
-    def _reflector(self, kind: Kind[T], seen: _Method[T], gone: _Method[T]) -> Reflector[T]:
+    def _reflector(self, kind: Kind[T], seen: Callable[[T], None], gone: Callable[[T], None]) -> Reflector[T]:
         made = self.reflectors[kind.plural] = Reflector(
             self._reading,
             kind,
@@ -293,7 +304,7 @@ class Runner:
         old = [f"{name}: {age:.0f} s ago" for name, age in self._news_ages().items() if age > NEWS_MAX_S]
         failing = self.results.failing()
         made = [
-            HostCheck("Cluster", self.manager is not None, "Check if the cluster has been read", "Not read yet"),
+            HostCheck("Cluster", self.begun, "Check if the cluster has been read", "Not read yet"),
             HostCheck("News", not old, "Check if the API server still tells of changes", f"Last news: {old}"),
             # No reason not to be ready: a webhook that denies the pods of one namespace must not hide REST.
             HostCheck("Writes", not failing, "Check if writes succeed", f"Fails: {failing}", readiness=False),
@@ -308,29 +319,16 @@ class Runner:
     def _differs(self, found: Difference) -> None:
         named(self.log, "kubernetes").info("another decision", **msgspec.structs.asdict(found))
 
-    def _seeing_pods(self, manager: Manager) -> Callable[[Pod], None]:
-        shadow = self.shadow
-        if shadow is None:
-            return manager.pod_seen
+    def _pod_seen(self, pod: Pod) -> None:
+        known = self.manager.pods.get(pod.metadata.uid)
+        if self.shadow is not None and known is not None and pod.spec.node_name and not known.pod.spec.node_name:
+            self.shadow.bound(pod)
+        self.manager.pod_seen(pod)
 
-        def seen(pod: Pod) -> None:
-            known = manager.pods.get(pod.metadata.uid)
-            if known is not None and pod.spec.node_name and not known.pod.spec.node_name:
-                shadow.bound(pod)
-            manager.pod_seen(pod)
-
-        return seen
-
-    def _missing_pods(self, manager: Manager) -> Callable[[Pod], None]:
-        shadow = self.shadow
-        if shadow is None:
-            return manager.pod_gone
-
-        def gone(pod: Pod) -> None:
-            shadow.gone(pod)
-            manager.pod_gone(pod)
-
-        return gone
+    def _pod_gone(self, pod: Pod) -> None:
+        if self.shadow is not None:
+            self.shadow.gone(pod)
+        self.manager.pod_gone(pod)
 
     def changed(self) -> None:
         """Look for work soon, because something has changed."""
@@ -434,35 +432,23 @@ class Runner:
 
     def _begin(self) -> None:
         """Tell the scheduler everything that has been read."""
-        configuration = self._configuration = self._read_maps()
+        configuration, manager = self._read_maps(), self.manager
         self._texts_at_start = configuration.texts
         self._policy_group = configuration.settings.policy_group
-        set_levels(self._levels, configuration.settings)
+        self._adopt(configuration)
         for text in misread(configuration.texts):
             self.log.warning(text)
-        manager = Manager(
-            self.api,
-            configuration.settings.cluster_id,
-            configuration.work_settings(self.settings.scheduler_names),
-            now_s=self._wall,
-            awake=self.guard.beat,
-            changed=self.changed,
-            complain=self._complain_of_pod,
-        )
-        if self.shadow is not None:
-            manager.decisions.diagnostics["shadow"] = self.shadow.report
-        manager.gangs.settings = configuration.settings
-        manager.yunikorn_events.wanted = configuration.settings.yunikorn_events
+        manager.rm_id = configuration.settings.cluster_id
         request = v19.RegisterResourceManagerRequest(
-            rm_id=configuration.settings.cluster_id,
+            rm_id=manager.rm_id,
             version=__version__,
             policy_group=configuration.settings.policy_group,
             build_info=build_info(),
-            config=self._queues(configuration, configuration.settings.cluster_id),
+            config=self._queues(configuration),
             extra_config=self._extra_config(configuration),
         )
         self._watch(configuration)
-        self._post_records(manager)
+        self._post_records()
         try:
             self.api.register_resource_manager(request, manager.decisions)
         except RegistrationError as error:
@@ -477,7 +463,7 @@ class Runner:
             manager.node_seen(node)
         manager.pods_read(self._pods.store.values())
         self.guard.beat()
-        self.manager = manager
+        self.begun = True
 
     def _watch(self, configuration: Configuration) -> None:
         """Set up REST, metrics, events and history, so that they cover everything that the scheduler is told."""
@@ -510,14 +496,14 @@ class Runner:
         log = named(self.log, "core.rest")
         self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log), self.memory)
 
-    def _post_records(self, manager: Manager) -> None:
+    def _post_records(self) -> None:
         """Have the records of the scheduler's events posted where that is wanted, besides what REST does with them."""
         keep = self.api.cluster.recorder
 
         def record(rm_id: str, event: Record) -> None:
             if keep is not None:
                 keep(rm_id, event)
-            manager.yunikorn_events.noted(event)
+            self.manager.yunikorn_events.noted(event)
 
         self.api.cluster.recorder = record
 
@@ -538,14 +524,12 @@ class Runner:
 
     async def _work(self) -> None:
         """Decide and carry out while there is something to do, and sleep otherwise."""
-        manager = self.manager
-        assert manager is not None
         while True:
-            while manager.is_behind:  # the loop has other work, too
-                manager.tell_some()
+            while self.manager.is_behind:  # the loop has other work, too
+                self.manager.tell_some()
                 await asyncio.sleep(0)
             await self.guard.recent()
-            self._carry_out(manager)
+            self._carry_out()
             self._wake.clear()  # what the scheduler is told from here on may have it decide more
             began = time.perf_counter()
             made = self.api.schedule(limit=SLICE)
@@ -554,7 +538,7 @@ class Runner:
                 self._decided_s = time.monotonic()
             if self.monitor is not None:
                 self.monitor.cycle(time.perf_counter() - began, made)
-            self._carry_out(manager)
+            self._carry_out()
             if made >= SLICE:
                 await asyncio.sleep(0)
                 continue
@@ -562,13 +546,13 @@ class Runner:
                 async with asyncio.timeout(self._until_deadline()):
                     await self._wake.wait()
 
-    def _carry_out(self, manager: Manager) -> None:
-        commands = manager.commands()
+    def _carry_out(self) -> None:
+        commands = self.manager.commands()
         if self._fault is not None:
             raise self._fault
         for command in commands:
             if isinstance(command, AskAgain):
-                asyncio.get_running_loop().call_later(command.after_s, self._ask_again, command.uid)
+                asyncio.get_running_loop().call_later(command.after_s, self.manager.ask_again, command.uid)
             elif self.shadow is not None:
                 self.shadow.take(command)
             elif isinstance(command, Bind):
@@ -582,34 +566,8 @@ class Runner:
             return LONGEST_SLEEP_S
         return min(max((due - self._clock()) / 1e9, 0.001), LONGEST_SLEEP_S)
 
-    def _bound(self, uid: str) -> None:
-        assert self.manager is not None
-        self.manager.bound(uid)
-
-    def _not_bound(self, uid: str, reason: str) -> None:
-        assert self.manager is not None
-        self.manager.not_bound(uid, reason)
-        self.changed()
-
-    def _outdated(self, uid: str) -> None:
-        assert self.manager is not None
-        self.manager.outdated(uid)
-        self.changed()
-
-    def _ask_again(self, uid: str) -> None:
-        assert self.manager is not None
-        self.manager.ask_again(uid)
-        self.changed()
-
-    def _created(self, application_id: str, name: str) -> None:
-        self._is_there(application_id, name, taken=False)
-
-    def _taken(self, application_id: str, name: str) -> None:
-        self._is_there(application_id, name, taken=True)
-
     def _is_there(self, application_id: str, name: str, *, taken: bool) -> None:
         """Note that the API server has a placeholder, and look in a while whether it has been seen."""
-        assert self.manager is not None
         self.manager.gangs.created(application_id, name, asyncio.get_running_loop().time(), taken=taken)
         self._look_in_a_while(application_id)
 
@@ -619,7 +577,6 @@ class Runner:
             asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id)
 
     def _look_at_gang(self, application_id: str) -> None:
-        assert self.manager is not None
         loop = asyncio.get_running_loop()
         since_s = self.manager.gangs.look_again(application_id, loop.time() - SEEN_S)
         if since_s is None:
@@ -630,37 +587,18 @@ class Runner:
         self.changed()
 
     def _not_created(self, application_id: str, name: str, reason: str) -> None:
-        assert self.manager is not None
         self.manager.gangs.not_created(application_id, name, reason, asyncio.get_running_loop().time())
         self._look_in_a_while(application_id)
         self.changed()
 
-    def _is_wanted(self, command: CreatePod) -> bool:
-        assert self.manager is not None
-        return self.manager.gangs.is_wanted(command)
-
-    def _is_gone(self, uid: str) -> bool:
-        assert self.manager is not None
-        return uid not in self.manager.pods and uid not in self.manager.foreign
-
-    def _node_of(self, uid: str) -> str:
-        assert self.manager is not None
-        record = self.manager.pods.get(uid) or self.manager.foreign.get(uid)
-        return "" if record is None else record.pod.spec.node_name
-
-    def _not_told(self, uid: str) -> None:
-        assert self.manager is not None
-        self.manager.waiting.not_told(uid)
-
     async def _tell_reasons(self) -> None:
         """Tell pods that wait why they do, about once a second."""
-        manager = self.manager
-        assert manager is not None
+        waiting = self.manager.waiting
         while True:
             await asyncio.sleep(REVIEW_S)
-            if len(manager.waiting):
-                manager.waiting.review()
-                self._carry_out(manager)
+            if len(waiting):
+                waiting.review()
+                self._carry_out()
 
     # -- a process that was paused ------------------------------------------------------------------------------
 
@@ -685,7 +623,7 @@ class Runner:
         What counts is always what both ConfigMaps say now: one that was refused counts as soon as a change of the other one
         makes both valid, and as long as one is wrong, no change of the other is taken, since the next start would fail.
         """
-        if self.manager is None:
+        if not self.begun:
             return
         if found is None:
             self._maps.pop(name, None)
@@ -705,13 +643,7 @@ class Runner:
         except (ConfigurationError, QueuesError, SettingsError) as error:
             self._refuse(found, str(error))
             return
-        self._configuration = configuration
-        settings = configuration.settings
-        work = configuration.work_settings(self.settings.scheduler_names)
-        self.manager.around = msgspec.structs.replace(self.manager.around, settings=work)
-        self.manager.gangs.settings = settings
-        self.manager.yunikorn_events.wanted = settings.yunikorn_events
-        set_levels(self._levels, settings)
+        self._adopt(configuration)
         self._retune(configuration)
         self.log.info("the configuration has been changed", config_map=name)
         for text in misread(configuration.texts):
@@ -724,6 +656,15 @@ class Runner:
             self._tell_map(found, "RestartNeeded", text)
         self.changed()
 
+    def _adopt(self, configuration: Configuration) -> None:
+        """Go on with a configuration, apart from what the scheduler and REST are told of it."""
+        self._configuration, settings = configuration, configuration.settings
+        work = configuration.work_settings(self.settings.scheduler_names)
+        self.manager.around = msgspec.structs.replace(self.manager.around, settings=work)
+        self.manager.gangs.settings = settings
+        self.manager.yunikorn_events.wanted = settings.yunikorn_events
+        set_levels(self._levels, settings)
+
     def _retune(self, configuration: Configuration) -> None:
         if self._server is not None and self._web is not None:
             limits = self._rest(configuration, self._web).limits
@@ -731,8 +672,7 @@ class Runner:
 
     def _reload(self, configuration: Configuration) -> None:
         """Give the scheduler another configuration; raises ConfigurationError or QueuesError if it is refused."""
-        assert self.manager is not None
-        queues = self._queues(configuration, self.manager.rm_id)
+        queues = self._queues(configuration)
         self.api.update_configuration(
             v19.UpdateConfigurationRequest(
                 rm_id=self.manager.rm_id,
@@ -750,11 +690,11 @@ class Runner:
             given["event.trackingEnabled"] = "false"
         return given
 
-    def _queues(self, configuration: Configuration, rm_id: str) -> str:
+    def _queues(self, configuration: Configuration) -> str:
         """Return the queue configuration that counts; raises a ConfigurationError that says where it is, if it cannot be used."""
         queues = self.settings.queues or configuration.queues
         try:
-            check_queues(queues, rm_id, configuration.settings.queues_max)
+            check_queues(queues, self.manager.rm_id, configuration.settings.queues_max)
         except ConfigurationError as error:
             where = "--config" if self.settings.queues else configuration.queues_key
             raise ConfigurationError(f"{where}: {error}") from None
@@ -785,30 +725,25 @@ class _Delivered(Ignoring):
         self._tell(rm_id, outputs)
 
 
-_Method = Callable[[Manager], Callable[[T], None]]
-
-
 class _Objects(Generic[T]):
-    """Hands objects to the manager once it is there; what was read before is handed over by `Runner._begin`."""
+    """Hands objects on once licorne has begun; what was read before is handed over by `Runner._begin`."""
 
-    def __init__(self, runner: Runner, seen: _Method[T], gone: _Method[T]) -> None:
+    def __init__(self, runner: Runner, seen: Callable[[T], None], gone: Callable[[T], None]) -> None:
         self._runner = runner
         self._seen = seen
         self._gone = gone
 
     def added(self, new: T) -> None:
-        manager = self._runner.manager
-        if manager is not None:
-            self._seen(manager)(new)
+        if self._runner.begun:
+            self._seen(new)
             self._runner.changed()
 
     def updated(self, _old: T, new: T) -> None:
         self.added(new)
 
     def deleted(self, old: T) -> None:
-        manager = self._runner.manager
-        if manager is not None:
-            self._gone(manager)(old)
+        if self._runner.begun:
+            self._gone(old)
             self._runner.changed()
 
 

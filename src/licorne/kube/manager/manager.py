@@ -110,17 +110,18 @@ class Manager:
     Parameters:
         api: the scheduler, in which `rm_id` is registered with `manager.decisions` as its callback.
         rm_id: the id of the resource manager.
-        settings: what the configuration says that changes what pods mean.
+        settings: what the configuration says that changes what pods mean. Both may be set later, before anything is seen.
         now_s: returns the time in seconds since 1970, with which ages of pods are compared.
         awake: called now and then while much is worked off in one go: the process does not stand still.
-        changed: called when the scheduler is told of asks and releases, because it may then decide something.
+        changed: called when the scheduler is told of asks and releases, because it may then decide something, and when a
+            place is given back or a pod is due to be asked for again, because there is something to tell it.
         complain: told in a sentence what somebody should look at, with the exception that was raised, if one was.
     """
 
     def __init__(
         self,
         api: SchedulerAPI,
-        rm_id: str,
+        rm_id: str = "",
         settings: WorkSettings | None = None,
         *,
         now_s: Callable[[], float] = lambda: 0.0,
@@ -895,6 +896,7 @@ class Manager:
             return None
         record.move(PodEvent.UNBIND)
         record.node = ""
+        self.changed()
         # One that was to go anyway, and never ran, is not asked for: whoever waits for its place has it now.
         return record if record.leaving is None else None
 
@@ -905,7 +907,17 @@ class Manager:
             return
         awaited, record.awaits_class = record.awaits_class, False
         if record.stage is Stage.UNBOUND or (awaited and record.stage is Stage.HELD):
+            self.changed()
             self.apart(record.pod, self._hold_or_ask, record)
+
+    def is_gone(self, uid: str) -> bool:
+        """Return whether the API server has said that a pod is gone."""
+        return uid not in self.pods and uid not in self.foreign
+
+    def node_of(self, uid: str) -> str:
+        """Return the node of a pod, as the API server has shown it; "": none."""
+        record = self.pods.get(uid) or self.foreign.get(uid)
+        return "" if record is None else record.pod.spec.node_name
 
     # -- what the scheduler says --------------------------------------------------------------------------------
 
