@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -26,48 +27,32 @@ class Asked(NamedTuple):
     resource: Mapping[str, int] | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class PodRecord:
     """A pod that is managed here."""
 
-    __slots__ = (
-        "_stage",
-        "application",
-        "asked",
-        "awaits_class",
-        "failure",
-        "failures",
-        "leaving",
-        "node",
-        "pod",
-        "posted",
-        "told",
-        "told_s",
-        "work",
-    )
-
-    def __init__(self, pod: Pod, work: Work, application: ApplicationRecord) -> None:
-        self.pod = pod
-        self.work = work
-        self.application = application
-        self._stage = Stage.HELD
-        self.asked = Asked()
-        """What was asked for last, be it told to the scheduler already or not."""
-        self.awaits_class = False
-        """Whether the pod has come before its priority class, by another watch, and waits a moment for that."""
-        self.node = ""
-        """The node of a pod from ASSUMED on."""
-        self.leaving: v19.TerminationType | None = None
-        """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
-        self.failures = 0
-        """How often it could not be bound."""
-        self.failure = ""
-        """Why the pod could not be bound the last time, or why it is refused or set aside; "" if it fails with its application."""
-        self.told = ""
-        """Which rules keep it, as its condition was last told (`Verdict.key`)."""
-        self.told_s = -math.inf
-        """When its condition was last told, in seconds since 1970."""
-        self.posted: dict[str, float] = {}
-        """When which reason was posted as an event last, in seconds since 1970."""
+    pod: Pod
+    work: Work
+    application: ApplicationRecord
+    _stage: Stage = field(default=Stage.HELD, init=False)
+    asked: Asked = field(default_factory=Asked)
+    """What was asked for last, be it told to the scheduler already or not."""
+    awaits_class: bool = False
+    """Whether the pod has come before its priority class, by another watch, and waits a moment for that."""
+    node: str = ""
+    """The node of a pod from ASSUMED on."""
+    leaving: v19.TerminationType | None = None
+    """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
+    failures: int = 0
+    """How often it could not be bound."""
+    failure: str = ""
+    """Why the pod could not be bound the last time, or why it is refused or set aside; "" if it fails with its application."""
+    told: str = ""
+    """Which rules keep it, as its condition was last told (`Verdict.key`)."""
+    told_s: float = -math.inf
+    """When its condition was last told, in seconds since 1970."""
+    posted: dict[str, float] = field(default_factory=dict)
+    """When which reason was posted as an event last, in seconds since 1970."""
 
     @property
     def stage(self) -> Stage:
@@ -97,18 +82,16 @@ class PodRecord:
         return self.uid == self.application.originator and not has_generated_id(self.pod)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ForeignRecord:
     """A pod of another scheduler that takes room on a node."""
 
-    __slots__ = ("known", "pod", "resources", "with_ports")
-
-    def __init__(self, pod: Pod, resources: dict[str, int]) -> None:
-        self.pod = pod
-        self.resources = resources
-        self.with_ports = True
-        """Whether its host ports count: not if the scheduler has refused it because of them."""
-        self.known = False
-        """Whether the scheduler knows it: not while its node is unknown."""
+    pod: Pod
+    resources: dict[str, int]
+    with_ports: bool = True
+    """Whether its host ports count: not if the scheduler has refused it because of them."""
+    known: bool = False
+    """Whether the scheduler knows it: not while its node is unknown."""
 
 
 class GangStage(Enum):
@@ -119,6 +102,7 @@ class GangStage(Enum):
     RUNNING = "running"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Creation:
     """A placeholder that is being created, until it is seen or nobody has seen it in time.
 
@@ -127,66 +111,45 @@ class Creation:
     - `taken`: whether another pod was there under its name.
     """
 
-    __slots__ = ("group", "owner", "taken", "told_s")
-
-    def __init__(self, group: str, owner: str) -> None:
-        self.group = group
-        self.owner = owner
-        self.told_s: float | None = None
-        self.taken = False
+    group: str
+    owner: str
+    told_s: float | None = None
+    taken: bool = False
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ApplicationRecord:
     """An application: the pods that have the same application id."""
 
-    __slots__ = (
-        "atomic",
-        "creations",
-        "gang",
-        "gang_stage",
-        "given_up",
-        "id",
-        "not_created",
-        "noted",
-        "originator",
-        "pods",
-        "refusal",
-        "reserved_for",
-        "spent",
-        "state",
-        "undecided",
-    )
+    id: str
+    gang: Gang | None = None
+    gang_stage: GangStage = GangStage.NONE
+    atomic: bool = False
+    """Whether its gang is placed without placeholders."""
+    given_up: bool = False
+    """Whether its gang goes on without its room, or has failed, so that placeholders that come later are of no use."""
+    undecided: PodRecord | None = None
+    """A member that licorne cannot ask for, and without which the gang would not be whole: no room is reserved."""
+    not_created: str = ""
+    """Why the API server has refused a placeholder of a Hard gang, until it takes one; "" if it has not."""
+    originator: str = ""
+    """The UID of the pod that started the application, such as a driver: the first one that is no placeholder.
 
-    def __init__(self, application_id: str) -> None:
-        self.id = application_id
-        self.gang: Gang | None = None
-        self.gang_stage = GangStage.NONE
-        self.atomic = False
-        """Whether its gang is placed without placeholders."""
-        self.given_up = False
-        """Whether its gang goes on without its room, or has failed, so that placeholders that come later are of no use."""
-        self.undecided: PodRecord | None = None
-        """A member that licorne cannot ask for, and without which the gang would not be whole: no room is reserved."""
-        self.not_created = ""
-        """Why the API server has refused a placeholder of a Hard gang, until it takes one; "" if it has not."""
-        self.originator = ""
-        """The UID of the pod that started the application, such as a driver: the first one that is no placeholder.
-
-        Placeholders belong to it. "": not known.
-        """
-        self.reserved_for = ""
-        """The UID of the pod to which the placeholders belong that were created last."""
-        self.creations: dict[str, Creation] = {}
-        """Placeholder pods that the API server is asked to create, by name, until they are seen or should have been."""
-        self.spent: set[str] = set()
-        """Names that its next placeholders do not get: pods that have ended may still be there under them."""
-        self.pods: dict[str, PodRecord] = {}
-        self.noted: set[str] = set()
-        """The events that its pods get only once together, and have got."""
-        self.state = ""
-        """As the scheduler said last; "" while it does not know the application."""
-        self.refusal = ""
-        """Why the scheduler refused it the last time."""
+    Placeholders belong to it. "": not known.
+    """
+    reserved_for: str = ""
+    """The UID of the pod to which the placeholders belong that were created last."""
+    creations: dict[str, Creation] = field(default_factory=dict)
+    """Placeholder pods that the API server is asked to create, by name, until they are seen or should have been."""
+    spent: set[str] = field(default_factory=set)
+    """Names that its next placeholders do not get: pods that have ended may still be there under them."""
+    pods: dict[str, PodRecord] = field(default_factory=dict)
+    noted: set[str] = field(default_factory=set)
+    """The events that its pods get only once together, and have got."""
+    state: str = ""
+    """As the scheduler said last; "" while it does not know the application."""
+    refusal: str = ""
+    """Why the scheduler refused it the last time."""
 
     @property
     def is_failing(self) -> bool:
