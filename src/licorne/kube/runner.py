@@ -40,7 +40,7 @@ from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.reflector import Reflector, Source
+from licorne.kube.reflector import Handler, Reflector, Source
 from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
@@ -186,14 +186,14 @@ class Runner:
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
         manager = self.manager
-        self._pods = self._reflector(PODS, self._pod_seen, self._pod_gone)
-        self._nodes = self._reflector(NODES, manager.node_seen, manager.node_gone)
-        self._namespaces = self._reflector(NAMESPACES, manager.namespace_seen, manager.namespace_gone)
-        self._classes = self._reflector(PRIORITY_CLASSES, manager.class_seen, manager.class_gone)
-        self._budgets = self._reflector(DISRUPTION_BUDGETS, manager.budgets.seen, manager.budgets.gone)
+        self._pods = self._reflector(PODS, _Objects(self, self._pod_seen, self._pod_gone))
+        self._nodes = self._reflector(NODES, _Objects(self, manager.node_seen, manager.node_gone))
+        self._namespaces = self._reflector(NAMESPACES, _Objects(self, manager.namespace_seen, manager.namespace_gone))
+        self._classes = self._reflector(PRIORITY_CLASSES, _Objects(self, manager.class_seen, manager.class_gone))
+        self._budgets = self._reflector(DISRUPTION_BUDGETS, _Objects(self, manager.budgets.seen, manager.budgets.gone))
         self._maps: dict[str, ConfigMap] = {}
         for name in CONFIG_MAP_NAMES:
-            self.reflectors[name] = self._map_reflector(name)
+            self._reflector(config_map_kind(settings.namespace, name), _Maps(self), name, namespace=settings.namespace)
         self._configuration = Configuration()
         self._texts_at_start: Mapping[str, str] = {}
         """The settings with which licorne was started."""
@@ -234,34 +234,25 @@ class Runner:
             dice=self._dice,
         )
 
-    def _reflector(self, kind: Kind[T], seen: Callable[[T], None], gone: Callable[[T], None]) -> Reflector[T]:
-        made = self.reflectors[kind.plural] = Reflector(
+    def _reflector(self, kind: Kind[T], handler: Handler[T], name: str = "", **where: str) -> Reflector[T]:
+        """Make a reflector, under a name of its own or that of its kind; `where` says in the log which objects it is for."""
+        needed = kind.plural in NEEDED and not (name and self.settings.queues)
+        made = self.reflectors[name or kind.plural] = Reflector(
             self._reading,
             kind,
-            _Objects(self, seen, gone),
+            handler,
             complain=self._complain,
-            forbidden=functools.partial(self._forbidden, kind.plural, kind.plural) if kind.plural in NEEDED else None,
+            forbidden=functools.partial(self._forbidden, kind.plural, **where) if needed else None,
             dice=self._dice,
         )
         return made
 
-    def _map_reflector(self, name: str) -> Reflector[ConfigMap]:
-        namespace = self.settings.namespace
-        forbidden = functools.partial(self._forbidden, "configmaps", "ConfigMaps", namespace=namespace)
-        return Reflector(
-            self._reading,
-            config_map_kind(namespace, name),
-            _Maps(self),
-            complain=self._complain,
-            forbidden=None if self.settings.queues else forbidden,
-            dice=self._dice,
-        )
-
     def _complain(self, text: str) -> None:
         named(self.log, "kubernetes").warning(text)
 
-    def _forbidden(self, plural: str, name: str, text: str, **more: str) -> None:
-        """Say that a kind may not be read that is needed; `name` is what the sentence calls it."""
+    def _forbidden(self, plural: str, text: str, **more: str) -> None:
+        """Say that a kind may not be read that is needed."""
+        name = plural.replace("configmaps", "ConfigMaps")
         why = f"the {name} may not be read; nothing is scheduled until they may, because {NEEDED[plural]}"
         named(self.log, "kubernetes").error(why, text=text, **more)
 

@@ -113,8 +113,8 @@ class Manager:
         settings: what the configuration says that changes what pods mean. Both may be set later, before anything is seen.
         now_s: returns the time in seconds since 1970, with which ages of pods are compared.
         awake: called now and then while much is worked off in one go: the process does not stand still.
-        changed: called when the scheduler is told of asks and releases, because it may then decide something, and when a
-            place is given back or a pod is due to be asked for again, because there is something to tell it.
+        changed: called when the scheduler is told of asks and releases, because it may then decide something, and when the
+            manager is told that a pod was not bound, or is due to be asked for again.
         complain: told in a sentence what somebody should look at, with the exception that was raised, if one was.
     """
 
@@ -423,8 +423,8 @@ class Manager:
             self._foreign_seen(pod)
         elif uid in self.pods:
             self._changed(self.pods[uid], pod)
-        else:
-            self._new(pod)
+        elif (record := self._take(pod)) is not None:
+            self._enter(record)
 
     def pods_read(self, pods: Iterable[Pod]) -> None:
         """Take in all pods that a process has read when it starts, in any order.
@@ -487,8 +487,7 @@ class Manager:
         elif record.stage not in PLACED or (
             record.stage is Stage.ASSUMED and self._withdraw_bindings(lambda command: command.uid == meta.uid)
         ):
-            if record.stage in (Stage.ASKED, Stage.ASSUMED):
-                self._release(record.application.id, meta.uid, v19.TerminationType.STOPPED_BY_RM)
+            self._leave(record)
             record.move(PodEvent.SET_ASIDE)
             record.node, record.failure = "", why
             self.waiting.add(meta.uid)
@@ -509,12 +508,7 @@ class Manager:
             return
         if record is None:
             return
-        if record.stage is Stage.HOMELESS:
-            self._homed(uid, record.node)
-        elif record.stage is Stage.ASSUMED:
-            self._withdraw_bindings(lambda command: command.uid == uid)
-        if record.stage in (Stage.ASKED, Stage.ASSUMED, Stage.BOUND):
-            self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
+        self._leave(record, record.leaving)
         if record.stage in PLACED:
             self.yunikorn_events.completed(record)
         application = record.application
@@ -559,6 +553,15 @@ class Manager:
         waiting = self.homeless.get(node)
         if waiting is not None and waiting.pop(uid, 0) is None and not waiting:
             del self.homeless[node]
+
+    def _leave(self, record: PodRecord, why: v19.TerminationType | None = None) -> None:
+        """Take a pod from where its stage has put it: the scheduler, those whose node is unknown, and bindings not given out."""
+        if record.stage is Stage.HOMELESS:
+            self._homed(record.uid, record.node)
+        elif record.stage is Stage.ASSUMED:
+            self._withdraw_bindings(lambda command: command.uid == record.uid)
+        if record.stage in (Stage.ASKED, *COUNTED):
+            self._release(record.application.id, record.uid, why or v19.TerminationType.STOPPED_BY_RM)
 
     def _release(self, application_id: str, uid: str, why: v19.TerminationType) -> None:
         """Release a pod's ask or allocation; what was asked for it and not sent yet is taken back."""
@@ -608,11 +611,6 @@ class Manager:
             self.complain(f"pod {meta.namespace}/{meta.name}: its host ports do not count: {why}", None)
 
     # -- pods of ours
-
-    def _new(self, pod: Pod) -> None:
-        record = self._take(pod)
-        if record is not None:
-            self._enter(record)
 
     def _take(self, pod: Pod, *, read_at_start: bool = False) -> PodRecord | None:
         """Make a pod known here, and say nothing of it to the scheduler yet; None: it is not to be known.
@@ -725,8 +723,7 @@ class Manager:
 
     def _hold(self, record: PodRecord) -> None:
         """Ask for a pod no more, until something has happened."""
-        if record.stage is Stage.ASKED:
-            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+        self._leave(record)
         record.move(PodEvent.HOLD)
 
     def is_early(self, record: PodRecord) -> bool:
@@ -767,7 +764,7 @@ class Manager:
         self.demands.repulsion.runs(record.pod, node)
         if node not in self.nodes:
             if record.stage is Stage.ASKED:  # somebody else has bound it
-                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+                self._leave(record)
             record.move(PodEvent.LOSE)
             self._is_homeless(record.uid, node)
             return
@@ -795,11 +792,7 @@ class Manager:
         """
         uid, pod = record.uid, record.pod
         assert pod.spec.node_name, f"pod {uid} has no node to count on"
-        if record.stage is Stage.HOMELESS:
-            self._homed(uid, record.node)
-        elif record.stage is not Stage.HELD:
-            self._withdraw_bindings(lambda command: command.uid == uid)
-            self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
+        self._leave(record)
         del self.pods[uid], record.application.pods[uid]
         self.waiting.forget(uid)
         self._ended[record.application] = None
@@ -846,12 +839,8 @@ class Manager:
 
     def _moved(self, record: PodRecord) -> None:
         """Take back a decision that another scheduler was faster than: the pod runs on another node."""
-        if record.stage is Stage.HOMELESS:
-            self._homed(record.uid, record.node)
-        else:
-            self._withdraw_bindings(lambda command: command.uid == record.uid)
-            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-            self.flush()
+        self._leave(record)
+        self.flush()
         self._report(record)
 
     # -- what became of bindings --------------------------------------------------------------------------------
@@ -885,29 +874,27 @@ class Manager:
 
     def _take_back(self, uid: str) -> PodRecord | None:
         """Give back the place of a pod that was not bound. Returns it if it must be asked for again."""
+        self.changed()
         record = self.pods.get(uid)
         if record is None or record.pod.spec.node_name:
             return None
-        if record.stage is Stage.ASSUMED:
-            self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
-        elif record.stage is Stage.HOMELESS:  # the node has gone between decision and binding
-            self._homed(uid, record.node)
-        elif not (record.stage is Stage.HELD and record.node):  # else its application was refused meanwhile
+        # HOMELESS: the node has gone between decision and binding. HELD with a node: its application was refused meanwhile.
+        if record.stage not in (Stage.ASSUMED, Stage.HOMELESS) and not (record.stage is Stage.HELD and record.node):
             return None
+        self._leave(record, record.leaving)
         record.move(PodEvent.UNBIND)
         record.node = ""
-        self.changed()
         # One that was to go anyway, and never ran, is not asked for: whoever waits for its place has it now.
         return record if record.leaving is None else None
 
     def ask_again(self, uid: str) -> None:
         """Ask for a pod again that could not be bound, or for one whose priority class has not been seen."""
+        self.changed()
         record = self.pods.get(uid)
         if record is None:
             return
         awaited, record.awaits_class = record.awaits_class, False
         if record.stage is Stage.UNBOUND or (awaited and record.stage is Stage.HELD):
-            self.changed()
             self.apart(record.pod, self._hold_or_ask, record)
 
     def is_gone(self, uid: str) -> bool:
@@ -934,7 +921,7 @@ class Manager:
 
         Where only a change of its ask was refused, the ask is taken back, because the scheduler would go on to decide it.
         """
-        self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+        self._leave(record)
         record.move(PodEvent.REFUSE)
         record.failure = why
 
