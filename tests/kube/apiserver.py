@@ -75,8 +75,8 @@ def calm() -> Trouble:
 class Server:
     """The objects, their versions, and the history of changes."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         self.version = 1
         self.trouble = calm()
         self.objects: dict[str, dict[tuple[str, str], KubernetesObject]] = {}
@@ -121,7 +121,7 @@ class Server:
 
     def _record(self, plural: str, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         self.history.append(Event(self.version, plural, old, new, _now()))
-        if self.dice.random() < self.trouble.forgets:
+        if self.rng.random() < self.trouble.forgets:
             self.forgotten = self.version
             self.history.clear()
         news, self._news = self._news, asyncio.Event()
@@ -131,8 +131,8 @@ class Server:
         """Return the objects of a kind, their version, and of when they are; `cached`: as a cache has them, which may be behind."""
         objects = dict(self.objects.get(plural, {}))
         missed: list[Event] = []
-        if cached and self.history and self.dice.random() < self.trouble.stale:
-            missed = self.history[-self.dice.randrange(1, STALE_CHANGES + 1) :]
+        if cached and self.history and self.rng.random() < self.trouble.stale:
+            missed = self.history[-self.rng.randrange(1, STALE_CHANGES + 1) :]
         for event in reversed(missed):
             either = event.old or event.new
             if event.plural == plural and either is not None:
@@ -148,20 +148,20 @@ class Server:
 
     async def trouble_before(self, *, of_lease: bool = False) -> None:
         """Let what goes wrong before a call has any effect go wrong; calls of a lease are not late."""
-        dice = self._lease_dice if of_lease else self.dice
+        rng = self._lease_dice if of_lease else self.rng
         if not of_lease:
             await self._late()
-        what = dice.random()
+        what = rng.random()
         if what < self.trouble.unsent:
             raise UnansweredError("the connection broke off")
         if what < self.trouble.unsent + self.trouble.refused:
-            status = dice.choice((429, 500, 503))
+            status = rng.choice((429, 500, 503))
             raise ApiError(status, "", "try again later", 1.0 if status == 429 else None)
 
     async def trouble_after(self) -> None:
         """Let the answer be lost."""
         await self._late()
-        if self.dice.random() < self.trouble.lost:
+        if self.rng.random() < self.trouble.lost:
             raise UnansweredError("the connection broke off")
 
     async def lease_answered(self) -> None:
@@ -171,7 +171,7 @@ class Server:
 
     async def _late(self) -> None:
         if self.trouble.late_s:
-            await asyncio.sleep(self.dice.expovariate(1 / self.trouble.late_s))
+            await asyncio.sleep(self.rng.expovariate(1 / self.trouble.late_s))
 
     async def news(self, timeout_s: float) -> None:
         """Wait for the next change, or for the timeout."""
@@ -229,15 +229,15 @@ class FakeClient:
         server = self.server
         await server.trouble_before()
         ends = asyncio.get_running_loop().time() + timeout_s
-        late_s = server.dice.uniform(0.0, STALE_S) if server.dice.random() < server.trouble.stale else 0.0
+        late_s = server.rng.uniform(0.0, STALE_S) if server.rng.random() < server.trouble.stale else 0.0
         at = int(version or 0)
         if initial:
             if server.trouble.no_streams:
                 raise ApiError(422, "Invalid", "sendInitialEvents is forbidden for watch")
             found, at, self.read_at[kind.plural] = server.listed(kind.plural, cached=version == "0")
             objects = _selected(kind, found)
-            server.dice.shuffle(objects)
-            cut = server.dice.randrange(len(objects) + 1)
+            server.rng.shuffle(objects)
+            cut = server.rng.randrange(len(objects) + 1)
             yield [WatchEvent("ADDED", one, one.metadata.resource_version) for one in objects[:cut]]
             await self._maybe_cut()
             yield [
@@ -256,7 +256,7 @@ class FakeClient:
             if batch[0].at + late_s > now:
                 await asyncio.sleep(max(batch[0].at + late_s - now, 0.001))
                 continue
-            batch = [event for event in batch if event.at + late_s <= now][: server.dice.randrange(1, 20)]
+            batch = [event for event in batch if event.at + late_s <= now][: server.rng.randrange(1, 20)]
             at = batch[-1].version
             told = [told for event in batch if (told := self._told(kind, event)) is not None]
             await self._maybe_cut()
@@ -265,7 +265,7 @@ class FakeClient:
 
     async def _maybe_cut(self) -> None:
         await self.server.trouble_before()
-        if self.server.dice.random() < self.server.trouble.cut:
+        if self.server.rng.random() < self.server.trouble.cut:
             raise UnansweredError("the watch broke off")
 
     async def get(self, kind: Kind[T], namespace: str, name: str) -> T:
@@ -318,7 +318,7 @@ class FakeClient:
     async def _bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         self._count("bind")
         await self.server.trouble_before()
-        if self.server.dice.random() < self.server.trouble.denied:
+        if self.server.rng.random() < self.server.trouble.denied:
             raise ApiError(403, "Forbidden", "denied by a plugin")
         pod = self._pod(namespace, name)
         if pod.metadata.uid != uid:

@@ -25,7 +25,7 @@ from licorne.kube import runner
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.lease import HeldLease
-from licorne.kube.manager import Manager, demands, gangs, manager
+from licorne.kube.manager import Manager, anti_affinity, gangs, manager
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.objects import Node
@@ -237,7 +237,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "host ports do not count": (constraints, "host_ports", _no_ports),
     "host ports of other schedulers' pods do not count": (foreign, "host_ports", _no_ports),
     "pods of other schedulers take nothing": (Manager, "_place_foreign", _nothing),
-    "taints do not count, and cordons neither": (demands, "node_info", _without_taints),
+    "taints do not count, and cordons neither": (anti_affinity, "node_info", _without_taints),
     "a node stays as it was at first": (Manager, "node_seen", _as_at_first),
     "scheduling gates do not count": (manager, "read_pod", _read_with(gates=())),
     "a scheduling gate that is removed goes unnoticed": (manager, "asks_the_same", lambda _sound: lambda *_: True),

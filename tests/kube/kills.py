@@ -149,7 +149,7 @@ def happen_as_fixed(world: schedules.World, second: int) -> None:
 
 def happen_at_random(world: schedules.World, _second: int) -> None:
     """Let a few random things happen."""
-    for _ in range(world.dice.randrange(4)):
+    for _ in range(world.rng.randrange(4)):
         world.happen()
 
 
@@ -159,7 +159,7 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
     `seed`: of a random day; None: the fixed one. Returns how many awaits there were before the end.
     """
     world = schedules.World(SEED) if seed is None else schedules.World(seed, kinds.draw(seed))
-    trouble = calm() if seed is None else schedules.random_trouble(world.dice)
+    trouble = calm() if seed is None else schedules.random_trouble(world.rng)
     world.server.trouble = msgspec.structs.replace(trouble, late_s=LATE_S)
     happen = happen_as_fixed if seed is None else happen_at_random
     killed = Killed(at)

@@ -34,7 +34,7 @@ GATED_S: Final = (1.0, 20.0, 40.0, 100.0)
 CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 """A volume that licorne does not decide."""
 LATER: Final = ("shrinks", "devices", "hangs", "beside")
-"""Features with dice of their own, so that the worlds without them stay what they were."""
+"""Features with rng of their own, so that the worlds without them stay what they were."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -84,14 +84,14 @@ class Kind(msgspec.Struct, frozen=True):
 
 def draw(seed: int) -> Kind:
     """Return the kind of a seed's world."""
-    dice = random.Random(f"kind {seed}")
-    if dice.random() < PLAIN:
+    rng = random.Random(f"kind {seed}")
+    if rng.random() < PLAIN:
         return Kind()
-    has = {name: dice.random() < SHARE for name in Kind.__struct_fields__ if name not in LATER}
+    has = {name: rng.random() < SHARE for name in Kind.__struct_fields__ if name not in LATER}
     has |= {name: random.Random(f"{name} {seed}").random() < SHARE for name in LATER}
     has["preemption"] |= has["budgets"] or has["hangs"]
     has["holds"] &= has["atomic"]
-    has["reservations"] &= dice.random() < 0.5
+    has["reservations"] &= rng.random() < 0.5
     has["hard"] &= not has["foreign"]  # a Hard gang that fails takes the members with it that others have bound
     return Kind(**has)
 
@@ -99,26 +99,26 @@ def draw(seed: int) -> Kind:
 # -- configurations ----------------------------------------------------------------------------------------------
 
 
-def draw_limits(kind: Kind, dice: random.Random) -> Limits:
+def draw_limits(kind: Kind, rng: random.Random) -> Limits:
     """Return maxima and guarantees that make a valid configuration."""
     most: dict[str, Amounts] = {}
     if kind.quotas:
-        if dice.random() < 0.7:
-            most["root.a"] = {"vcore": dice.randrange(2000, 6001, 250)}
-        if dice.random() < 0.5:
-            most["root.b"] = {"vcore": dice.randrange(4000, 8001, 250), "memory": dice.randrange(8, 13) * GIB}
-        if dice.random() < 0.7:
-            most["root.p"] = {"vcore": dice.randrange(3000, 6001, 250), "pods": dice.randrange(6, 16)}
-        if dice.random() < 0.5:
-            most["root.p.c"] = {"vcore": dice.randrange(1000, 3001, 250)}
+        if rng.random() < 0.7:
+            most["root.a"] = {"vcore": rng.randrange(2000, 6001, 250)}
+        if rng.random() < 0.5:
+            most["root.b"] = {"vcore": rng.randrange(4000, 8001, 250), "memory": rng.randrange(8, 13) * GIB}
+        if rng.random() < 0.7:
+            most["root.p"] = {"vcore": rng.randrange(3000, 6001, 250), "pods": rng.randrange(6, 16)}
+        if rng.random() < 0.5:
+            most["root.p.c"] = {"vcore": rng.randrange(1000, 3001, 250)}
     guaranteed: dict[str, Amounts] = {}
     if kind.preemption:
         bound = most.get("root.b", {"vcore": 8000, "memory": 20 * GIB})
         guaranteed["root.b"] = {
-            "vcore": dice.randrange(bound["vcore"] // 2, bound["vcore"] + 1, 250),
+            "vcore": rng.randrange(bound["vcore"] // 2, bound["vcore"] + 1, 250),
             "memory": bound["memory"],
         }
-        if dice.random() < 0.3:
+        if rng.random() < 0.3:
             guaranteed["root.a"] = {"vcore": 1000}
     return Limits(most, guaranteed)
 
@@ -161,7 +161,7 @@ partitions:
     }
 
 
-def refused_configuration(kind: Kind, limits: Limits, dice: random.Random) -> dict[str, str]:
+def refused_configuration(kind: Kind, limits: Limits, rng: random.Random) -> dict[str, str]:
     """Return the entries of a ConfigMap that cannot be used."""
     sound = configuration(kind, limits)
     broken = (
@@ -170,33 +170,33 @@ def refused_configuration(kind: Kind, limits: Limits, dice: random.Random) -> di
         {"queues.yaml": sound["queues.yaml"].replace("{name: d}", "{name: d, resources: {max: {vcore: much}}}")},
         {"service.enableConfigHotRefresh": "perhaps"},
     )
-    return sound | dice.choice(broken)
+    return sound | rng.choice(broken)
 
 
 # -- pods --------------------------------------------------------------------------------------------------------
 
 
-def dress(kind: Kind, dice: random.Random, body: dict[str, Any]) -> None:
+def dress(kind: Kind, rng: random.Random, body: dict[str, Any]) -> None:
     """Give a plain pod what pods of such a world have."""
     spec, labels = body["spec"], body["metadata"]["labels"]
-    if kind.places and dice.random() < 0.3:
-        spec["nodeSelector"] = {"disk": dice.choice(DISKS)}
-    if kind.places and dice.random() < 0.4:
+    if kind.places and rng.random() < 0.3:
+        spec["nodeSelector"] = {"disk": rng.choice(DISKS)}
+    if kind.places and rng.random() < 0.4:
         whole = {"key": TAINT["key"], "operator": "Exists"}
-        one = {"key": TAINT["key"], "operator": "Equal", "value": dice.choice((TAINT["value"], "other"))}
-        spec["tolerations"] = [dice.choice((whole, one, {"key": CORDON, "operator": "Exists"}, {"operator": "Exists"}))]
-    if kind.ports and dice.random() < 0.4:
-        port = {"containerPort": 80, "hostPort": dice.choice(PORTS), "protocol": "TCP"}
+        one = {"key": TAINT["key"], "operator": "Equal", "value": rng.choice((TAINT["value"], "other"))}
+        spec["tolerations"] = [rng.choice((whole, one, {"key": CORDON, "operator": "Exists"}, {"operator": "Exists"}))]
+    if kind.ports and rng.random() < 0.4:
+        port = {"containerPort": 80, "hostPort": rng.choice(PORTS), "protocol": "TCP"}
         spec["containers"][0] = {**spec["containers"][0], "ports": [port]}
-    if kind.devices and dice.random() < 0.3:
+    if kind.devices and rng.random() < 0.3:
         spec["containers"][0]["resources"]["requests"][DEVICE] = "1"
-    if kind.hangs and dice.random() < 0.5:
-        spec["terminationGracePeriodSeconds"] = dice.choice((1, 60, 90))
-    if kind.gates and dice.random() < 0.2:
+    if kind.hangs and rng.random() < 0.5:
+        spec["terminationGracePeriodSeconds"] = rng.choice((1, 60, 90))
+    if kind.gates and rng.random() < 0.2:
         spec["schedulingGates"] = [{"name": GATE}]
     if kind.preemption:
-        spec["priority"] = dice.choice((0, 0, 5, 10))
-        if dice.random() < 0.1:
+        spec["priority"] = rng.choice((0, 0, 5, 10))
+        if rng.random() < 0.1:
             spec["preemptionPolicy"] = "Never"
-    if kind.budgets and dice.random() < 0.5:
+    if kind.budgets and rng.random() < 0.5:
         labels.update(GUARDED)

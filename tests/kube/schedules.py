@@ -71,7 +71,7 @@ class World:
     """
 
     def __init__(self, seed: int, kind: Kind | None = None) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.later_dice = random.Random(seed + 2)
         """For what worlds have by `kinds.LATER`."""
         self.kind = kind
@@ -104,7 +104,7 @@ class World:
         """Whether controllers replace pods that have failed: without an end, where a gang has no room."""
         for name in ("default", "kube-system"):
             self.server.put("namespaces", msgspec.convert({"metadata": {"name": name}}, Namespace))
-        self.limits = Limits() if kind is None else kinds.draw_limits(kind, self.dice)
+        self.limits = Limits() if kind is None else kinds.draw_limits(kind, self.rng)
         self.put_map(DATA if kind is None else kinds.configuration(kind, self.limits), self.limits)
         for number in range(3):
             self.add_node(f"n{number}")
@@ -251,10 +251,10 @@ class World:
     def change_map(self) -> None:
         """Change the limits of queues, or break the ConfigMap."""
         assert self.kind is not None
-        limits = kinds.draw_limits(self.kind, self.dice)
+        limits = kinds.draw_limits(self.kind, self.rng)
         begun = bool(self.alive) and all(one.has_begun() for one in self.alive)
-        if begun and self.dice.random() < 0.3:
-            self.put_map(kinds.refused_configuration(self.kind, limits, self.dice), None)
+        if begun and self.rng.random() < 0.3:
+            self.put_map(kinds.refused_configuration(self.kind, limits, self.rng), None)
         else:
             self.put_map(kinds.configuration(self.kind, limits), limits)
 
@@ -269,7 +269,7 @@ class World:
         amounts = {"cpu": f"{AMOUNTS['cpu']}m", "memory": str(AMOUNTS["memory"]), "pods": str(AMOUNTS["pods"])}
         labels = {"topology.kubernetes.io/zone": f"z{self.server.version % 2}"}
         if self.kind is not None and self.kind.places:
-            labels["disk"] = self.dice.choice(kinds.DISKS)
+            labels["disk"] = self.rng.choice(kinds.DISKS)
         if self.kind is not None and self.kind.devices:
             amounts[books.DEVICE] = str(kinds.DEVICES)
         node = {
@@ -282,13 +282,13 @@ class World:
         """Create a pod."""
         self.made += 1
         name = f"p{self.made}"
-        dice = self.dice
-        labels = {"applicationId": f"app{dice.randrange(6)}", "queue": dice.choice(("root.a", "root.b"))}
+        rng = self.rng
+        labels = {"applicationId": f"app{rng.randrange(6)}", "queue": rng.choice(("root.a", "root.b"))}
         if self.has_fixed_queues:  # limits are those of the queue that an application has
-            queue = dice.choice(kinds.QUEUES)
-            labels = {"applicationId": f"{queue}-{dice.randrange(2)}", "queue": queue}
+            queue = rng.choice(kinds.QUEUES)
+            labels = {"applicationId": f"{queue}-{rng.randrange(2)}", "queue": queue}
         plain = self.kind is not None and not more
-        requests = {"cpu": f"{dice.choice((250, 500, 1000, 3000))}m", "memory": f"{dice.choice((256, 512, 4096))}Mi"}
+        requests = {"cpu": f"{rng.choice((250, 500, 1000, 3000))}m", "memory": f"{rng.choice((256, 512, 4096))}Mi"}
         body = {
             "metadata": {
                 "name": name,
@@ -306,7 +306,7 @@ class World:
             "status": {"phase": "Pending"},
         }
         if plain and self.kind is not None:
-            kinds.dress(self.kind, dice, body)
+            kinds.dress(self.kind, rng, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 
     def add_gang(
@@ -320,7 +320,7 @@ class World:
         undecided: bool = False,
     ) -> None:
         """Create the pods of a gang with placeholders; 0: of a drawn number. `undecided`: the first has a claim."""
-        members = members or self.dice.randrange(1, 4)
+        members = members or self.rng.randrange(1, 4)
         groups = f'[{{"name":"g","minMember":{members},"minResource":{{"cpu":"500m","memory":"256Mi"}}}}]'
         parameters = f"placeholderTimeoutInSeconds={timeout_s} gangSchedulingStyle={'Hard' if hard else 'Soft'}"
         gates = {"schedulingGates": [{"name": kinds.GATE}]} if gated else {}
@@ -341,15 +341,15 @@ class World:
             volumes = {"volumes": [kinds.CLAIM]} if undecided and not number else {}
             self.add_pod(**parts, **gates, **volumes)
         if gated:
-            self._opens_at[application["applicationId"]] = self.now_s() + self.dice.choice(kinds.GATED_S)
+            self._opens_at[application["applicationId"]] = self.now_s() + self.rng.choice(kinds.GATED_S)
 
     def add_drawn_gang(self) -> None:
         """Create a gang with placeholders of a kind that this world has."""
         if self.kind is None or not self.kind.hard:
             self.add_gang()
             return
-        hard, gated, undecided = (self.dice.random() < share for share in (0.8, 0.6, 0.2))
-        self.add_gang(self.dice.randrange(1, 13), hard=hard, gated=gated, undecided=undecided)
+        hard, gated, undecided = (self.rng.random() < share for share in (0.8, 0.6, 0.2))
+        self.add_gang(self.rng.randrange(1, 13), hard=hard, gated=gated, undecided=undecided)
 
     def control_gangs(self) -> None:
         """Remove the gates of gangs whose time has come, and replace members of Hard gangs that have failed."""
@@ -363,9 +363,9 @@ class World:
 
     def add_atomic_gang(self) -> None:
         """Create the pods of a gang without placeholders, perhaps one too few."""
-        dice = self.dice
-        members, cpu = dice.randrange(2, 5), dice.choice((500, 1000, 2000))
-        by_queue = dice.random() < 0.5
+        rng = self.rng
+        members, cpu = rng.randrange(2, 5), rng.choice((500, 1000, 2000))
+        by_queue = rng.random() < 0.5
         queue = kinds.ATOMIC_QUEUE if by_queue else "root.a"
         application = f"{queue}-whole{self.made}"
         requests = {"cpu": f"{cpu}m", "memory": "256Mi"}
@@ -376,7 +376,7 @@ class World:
             **({} if by_queue else {"gang.scheduling": "atomic"}),
         }
         self.gangs[application] = members
-        for _ in range(members - (dice.random() < 0.1)):
+        for _ in range(members - (rng.random() < 0.1)):
             self.add_pod(
                 metadata={"labels": {"applicationId": application, "queue": queue}, "annotations": annotations},
                 containers=[{"name": "c", "resources": {"requests": requests}}],
@@ -384,53 +384,53 @@ class World:
 
     def add_foreign_pod(self) -> None:
         """Create a pod of another scheduler, or one of licorne's that somebody else has given a node."""
-        dice = self.dice
-        requests = {"cpu": f"{dice.choice((100, 500))}m", "memory": "128Mi"}
+        rng = self.rng
+        requests = {"cpu": f"{rng.choice((100, 500))}m", "memory": "128Mi"}
         container: dict[str, Any] = {"name": "c", "resources": {"requests": requests}}
-        if self.kind is not None and self.kind.ports and dice.random() < 0.3:
-            container["ports"] = [{"hostPort": dice.choice(kinds.PORTS), "protocol": "TCP"}]
-        node = dice.choice(sorted(self.server.objects["nodes"]))[1] if dice.random() < 0.5 else ""
-        scheduler = "yunikorn" if node and dice.random() < 0.3 else "default-scheduler"
+        if self.kind is not None and self.kind.ports and rng.random() < 0.3:
+            container["ports"] = [{"hostPort": rng.choice(kinds.PORTS), "protocol": "TCP"}]
+        node = rng.choice(sorted(self.server.objects["nodes"]))[1] if rng.random() < 0.5 else ""
+        scheduler = "yunikorn" if node and rng.random() < 0.3 else "default-scheduler"
         self.add_pod(schedulerName=scheduler, containers=[container], nodeName=node)
 
     def bind_elsewhere(self) -> None:
         """Let another scheduler bind a pod, now and then one that is licorne's."""
         waiting = [pod for pod in self.server.pods() if not (pod.spec.node_name or pod.spec.scheduling_gates)]
         strange = [pod for pod in waiting if not books.is_ours(pod)]
-        either = strange if self.dice.random() < 0.8 else waiting
+        either = strange if self.rng.random() < 0.8 else waiting
         either = [pod for pod in either if not pod.metadata.deletion_timestamp and not is_over(pod)]
         if either:
-            pod = self.dice.choice(either)
-            node = self.dice.choice(sorted(self.server.objects["nodes"]))[1]
+            pod = self.rng.choice(either)
+            node = self.rng.choice(sorted(self.server.objects["nodes"]))[1]
             self.server.put(
                 "pods", msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
             )
 
     def change_node(self) -> None:
         """Cordon, taint or label a node, or undo it."""
-        dice = self.dice
-        node = self.node(dice.choice(sorted(self.server.objects["nodes"]))[1])
+        rng = self.rng
+        node = self.node(rng.choice(sorted(self.server.objects["nodes"]))[1])
         spec, meta = node.spec, node.metadata
-        what = dice.random()
+        what = rng.random()
         if what < 0.4:
             spec = msgspec.structs.replace(spec, unschedulable=not spec.unschedulable)
         elif what < 0.8:
             spec = msgspec.structs.replace(spec, taints=None if spec.taints else (Taint(**kinds.TAINT),))
         else:
-            meta = msgspec.structs.replace(meta, labels={**(meta.labels or {}), "disk": dice.choice(kinds.DISKS)})
+            meta = msgspec.structs.replace(meta, labels={**(meta.labels or {}), "disk": rng.choice(kinds.DISKS)})
         self.server.put("nodes", msgspec.structs.replace(node, spec=spec, metadata=meta))
 
     def change_capacity(self) -> None:
         """Let what a node has fall, or rise again, whatever runs there; or restart its device plugin."""
-        dice, kind = self.later_dice, self.kind
-        if kind is not None and kind.shrinks and dice.random() < 0.06:
-            share = dice.choice((0.2, 0.5, 1.0, 1.0))
-            cpu, memory = int(AMOUNTS["cpu"] * share), int(AMOUNTS["memory"] * dice.choice((share, 1.0)))
-            self._give(dice.choice(sorted(self.server.objects["nodes"]))[1], cpu=f"{cpu}m", memory=str(memory))
-        if kind is not None and kind.devices and dice.random() < 0.04:
-            name = dice.choice(sorted(self.server.objects["nodes"]))[1]
-            self._devices_at[name] = self.now_s() + dice.choice((2.0, 10.0, 40.0))
-            self._give(name, **{books.DEVICE: dice.choice(("0", ""))})
+        rng, kind = self.later_dice, self.kind
+        if kind is not None and kind.shrinks and rng.random() < 0.06:
+            share = rng.choice((0.2, 0.5, 1.0, 1.0))
+            cpu, memory = int(AMOUNTS["cpu"] * share), int(AMOUNTS["memory"] * rng.choice((share, 1.0)))
+            self._give(rng.choice(sorted(self.server.objects["nodes"]))[1], cpu=f"{cpu}m", memory=str(memory))
+        if kind is not None and kind.devices and rng.random() < 0.04:
+            name = rng.choice(sorted(self.server.objects["nodes"]))[1]
+            self._devices_at[name] = self.now_s() + rng.choice((2.0, 10.0, 40.0))
+            self._give(name, **{books.DEVICE: rng.choice(("0", ""))})
 
     def _give(self, name: str, **changes: str) -> None:
         """Change what a node has; "": the node does not say any more that it has such a thing."""
@@ -451,7 +451,7 @@ class World:
         """Remove the scheduling gates of a pod."""
         gated = [pod for pod in self.server.pods() if pod.spec.scheduling_gates]
         if gated:
-            self._remove_gates(self.dice.choice(gated))
+            self._remove_gates(self.rng.choice(gated))
 
     def _remove_gates(self, pod: Pod) -> None:
         spec = msgspec.structs.replace(pod.spec, scheduling_gates=None)
@@ -459,11 +459,11 @@ class World:
 
     def change_budget(self) -> None:
         """Create a disruption budget, change how many of its pods must stay, or remove it."""
-        if "guard" in self.budgets and self.dice.random() < 0.2:
+        if "guard" in self.budgets and self.rng.random() < 0.2:
             del self.budgets["guard"]
             self.server.remove("poddisruptionbudgets", "default", "guard")
             return
-        self.budgets["guard"] = self.dice.choice((0, 1, 3, 20))
+        self.budgets["guard"] = self.rng.choice((0, 1, 3, 20))
         known = self.server.objects.get("poddisruptionbudgets", {}).get(("default", "guard"))
         meta = {"name": "guard", "namespace": "default", "uid": "guard"}
         generation = 1 if known is None else known.metadata.generation + 1
@@ -486,7 +486,7 @@ class World:
                 disruptions_allowed=max(len(healthy) - least, 0),
                 observed_generation=found.metadata.generation,
             )
-            if status != found.status and self.dice.random() < 0.3:
+            if status != found.status and self.rng.random() < 0.3:
                 self.server.put("poddisruptionbudgets", msgspec.structs.replace(found, status=status))
 
     def happen_specially(self) -> None:
@@ -503,23 +503,23 @@ class World:
             (kind.maps, self.change_map),
             (kind.budgets, self.change_budget),
         )
-        drawn = self.dice.choice(actions)
+        drawn = self.rng.choice(actions)
         if drawn[0]:
             drawn[1]()
 
     def happen(self) -> None:
         """Let one thing happen."""
-        dice, server = self.dice, self.server
-        what = dice.random()
+        rng, server = self.rng, self.server
+        what = rng.random()
         pods = server.pods()
         if what < 0.40:
             self.add_pod()
         elif what < 0.45:
             self.add_drawn_gang()
         elif what < 0.60 and pods:
-            self.end(dice.choice(pods))
+            self.end(rng.choice(pods))
         elif what < 0.70 and pods:
-            pod = dice.choice(pods)
+            pod = rng.choice(pods)
             if pod.spec.node_name and not is_over(pod):
                 self.mark_deleted(pod)
             else:
@@ -527,7 +527,7 @@ class World:
         elif what < 0.73 and len(server.objects["nodes"]) < 6:
             self.add_node(f"n{self.made}")
         elif what < 0.75 and len(server.objects["nodes"]) > 2:
-            self.lose_node(dice.choice(sorted(server.objects["nodes"]))[1])
+            self.lose_node(rng.choice(sorted(server.objects["nodes"]))[1])
         elif what > 0.75:
             self.happen_specially()
         self.change_capacity()
@@ -563,28 +563,28 @@ class World:
             orphan = any(owner.uid not in uids for owner in meta.owner_references or ())
             lost = pod.spec.node_name and ("", pod.spec.node_name) not in server.objects["nodes"]
             hangs = self.now_s() < self.hanging.get(meta.uid, 0.0)
-            if lost or ((meta.deletion_timestamp or orphan) and not hangs and self.dice.random() < 0.5):
+            if lost or ((meta.deletion_timestamp or orphan) and not hangs and self.rng.random() < 0.5):
                 server.remove("pods", meta.namespace, meta.name)
-            elif pod.spec.node_name and pod.status.phase == "Pending" and self.dice.random() < 0.7:
+            elif pod.spec.node_name and pod.status.phase == "Pending" and self.rng.random() < 0.7:
                 self.set_phase(pod, "Running")
         self.control_budgets()
         self.control_gangs()
         self.run_plugins()
 
 
-def random_trouble(dice: random.Random) -> Trouble:
+def random_trouble(rng: random.Random) -> Trouble:
     """Return how bad a schedule is."""
-    bad = dice.choice((0.0, 0.02, 0.1, 0.3))
+    bad = rng.choice((0.0, 0.02, 0.1, 0.3))
     return Trouble(
-        refused=bad * dice.random(),
-        denied=bad * dice.random(),
-        lost=bad * dice.random(),
-        unsent=bad * dice.random(),
-        cut=bad * dice.random(),
-        late_s=dice.choice((0.0, 0.01, 0.5)),
-        forgets=bad * dice.random() / 4,
-        stale=dice.choice((0.0, 0.1, 0.5)),
-        no_streams=dice.random() < 0.3,
+        refused=bad * rng.random(),
+        denied=bad * rng.random(),
+        lost=bad * rng.random(),
+        unsent=bad * rng.random(),
+        cut=bad * rng.random(),
+        late_s=rng.choice((0.0, 0.01, 0.5)),
+        forgets=bad * rng.random() / 4,
+        stale=rng.choice((0.0, 0.1, 0.5)),
+        no_streams=rng.random() < 0.3,
     )
 
 
@@ -614,7 +614,7 @@ def start(
         levels=levels,
         clock=lambda: int((loop.time() + EPOCH_S) * 1e9),
         wall=world.now_s,
-        dice=random.Random(1),
+        rng=random.Random(1),
     )
     watched = Watched(world, runner) if world.kind is not None and not runner.settings.dry_run else None
     client.on_write = functools.partial(world.check_writing, runner, client)
@@ -662,13 +662,13 @@ class Processes:
 
     def happen(self) -> None:
         """Start a second process; or let one of two end, be cut off from the Lease, or see it again."""
-        dice = self._world.later_dice
-        if not self._two or dice.random() > 0.05:
+        rng = self._world.later_dice
+        if not self._two or rng.random() > 0.05:
             return
-        one = dice.choice(self.running)
+        one = rng.choice(self.running)
         if len(self.running) == 1:
             self.start()
-        elif dice.random() < 0.4:
+        elif rng.random() < 0.4:
             one.ending.set()
         else:
             one.client.lease_cut = not one.client.lease_cut
@@ -726,31 +726,31 @@ async def scenario(seed: int, kind: Kind | None = None) -> dict[str, Any]:
 
 async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[dict[str, Any], Runner]:
     world = World(seed, kinds.draw(seed) if kind is None else kind)
-    dice = world.dice
-    world.server.trouble = random_trouble(dice)
+    rng = world.rng
+    world.server.trouble = random_trouble(rng)
     processes = Processes(world, recorder)
-    kills = dice.choice((0.0, 0.0, 0.02, 0.1))
-    pauses = dice.choice((0.0, 0.02, 0.1))
-    quiet_at = dice.uniform(0.2, 0.8) * BUSY_S
+    kills = rng.choice((0.0, 0.0, 0.02, 0.1))
+    pauses = rng.choice((0.0, 0.02, 0.1))
+    quiet_at = rng.uniform(0.2, 0.8) * BUSY_S
     compared = 0
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     busy_until = BUSY_S
     while loop.time() < busy_until:
         world.happen()
-        await asyncio.sleep(dice.expovariate(2.0))
+        await asyncio.sleep(rng.expovariate(2.0))
         processes.look()
         processes.happen()
         if loop.time() > quiet_at:
             began, quiet_at = loop.time(), NEVER_S
             compared += await compare_now(world, processes.running[0].runner)
             busy_until += loop.time() - began
-        if dice.random() < kills:
+        if rng.random() < kills:
             await processes.kill()
-            await asyncio.sleep(dice.choice((0.0, 5.0)))
+            await asyncio.sleep(rng.choice((0.0, 5.0)))
             processes.look()
-        elif dice.random() < pauses:
-            loop.pass_over(dice.choice((2.0, 7.0, 60.0)))
+        elif rng.random() < pauses:
+            loop.pass_over(rng.choice((2.0, 7.0, 60.0)))
     world.server.trouble = calm()
     world.mend_map()
     world.may_hang = False

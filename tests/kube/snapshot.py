@@ -9,7 +9,7 @@ from licorne.config.kubernetes import QuantityError
 from licorne.core.nodes.constraints import NodeLabels, parse_ports
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.kube.pods import host_ports, is_over, node_info, read_allocatable, read_resources
-from licorne.kube.predicates.terms import Demand, demands
+from licorne.kube.predicates.terms import AntiAffinityTerm, anti_affinity_terms
 from licorne.si import v19
 
 
@@ -41,7 +41,7 @@ class Snapshot:
 
     nodes: dict[str, NodeState] = field(default_factory=dict)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    kept: dict[str, tuple[Demand, set[str]]] = field(default_factory=dict)
+    kept: dict[str, tuple[AntiAffinityTerm, set[str]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, nodes: Iterable[Node], pods: Iterable[Pod], namespaces: Iterable[Namespace] = ()) -> Snapshot:
@@ -64,7 +64,7 @@ class Snapshot:
         if state is None:
             return
         state.place(pod)
-        for demand in demands(pod):
+        for demand in anti_affinity_terms(pod):
             value = (state.node.metadata.labels or {}).get(demand.topology_key)
             if value is not None:
                 self.kept.setdefault(demand.mark, (demand, set()))[1].add(value)
@@ -74,6 +74,6 @@ class Snapshot:
         labels = node.metadata.labels or {}
         of_namespace = self.namespaces.get(pod.metadata.namespace, {})
         return any(
-            labels.get(demand.topology_key) in taken and demand.means(pod, of_namespace)
+            labels.get(demand.topology_key) in taken and demand.matches(pod, of_namespace)
             for demand, taken in self.kept.values()
         )

@@ -538,7 +538,7 @@ def test_a_pod_that_runs_counts_whatever_is_refused(what: str, monkeypatch: pyte
     if what == "application":
         monkeypatch.setattr(cluster.api, "update_application", refuse_a)
     told: list[str] = []
-    cluster.manager.complain = lambda text, _: told.append(text)
+    cluster.manager.warn = lambda text, _: told.append(text)
     runs = pod("p", "a", cpu="3", nodeName="n0", **more)
     commands = cluster.see(runs, pod("q", "b", cpu="2"))
     assert [each for each in commands if isinstance(each, Bind | Fail)] == []
@@ -698,7 +698,7 @@ def test_a_new_originator_takes_the_place_of_one_that_ended_with_the_application
 def test_a_node_that_the_scheduler_refuses_is_told_once_and_taken_when_it_is_another_one() -> None:
     cluster = Cluster()
     complaints: list[str] = []
-    cluster.manager.complain = lambda text, _: complaints.append(text)
+    cluster.manager.warn = lambda text, _: complaints.append(text)
     many = {f"example.com/r{number}": "1" for number in range(1100)}
     for _ in range(2):
         cluster.node("big", allocatable={"cpu": "4", **many})
@@ -706,7 +706,7 @@ def test_a_node_that_the_scheduler_refuses_is_told_once_and_taken_when_it_is_ano
     events = [command for command in cluster.see(runs) if isinstance(command, PostEvent)]
     assert [(event.kind, event.reason) for event in events] == [("Node", "NodeRejected")]
     assert len(complaints) == 1 and "big" in complaints[0]
-    assert cluster.manager.pods["runs"].stage is Stage.HOMELESS
+    assert cluster.manager.pods["runs"].stage is Stage.NODE_UNKNOWN
     cluster.node("big", allocatable={"cpu": "4"})
     cluster.see()
     assert (list(cluster.counted("big")), cluster.manager.refused_nodes) == (["runs"], {})

@@ -112,7 +112,7 @@ def play(
             guard=guard,
             is_gone=is_gone,
             at_once=at_once,
-            dice=random.Random(1),
+            rng=random.Random(1),
         )
         for number in range(1, count + 1):
             binder.bind(Bind("n", f"p{number}", f"u{number}", f"n{number}"))
@@ -283,7 +283,7 @@ def waiting_times(client: Tenants, bad: int, at_s: list[float]) -> tuple[list[fl
             took[uid] = loop.time() - began[uid]
 
         guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
-        binder = Binder(client, bound, lambda *_: None, lambda _: None, guard=guard, dice=random.Random(1))
+        binder = Binder(client, bound, lambda *_: None, lambda _: None, guard=guard, rng=random.Random(1))
         tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(binder.run())]
         for number in range(bad):
             binder.bind(Bind("bad", f"b{number}", f"u-b{number}", "n1"))
@@ -405,12 +405,12 @@ def test_the_server_is_not_left_alone_for_a_day() -> None:
 def test_whichever_namespaces_fail_for_a_time_all_pods_are_bound_in_the_end(number: int) -> None:
     """A request of a namespace that is known to fail begins only if less than half of those under way are of such ones."""
     seed = seeds.first_seed("LICORNE_KUBE_SEED") + number
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     sys.stdout.write(f"to run this again, first: LICORNE_KUBE_SEED={seed}\n")
-    names = [f"n{one}" for one in range(dice.randrange(1, 6))]
-    mends_s = {name: dice.choice((0.0, 5.0, 60.0)) for name in names}
-    takes_s = {name: dice.choice((0.0, 0.1, 3.0)) for name in names}
-    at_once = dice.choice((1, 2, 8, 32))
+    names = [f"n{one}" for one in range(rng.randrange(1, 6))]
+    mends_s = {name: rng.choice((0.0, 5.0, 60.0)) for name in names}
+    takes_s = {name: rng.choice((0.0, 0.1, 3.0)) for name in names}
+    at_once = rng.choice((1, 2, 8, 32))
     bound: set[str] = set()
     binder: Any = None
 
@@ -420,7 +420,7 @@ def test_whichever_namespaces_fail_for_a_time_all_pods_are_bound_in_the_end(numb
             assert namespace not in failing or len(failing) <= max(at_once // 2, 1)
             loop = asyncio.get_running_loop()
             await asyncio.sleep(takes_s[namespace])
-            if loop.time() < mends_s[namespace] and dice.random() < 0.9:
+            if loop.time() < mends_s[namespace] and rng.random() < 0.9:
                 raise self.error
 
     async def main() -> None:
@@ -434,13 +434,13 @@ def test_whichever_namespaces_fail_for_a_time_all_pods_are_bound_in_the_end(numb
             lambda _: None,
             guard=guard,
             at_once=at_once,
-            dice=random.Random(1),
+            rng=random.Random(1),
         )
         tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(binder.run())]
         for command in commands.values():
             binder.bind(command)
-            if dice.random() < 0.1:
-                await asyncio.sleep(dice.random())
+            if rng.random() < 0.1:
+                await asyncio.sleep(rng.random())
         await asyncio.sleep(2000.0)
         assert bound == set(commands)
         assert len(binder) == 0
@@ -449,5 +449,5 @@ def test_whichever_namespaces_fail_for_a_time_all_pods_are_bound_in_the_end(numb
         await asyncio.gather(*tasks, return_exceptions=True)
 
     uids = (f"u-{one}" for one in range(200))
-    commands = {uid: Bind(dice.choice(names), uid[2:], uid, "n1") for uid in uids}
+    commands = {uid: Bind(rng.choice(names), uid[2:], uid, "n1") for uid in uids}
     run(main())

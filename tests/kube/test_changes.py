@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Surroundings, asks_the_same, read_pod
+from licorne.kube.pods import PodContext, asks_the_same, read_pod
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "1", "labels": {"applicationId": "a"}},
@@ -60,13 +60,13 @@ def pod(*changes: tuple[str, Any]) -> Pod:
 def test_what_means_something_is_read_again(path: str) -> None:
     assert not asks_the_same(pod(), pod((path, MEANT[path])))
     if path != "status.allocatedResources":  # counts only together with requests of the whole pod
-        assert read_pod(pod(), Surroundings()) != read_pod(pod((path, MEANT[path])), Surroundings())
+        assert read_pod(pod(), PodContext()) != read_pod(pod((path, MEANT[path])), PodContext())
 
 
 @pytest.mark.parametrize("path", NOT_MEANT)
 def test_what_means_nothing_is_not(path: str) -> None:
     assert asks_the_same(pod(), pod((path, NOT_MEANT[path])))
-    was, now = (read_pod(one, Surroundings()) for one in (pod(), pod((path, NOT_MEANT[path]))))
+    was, now = (read_pod(one, PodContext()) for one in (pod(), pod((path, NOT_MEANT[path]))))
     assert was.ask.resource_per_alloc == now.ask.resource_per_alloc
     assert (was.gates, was.fault, was.later, was.gang) == (now.gates, now.fault, now.later, now.gang)
 

@@ -22,7 +22,7 @@ from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.kube.objects.pods import Condition, Volume
-from licorne.kube.pods import Surroundings, read_pod, unix_seconds
+from licorne.kube.pods import PodContext, read_pod, unix_seconds
 from licorne.kube.runner import RunSettings
 from licorne.si import v19
 
@@ -175,7 +175,7 @@ def test_placeholders_have_names_and_labels_that_the_api_server_takes(app: str, 
         for text in meta["labels"].values():
             assert len(text) <= 63
             assert re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", text)
-        work = read_pod(as_pod(f"placeholder-{number}", body, 10), Surroundings())
+        work = read_pod(as_pod(f"placeholder-{number}", body, 10), PodContext())
         assert (work.ask.application_id, work.application.queue_name) == (app, queue)
 
 
@@ -757,8 +757,8 @@ def test_a_gang_that_reserves_goes_on_when_gangs_are_turned_off() -> None:
     manager = started()
     manager.pod_seen(member("first"))
     bodies = [one.body for one in created(step(manager))]
-    settings = msgspec.structs.replace(manager.around.settings, gangs=False)
-    manager.around = msgspec.structs.replace(manager.around, settings=settings)
+    settings = msgspec.structs.replace(manager.context.settings, gangs=False)
+    manager.context = msgspec.structs.replace(manager.context, settings=settings)
     for number, body in enumerate(bodies):
         manager.pod_seen(as_pod(f"{number}", body, 10 + number))
     manager.gangs.look_again("app")

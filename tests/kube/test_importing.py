@@ -15,7 +15,7 @@ import yaml
 from cli.conftest import Command, licorne
 from licorne.kube.importing import Imported, ImportedError
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Surroundings, read_pod
+from licorne.kube.pods import PodContext, read_pod
 from licorne.recording import Names
 from licorne.sim import lines
 from licorne.sim.workload import Workload, read_workload
@@ -98,7 +98,7 @@ def of(workload: Workload, kind: type[lines.Line]) -> list[Any]:
 def test_a_pod_asks_for_what_it_asks_for_with_licorne_kube() -> None:
     waiting = pod("p", spec={"tolerations": [{"key": "gpu", "operator": "Exists"}], "priority": 7})
     [ask] = of(made(NODE, waiting), lines.Ask)
-    work = read_pod(msgspec.convert(waiting, Pod), Surroundings())
+    work = read_pod(msgspec.convert(waiting, Pod), PodContext())
     assert (ask.key, ask.app, ask.res, ask.prio) == (
         work.ask.allocation_key,
         work.ask.application_id,

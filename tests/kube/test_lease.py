@@ -37,7 +37,7 @@ def now() -> float:
 
 async def schedule(seed: int) -> tuple[int, int]:
     """Play two processes of which now and then one loses sight of the lease, or ends; return how many were lost and bound."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     world = schedules.World(seed)
     world.server.trouble = Trouble(lost=0.05, refused=0.05, stale=0.5)
     processes = [process(world) for _ in range(2)]
@@ -45,11 +45,11 @@ async def schedule(seed: int) -> tuple[int, int]:
     while now() < PLAYED_S:
         for _ in range(3):
             world.happen()
-        await asyncio.sleep(dice.expovariate(1.0))
+        await asyncio.sleep(rng.expovariate(1.0))
         for number, one in enumerate(processes):
-            if dice.random() < 0.05:
+            if rng.random() < 0.05:
                 one.client.lease_cut = not one.client.lease_cut
-            if dice.random() < 0.01:
+            if rng.random() < 0.01:
                 one.ending.set()
             if one.task.done():
                 error = one.task.exception()

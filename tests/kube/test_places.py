@@ -10,7 +10,7 @@ import pytest
 
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Pod
-from licorne.kube.predicates import repulsion
+from licorne.kube.predicates import anti_affinity
 from seeds import some_seeds
 
 from .places import Places, apart, ports
@@ -76,8 +76,8 @@ DEMANDS: list[tuple[dict[str, Any], dict[str, str], str, set[str]]] = [
 @pytest.fixture(params=["by marks of nodes", "by values of the label"])
 def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of telling demands to the scheduler; which is taken is a matter of the cluster's size else."""
-    monkeypatch.setattr(repulsion, "WIDE_VALUES", 0 if "marks" in request.param else 1000)
-    monkeypatch.setattr(repulsion, "WIDE_NODES", 0)
+    monkeypatch.setattr(anti_affinity, "WIDE_VALUES", 0 if "marks" in request.param else 1000)
+    monkeypatch.setattr(anti_affinity, "WIDE_NODES", 0)
 
 
 @pytest.mark.parametrize(("demand", "labels", "namespace", "refused"), DEMANDS)
@@ -332,7 +332,7 @@ def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
         places.no_pod(f"p{number}")
         places.node(f"m{number}")
         places.no_node(f"m{number}")
-    assert places.manager.homeless == {"gone": {"elsewhere": None}}
+    assert places.manager.awaiting_node == {"gone": {"elsewhere": None}}
 
 
 def test_a_pod_that_somebody_bound_to_an_unknown_node_is_asked_for_no_more() -> None:

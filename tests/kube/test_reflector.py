@@ -136,7 +136,7 @@ class Script:
         async def main() -> Reflector[Namespace]:
             self.ended = asyncio.Event()
             made = Reflector(
-                self, NAMESPACES, self, complain=self.complaints.append, dice=random.Random(1), sleep=self.sleep
+                self, NAMESPACES, self, warn=self.complaints.append, rng=random.Random(1), sleep=self.sleep
             )
             task = asyncio.create_task(made.run())
             async with asyncio.timeout(3600.0):
@@ -308,7 +308,7 @@ def test_a_missing_permission_is_believed_after_some_seconds_and_a_missing_kind_
     async def main() -> None:
         script = Starts()
         said: list[str] = []
-        made = Reflector(script, NAMESPACES, script, complain=said.append, dice=random.Random(1))
+        made = Reflector(script, NAMESPACES, script, warn=said.append, rng=random.Random(1))
         task = asyncio.create_task(made.run())
         await made.synced.wait()
         after_s = asyncio.get_running_loop().time() - script.began_s
@@ -389,7 +389,7 @@ def test_the_log_says_which_config_map_cannot_be_read() -> None:
         script = Script([CUT], [CUT], [CUT])
         script.ended = asyncio.Event()
         kind = config_map_kind("licorne", "yunikorn-configs")
-        task = asyncio.create_task(Reflector(script, kind, Silent(), complain=said.append, sleep=script.sleep).run())
+        task = asyncio.create_task(Reflector(script, kind, Silent(), warn=said.append, sleep=script.sleep).run())
         await script.ended.wait()
         task.cancel()
 
@@ -452,7 +452,7 @@ class Always:
 
         async def main() -> Reflector[Namespace]:
             told = Script()
-            made = Reflector(self, NAMESPACES, told, complain=self.complaints.append, dice=random.Random(1))
+            made = Reflector(self, NAMESPACES, told, warn=self.complaints.append, rng=random.Random(1))
             task = asyncio.create_task(made.run())
             await asyncio.sleep(seconds)
             assert not task.done()

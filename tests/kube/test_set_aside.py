@@ -14,8 +14,8 @@ from common.virtual import run
 from kube import schedules
 from kube.places import Places, apart
 from licorne.kube.manager import manager as module
+from licorne.kube.manager.anti_affinity import AntiAffinity
 from licorne.kube.manager.commands import Bind, PostEvent
-from licorne.kube.manager.demands import Demands
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.manager import Manager, SharedFaultError
 from licorne.kube.manager.records import PodRecord
@@ -48,7 +48,7 @@ class Cluster(Places):
     def __init__(self) -> None:
         super().__init__()
         self.log: list[str] = []
-        self.manager.complain = lambda text, _: self.log.append(text)
+        self.manager.warn = lambda text, _: self.log.append(text)
         self.namespace("ns")
         self.node("n", allocatable={"cpu": "4"})
 
@@ -174,7 +174,7 @@ def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_p
     cluster.small("bad", "5")
     cluster.small("good", "5", labels={"app": "x"})
     assert cluster.run() == {}
-    monkeypatch.setattr(Demands, "_heed", raising(Demands._heed, "bad"))
+    monkeypatch.setattr(AntiAffinity, "_resubmit", raising(AntiAffinity._resubmit, "bad"))
     cluster.small("runs", node="n", affinity=apart({"app": "x"}))
     assert (cluster.run(), cluster.manager.asides) == ({}, 1)
     assert [name for name, record in cluster.manager.pods.items() if record.stage is Stage.ASKED] == ["good"]

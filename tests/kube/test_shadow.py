@@ -42,7 +42,7 @@ class Peer:
     def __init__(self, world: schedules.World) -> None:
         self.world = world
         self.client = FakeClient(world.server)
-        self.dice = random.Random(world.made)
+        self.rng = random.Random(world.made)
 
     async def run(self) -> None:
         """Bind until cancelled."""
@@ -51,7 +51,7 @@ class Peer:
                 nodes = [name for _, name in self.world.server.objects["nodes"] if self.world.fits(pod, name)]
                 if not pod.spec.node_name and pod.status.phase == "Pending" and nodes:
                     meta = pod.metadata
-                    await self.client.bind(meta.namespace, meta.name, meta.uid, self.dice.choice(nodes))
+                    await self.client.bind(meta.namespace, meta.name, meta.uid, self.rng.choice(nodes))
             await asyncio.sleep(2.0)
 
 
@@ -67,12 +67,12 @@ def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopt
         await asyncio.sleep(1.0)
         peer = asyncio.create_task(Peer(world).run())
         for _ in range(80):
-            if world.dice.random() < 0.5:
+            if world.rng.random() < 0.5:
                 world.add_pod(schedulerName="default-scheduler")
             elif pods := world.server.pods():
-                world.end(world.dice.choice(pods))
+                world.end(world.rng.choice(pods))
             world.kubelets()
-            await asyncio.sleep(world.dice.expovariate(2.0))
+            await asyncio.sleep(world.rng.expovariate(2.0))
         await asyncio.sleep(30.0)
         peer.cancel()
         shadow = runner.shadow
@@ -133,15 +133,15 @@ def test_beside_licorne_itself_there_is_no_difference(seed: int, what: str) -> N
         if what == "gangs":
             world.add_gang()  # while there is room, so that at least its placeholders are replaced
         for _ in range(80):
-            happens = world.dice.random()
+            happens = world.rng.random()
             if what == "gangs" and happens < 0.1:
                 world.add_gang()
             elif happens < 0.55:
                 world.add_pod()
             elif pods := world.server.pods():
-                world.end(world.dice.choice(pods))
+                world.end(world.rng.choice(pods))
             world.kubelets()
-            await asyncio.sleep(world.dice.expovariate(2.0))
+            await asyncio.sleep(world.rng.expovariate(2.0))
         for _ in range(60):  # what was evicted ends
             world.kubelets()
             await asyncio.sleep(1.0)

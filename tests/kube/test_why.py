@@ -9,7 +9,7 @@ import pytest
 
 from licorne.answers import AskAnswer, Home, UnknownNameError, read_dump, restore, why
 from licorne.answers.explained import explain
-from licorne.kube.predicates import repulsion
+from licorne.kube.predicates import anti_affinity
 from licorne.web.rest.state import full_state
 
 from .places import Places, apart
@@ -89,7 +89,7 @@ def test_no_node_is_proposed_that_would_need_the_name_of_another(may: dict[str, 
 def test_a_pod_that_running_pods_keep_off_waits_for_their_end(
     wide: bool, affinity: Any, with_labels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repulsion, "WIDE_NODES", 1 if wide else 100)
+    monkeypatch.setattr(anti_affinity, "WIDE_NODES", 1 if wide else 100)
     places = Places()
     places.node("n0", labels={"zone": "a", "disk": "ssd"})
     places.pod("guard", node="n0", affinity=apart({"app": "x"}, "zone"))
@@ -104,7 +104,7 @@ def test_a_pod_that_running_pods_keep_off_waits_for_their_end(
 
 @pytest.mark.parametrize("wide", [False, True], ids=["by marks of nodes", "by zones"])
 def test_no_new_node_is_proposed_in_a_zone_that_a_pod_is_kept_off(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repulsion, "WIDE_NODES", 1 if wide else 100)
+    monkeypatch.setattr(anti_affinity, "WIDE_NODES", 1 if wide else 100)
     places = Places()
     for name, zone in (("n0", "a"), ("n1", "b")):
         places.node(name, labels={"zone": zone})

@@ -11,7 +11,7 @@ import pytest
 
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import (
-    Surroundings,
+    PodContext,
     Work,
     WorkSettings,
     foreign_allocation,
@@ -41,9 +41,9 @@ def pod(
     return msgspec.convert({"metadata": metadata, "spec": {"schedulerName": "yunikorn", **(spec or {})}}, Pod)
 
 
-def work(given: Pod, around: Surroundings | None = None) -> Work:
+def work(given: Pod, context: PodContext | None = None) -> Work:
     """Return what the pod asks for."""
-    return read_pod(given, around or Surroundings())
+    return read_pod(given, context or PodContext())
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_the_id_of_an_application(labels: dict[str, str], annotations: dict[str,
 
 
 def test_each_pod_is_an_application_of_its_own_if_the_configuration_says_so() -> None:
-    around = Surroundings(settings=WorkSettings(generate_unique_app_id=True))
-    assert work(pod(), around).ask.application_id == "ns-u-1"
+    context = PodContext(settings=WorkSettings(generate_unique_app_id=True))
+    assert work(pod(), context).ask.application_id == "ns-u-1"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_pod_beyond_a_limit_is_not_asked_for(
     fault = work(given).fault
     assert why in fault and len(fault) < 300
     settings = WorkSettings(name_chars_max=len(LONG), entries_max=1002)
-    assert work(given, Surroundings(settings=settings)).fault == ""
+    assert work(given, PodContext(settings=settings)).fault == ""
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_who_may_be_evicted(own: str, of_class: str, policy: str | None, wanted:
     key = Y + "allow-preemption"
     known = msgspec.convert({"metadata": {"name": "c", "annotations": {key: of_class}}}, PriorityClass)
     made = pod({}, {key: own} if own else {}, {"priorityClassName": "c", "preemptionPolicy": policy})
-    found = work(made, Surroundings(classes={"c": known})).ask.preemption_policy
+    found = work(made, PodContext(classes={"c": known})).ask.preemption_policy
     assert found is not None
     assert (found.allow_preempt_self, found.allow_preempt_other) == wanted
 

@@ -135,7 +135,7 @@ def test_an_eviction_that_is_refused_is_tried_again_and_keeps_nothing_waiting() 
     async def play() -> None:
         loop = asyncio.get_running_loop()
         guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
-        writer = Writer(Pods(), lambda *_: None, complain=complaints.append, guard=guard, clock=loop.time)
+        writer = Writer(Pods(), lambda *_: None, warn=complaints.append, guard=guard, clock=loop.time)
         tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(writer.run())]
         began = loop.time()
         for uid in (*refused, "last"):
@@ -315,7 +315,7 @@ def test_what_must_be_done_and_conditions_do_not_stand_behind_the_placeholders_o
 def test_a_victim_that_cannot_be_told_why_it_goes_is_deleted_all_the_same(error: Exception) -> None:
     complaints: list[str] = []
     client = Tenants(error, refused=("patch",))
-    done, writer = written(client, (0, eviction("victim", "bad")), complain=complaints.append)
+    done, writer = written(client, (0, eviction("victim", "bad")), warn=complaints.append)
     assert client.calls == ["patch victim"] * TRIES_TO_TELL + ["delete victim"]
     assert done["delete victim"] < 3.0
     assert len(writer) == 0

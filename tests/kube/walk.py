@@ -76,7 +76,7 @@ class Walk(Places):
         super().__init__()
         self.rng = random.Random(seed)
         self.log: list[str] = []
-        self.manager.complain = lambda text, _: self.log.append(text)
+        self.manager.warn = lambda text, _: self.log.append(text)
         self.made = 0
         self.sent: dict[str, str] = {}
         """The nodes of bindings that are under way, by pod."""
@@ -220,7 +220,7 @@ class Walk(Places):
         for _ in range(3):
             self.now_ns += 31 * SECOND_NS
             self.api.schedule()
-        lost = [record.application.id for record in self.manager.pods.values() if record.stage is Stage.HOMELESS]
+        lost = [record.application.id for record in self.manager.pods.values() if record.stage is Stage.NODE_UNKNOWN]
         if lost and self.rng.random() < 0.5:
             self.refused = self.rng.choice(lost)
         self.node(name, allocatable={"cpu": "4"})

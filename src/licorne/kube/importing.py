@@ -19,7 +19,7 @@ from licorne.kube.configmaps import Configuration, check_queues, read_configurat
 from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PriorityClass
 from licorne.kube.objects.meta import Object
 from licorne.kube.pods import (
-    Surroundings,
+    PodContext,
     Work,
     foreign_allocation,
     is_managed,
@@ -188,17 +188,17 @@ class Imported:
         """
         configuration = read_configuration(self._maps)
         check_queues(configuration.queues, "", configuration.settings.queues_max)
-        around = Surroundings(self._classes, configuration.work_settings(self._scheduler_names))
-        ours = [(pod, times) for pod, times in self._pods.values() if is_managed(pod, around.settings)]
+        context = PodContext(self._classes, configuration.work_settings(self._scheduler_names))
+        ours = [(pod, times) for pod, times in self._pods.values() if is_managed(pod, context.settings)]
         self._check(ours)
         begin_s = min(unix_seconds(pod.metadata.creation_timestamp) for pod, _ in ours)
         made: list[lines.Line] = [self._node(self._nodes[each]) for each in sorted(self._nodes)]
         made += [
             self._foreign(pod)
             for pod, _ in self._pods.values()
-            if not is_managed(pod, around.settings) and not is_over(pod) and self._is_placed(pod)
+            if not is_managed(pod, context.settings) and not is_over(pod) and self._is_placed(pod)
         ]
-        made += self._asked(ours, around, begin_s)
+        made += self._asked(ours, context, begin_s)
         return Workload(
             name=name,
             mode=Mode.TIMED,
@@ -249,7 +249,7 @@ class Imported:
             at=0, key=found.allocation_key, node=found.node_id, res=dict(found.resource_per_alloc or {})
         )
 
-    def _asked(self, ours: list[tuple[Pod, PodTimes]], around: Surroundings, begin_s: int) -> list[lines.Line]:
+    def _asked(self, ours: list[tuple[Pod, PodTimes]], context: PodContext, begin_s: int) -> list[lines.Line]:
         made: list[lines.Line] = []
         apps: set[str] = set()
         order = sorted(
@@ -261,7 +261,7 @@ class Imported:
             ),
         )
         for pod, times in order:
-            work = read_pod(pod, around)
+            work = read_pod(pod, context)
             duration_s = times.duration_s(pod) if is_over(pod) else None
             if not self._counts(pod, work, duration_s):
                 continue

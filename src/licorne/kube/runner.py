@@ -123,7 +123,7 @@ class Runner:
         levels: the levels of its loggers, which the ConfigMaps set.
         clock: returns the time in nanoseconds since 1970, and never goes back; given, tests need no time.
         wall: returns the time in seconds as the machine's clock has it.
-        dice: draws waiting times.
+        rng: draws waiting times.
     """
 
     def __init__(
@@ -139,14 +139,14 @@ class Runner:
         levels: Levels | None = None,
         clock: Callable[[], int] | None = None,
         wall: Callable[[], float] = time.time,
-        dice: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self.settings = settings
         self.log = log
         self._levels = levels or Levels()
         self._clock = clock or _steady_clock()
         self._wall = wall
-        self._dice = dice
+        self._rng = rng
         self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
         self.follower = follower
         counted = None if web is None else _Delivered(self._count)
@@ -168,7 +168,7 @@ class Runner:
             now_s=wall,
             awake=self.guard.beat,
             changed=self.changed,
-            complain=self._complain_of_pod,
+            warn=self._warn_of_pod,
         )
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
@@ -215,7 +215,7 @@ class Runner:
             is_gone=self.manager.is_gone,
             node_of=self.manager.node_of,
             results=self.results,
-            dice=self._dice,
+            rng=self._rng,
         )
 
     def _make_writer(self, client: WritingClient) -> Writer:
@@ -227,11 +227,11 @@ class Runner:
             is_wanted=self.manager.gangs.is_wanted,
             is_gone=self.manager.is_gone,
             not_told=self.manager.waiting.not_told,
-            complain=named(self.log, "shim.cache").warning,
+            warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
             results=self.results,
-            dice=self._dice,
+            rng=self._rng,
         )
 
     def _reflector(self, kind: Kind[T], handler: Handler[T], name: str = "", **where: str) -> Reflector[T]:
@@ -241,13 +241,13 @@ class Runner:
             self._reading,
             kind,
             handler,
-            complain=self._complain,
+            warn=self._warn,
             forbidden=functools.partial(self._forbidden, kind.plural, **where) if needed else None,
-            dice=self._dice,
+            rng=self._rng,
         )
         return made
 
-    def _complain(self, text: str) -> None:
+    def _warn(self, text: str) -> None:
         named(self.log, "kubernetes").warning(text)
 
     def _forbidden(self, plural: str, text: str, **more: str) -> None:
@@ -256,7 +256,7 @@ class Runner:
         why = f"the {name} may not be read; nothing is scheduled until they may, because {NEEDED[plural]}"
         named(self.log, "kubernetes").error(why, text=text, **more)
 
-    def _complain_of_pod(self, text: str, error: Exception | None) -> None:
+    def _warn_of_pod(self, text: str, error: Exception | None) -> None:
         log = named(self.log, "shim.cache")
         if error is None:
             log.warning(text[:COMPLAINT_MAX])
@@ -651,7 +651,7 @@ class Runner:
         """Go on with a configuration, apart from what the scheduler and REST are told of it."""
         self._configuration, settings = configuration, configuration.settings
         work = configuration.work_settings(self.settings.scheduler_names)
-        self.manager.around = msgspec.structs.replace(self.manager.around, settings=work)
+        self.manager.context = msgspec.structs.replace(self.manager.context, settings=work)
         self.manager.gangs.settings = settings
         self.manager.yunikorn_events.wanted = settings.yunikorn_events
         set_levels(self._levels, settings)

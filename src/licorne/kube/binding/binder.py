@@ -103,7 +103,7 @@ class Binder:
             a pod that has one.
         at_once: how many bindings are under way at most.
         results: told what becomes of each request.
-        dice: draws the waiting times.
+        rng: draws the waiting times.
 
     `bind` may be called before `run`.
     """
@@ -120,7 +120,7 @@ class Binder:
         node_of: Callable[[str], str] = lambda _: "",
         at_once: int = AT_ONCE,
         results: Results | None = None,
-        dice: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._client = client
         self._bound = bound
@@ -131,7 +131,7 @@ class Binder:
         self._node_of = node_of
         self._at_once = at_once
         self.results = results or Results()
-        self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
+        self._rng = rng or random.Random()  # noqa: S311  spreads load, guards nothing
         # A queue wakes one worker for each, an event would wake all.
         self._waiting: asyncio.Queue[_Binding] = asyncio.Queue()
         self._later = 0  # bindings whose next step is due after some time
@@ -268,7 +268,7 @@ class Binder:
         raise LaterError(past, self._wait_s(past, asked_s), fails=fails)
 
     def _wait_s(self, past: _Past, asked_s: float | None) -> float:
-        return BACKOFF.wait_s(past.attempts + past.look_ups, self._dice, asked_s)
+        return BACKOFF.wait_s(past.attempts + past.look_ups, self._rng, asked_s)
 
 
 def _as_wanted(node: str, command: Bind) -> str | None:

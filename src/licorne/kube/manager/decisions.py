@@ -42,18 +42,18 @@ class Decisions(ResourceManagerCallback):
             record = manager.pods.get(new.allocation_key)
             # Else it is the echo of a pod that was reported with its node.
             if record is not None and record.stage is Stage.ASKED:
-                manager.apart(record.pod, partial(self._decided, record), new)
+                manager.run_isolated(record.pod, partial(self._decided, record), new)
         for released in response.released:
             if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:
                 record = manager.pods.get(released.allocation_key)
                 if record is not None and record.leaving is None:
-                    manager.apart(record.pod, partial(manager.evict, record), released)
+                    manager.run_isolated(record.pod, partial(manager.evict, record), released)
         for refused in response.rejected_allocations:
             record = manager.pods.get(refused.allocation_key)
             if record is None:
                 manager.foreign_refused(refused.allocation_key, refused.reason)
             elif record.stage is not Stage.REFUSED:  # else it has been failed
-                manager.apart(record.pod, partial(self._refused, record), refused)
+                manager.run_isolated(record.pod, partial(self._refused, record), refused)
 
     def _decided(self, record: PodRecord, new: v19.Allocation) -> None:
         manager, meta = self._manager, record.pod.metadata
@@ -71,7 +71,7 @@ class Decisions(ResourceManagerCallback):
         elif record.pod.spec.node_name:
             if record.work.ask.placeholder:
                 manager.remove_placeholder(record, refused.reason)
-            manager.disown(record, refused.reason)
+            manager.count_as_foreign(record, refused.reason)
         elif record.node:
             if not manager.is_counted(record):  # else only a change was refused
                 record.move(PodEvent.FORGET)  # its binding is under way; it is reported when the API server shows it

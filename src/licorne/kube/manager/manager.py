@@ -30,7 +30,7 @@ from licorne.kube.backoff import Backoff
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import (
     Note,
-    Surroundings,
+    PodContext,
     Work,
     WorkSettings,
     asks_the_same,
@@ -58,10 +58,10 @@ from licorne.si.constants import (
     TAG_REQUIRED_NODE,
 )
 
+from .anti_affinity import AntiAffinity
 from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .decisions import Decisions
-from .demands import Demands
 from .gangs import Gangs
 from .records import ApplicationRecord, Asked, ForeignRecord, GangStage, PodRecord
 from .stages import COUNTED, PLACED, WAITING, PodEvent, Stage
@@ -115,7 +115,7 @@ class Manager:
         awake: called now and then while much is worked off in one go: the process does not stand still.
         changed: called when the scheduler is told of asks and releases, because it may then decide something, and when the
             manager is told that a pod was not bound, or is due to be asked for again.
-        complain: told in a sentence what somebody should look at, with the exception that was raised, if one was.
+        warn: told in a sentence what somebody should look at, with the exception that was raised, if one was.
     """
 
     def __init__(
@@ -127,26 +127,26 @@ class Manager:
         now_s: Callable[[], float] = lambda: 0.0,
         awake: Callable[[], None] = lambda: None,
         changed: Callable[[], None] = lambda: None,
-        complain: Callable[[str, Exception | None], None] = lambda *_: None,
+        warn: Callable[[str, Exception | None], None] = lambda *_: None,
     ) -> None:
         self.api = api
         self.now_s = now_s
         self.awake = awake
         self.changed = changed
-        self.complain = complain
+        self.warn = warn
         self.rm_id = rm_id
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
-        self.around = Surroundings(self.classes, settings or WorkSettings())
+        self.context = PodContext(self.classes, settings or WorkSettings())
         self.nodes: dict[str, Node] = {}
         self.refused_nodes: dict[str, v19.NodeInfo] = {}
         """By name, the nodes that the scheduler has refused, as they were sent; the same one is not sent again."""
         self.pods: dict[str, PodRecord] = {}
         self.foreign: dict[str, ForeignRecord] = {}
         self.applications: dict[str, ApplicationRecord] = {}
-        self.homeless: dict[str, dict[str, None]] = {}
-        """UIDs of pods by the node that the scheduler does not know."""
-        self.demands = Demands(self)
+        self.awaiting_node: dict[str, dict[str, None]] = {}
+        """By the name of a node that the scheduler does not know: UIDs of its pods."""
+        self.anti_affinity = AntiAffinity(self)
         self.budgets = Budgets(self)
         self.decisions = Decisions(self)
         self.gangs = Gangs(self)
@@ -188,7 +188,7 @@ class Manager:
             self._flush()
 
     def _flush(self) -> None:
-        self.demands.heed()
+        self.anti_affinity.resubmit_matched()
         self.budgets.tell()
         while self.tell_some():
             pass
@@ -240,11 +240,11 @@ class Manager:
         before = self.namespaces.get(name)
         self.namespaces[name] = namespace
         if before is None or (before.metadata.labels or {}) != (namespace.metadata.labels or {}):
-            self.demands.heed_again(name)
+            self.anti_affinity.resubmit_namespace(name)
         if before is None:
             for record in list(self.pods.values()):
                 if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
-                    self.apart(record.pod, self._place, record)
+                    self.run_isolated(record.pod, self._place, record)
         elif (tags := namespace_tags(namespace)) != namespace_tags(before):
             self._tell_of_quota(name, tags)
         told = () if before is None else _namespace_faults(before)
@@ -287,7 +287,7 @@ class Manager:
     def namespace_gone(self, namespace: Namespace) -> None:
         """Forget a namespace."""
         if self.namespaces.pop(namespace.metadata.name, None) is not None:
-            self.demands.heed_again(namespace.metadata.name)
+            self.anti_affinity.resubmit_namespace(namespace.metadata.name)
 
     def class_seen(self, known: PriorityClass) -> None:
         """Take in a priority class; it counts for pods that the scheduler has not been told of yet."""
@@ -295,7 +295,7 @@ class Manager:
         self.classes[name] = known
         for record in list(self.pods.values()):
             if record.pod.spec.priority_class_name == name:
-                self.apart(record.pod, self._class_changed, record)
+                self.run_isolated(record.pod, self._class_changed, record)
 
     def _is_before_class(self, pod: Pod) -> bool:
         """Return whether a new pod may have come before its priority class, by another watch.
@@ -340,17 +340,17 @@ class Manager:
             self.flush()  # before the node is another one, because the marks of nodes are told there too
         self.nodes[name] = node
         if is_changed:
-            self.demands.repulsion.node_seen(name, node.metadata.labels or {})
-            self._tell_of_node(self.demands.node_info(node, action))
+            self.anti_affinity.existing.node_updated(name, node.metadata.labels or {})
+            self._tell_of_node(self.anti_affinity.node_info(node, action))
         if before is not None or name not in self.nodes:
             return
         self.yunikorn_events.node_accepted(node)
-        for uid in self.homeless.pop(name, ()):
+        for uid in self.awaiting_node.pop(name, ()):
             if uid in self.foreign:
                 self._place_foreign(self.foreign[uid])
             else:
                 record = self.pods[uid]
-                self.apart(record.pod, self._report, record)
+                self.run_isolated(record.pod, self._report, record)
 
     def node_refused(self, name: str, why: str) -> None:
         """Report that the scheduler refuses a node, and forget the node if it is new, until it changes.
@@ -361,13 +361,13 @@ class Manager:
         if node is None:
             return
         text = f"node {name} is rejected by the scheduler: {why}"
-        self.complain(text, None)
+        self.warn(text, None)
         self.decided.append(
             PostEvent("Node", "", name, node.metadata.uid, "NodeRejected", "NodeRejected", text, warning=True)
         )
         if name not in self.api.cluster.partition(self.rm_id).nodes:
             del self.nodes[name]
-            self.demands.node_gone(name)
+            self.anti_affinity.node_gone(name)
             self.refused_nodes[name] = node_info(node, v19.ActionFromRM.CREATE)
 
     def node_gone(self, node: Node) -> None:
@@ -381,15 +381,15 @@ class Manager:
             return
         self.flush()
         self.yunikorn_events.node_deleted(node)
-        self.demands.node_gone(name)
+        self.anti_affinity.node_gone(name)
         for record in self.pods.values():
             if record.node == name and record.stage in COUNTED:
                 record.move(PodEvent.LOSE)
-                self._is_homeless(record.uid, name)
+                self._await_node(record.uid, name)
         for foreign in self.foreign.values():
             if foreign.known and foreign.pod.spec.node_name == name:
                 foreign.known = False
-                self._is_homeless(foreign.pod.metadata.uid, name)
+                self._await_node(foreign.pod.metadata.uid, name)
         self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
         for command in self._withdraw_bindings(lambda command: command.node == name):
             self.outdated(command.uid)
@@ -415,11 +415,11 @@ class Manager:
         if is_over(pod):
             self.pod_gone(pod)
         else:
-            self.apart(pod, self._seen, pod)
+            self.run_isolated(pod, self._seen, pod)
 
     def _seen(self, pod: Pod) -> None:
         uid = pod.metadata.uid
-        if uid in self.foreign or not (uid in self.pods or is_managed(pod, self.around.settings)):
+        if uid in self.foreign or not (uid in self.pods or is_managed(pod, self.context.settings)):
             self._foreign_seen(pod)
         elif uid in self.pods:
             self._changed(self.pods[uid], pod)
@@ -438,20 +438,20 @@ class Manager:
         for number, pod in enumerate(sorted(pods, key=_age)):
             if number % PODS_A_BEAT == 0:
                 self.awake()
-            if is_over(pod) or pod.metadata.uid in self.pods or not is_managed(pod, self.around.settings):
+            if is_over(pod) or pod.metadata.uid in self.pods or not is_managed(pod, self.context.settings):
                 self.pod_seen(pod)
-            elif (record := self.apart(pod, take, pod)) is not None:
+            elif (record := self.run_isolated(pod, take, pod)) is not None:
                 new.append(record)
         new.sort(key=lambda record: not record.pod.spec.node_name)
         for number, record in enumerate(new):
             if number % PODS_A_BEAT == 0:
                 self.awake()
             if self.pods.get(record.uid) is record:  # else it has been set aside
-                self.apart(record.pod, self._enter, record)
+                self.run_isolated(record.pod, self._enter, record)
 
     # -- pods for which an exception is raised
 
-    def apart(self, pod: Pod, step: Callable[[T], R], argument: T) -> R | None:
+    def run_isolated(self, pod: Pod, step: Callable[[T], R], argument: T) -> R | None:
         """Call `step` with `argument`, which concerns this pod alone; where that raises, set the pod aside and return None."""
         try:
             return step(argument)
@@ -469,19 +469,19 @@ class Manager:
         self.asides += 1
         meta = pod.metadata
         why = f"a fault of licorne: {describe(error)}"
-        self.complain(f"pod {meta.namespace}/{meta.name} is set aside: {why}", error)
+        self.warn(f"pod {meta.namespace}/{meta.name} is set aside: {why}", error)
         record = self.pods.get(meta.uid)
         if record is not None:
             record.pod = pod
         if pod.spec.node_name:
             try:
                 if record is not None:
-                    self.disown(record, why)
+                    self.count_as_foreign(record, why)
                 else:
                     self._foreign_seen(pod)
-                    self._tell_of_disowned(pod, why)
+                    self._warn_counted_as_foreign(pod, why)
             except Exception as again:  # noqa: BLE001  as above
-                self.complain(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
+                self.warn(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
         elif record is None:
             self.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
         elif record.stage not in PLACED or (
@@ -495,14 +495,14 @@ class Manager:
     def pod_gone(self, pod: Pod) -> None:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
-        self.demands.repulsion.gone(uid)
+        self.anti_affinity.existing.pod_removed(uid)
         record = self.pods.pop(uid, None)
         evicted = record is not None and record.leaving is v19.TerminationType.PREEMPTED_BY_SCHEDULER
         self.budgets.pod_gone(uid, evicted=evicted)
         self.waiting.forget(uid)
         foreign = self.foreign.pop(uid, None)
         if foreign is not None:
-            self._homed(uid, foreign.pod.spec.node_name)
+            self._node_known(uid, foreign.pod.spec.node_name)
             if foreign.known:
                 self._release("", uid, v19.TerminationType.STOPPED_BY_RM)
             return
@@ -544,20 +544,20 @@ class Manager:
         if not application.is_known and not application.pods and self.applications.get(application.id) is application:
             del self.applications[application.id]
 
-    def _is_homeless(self, uid: str, node: str) -> None:
-        """Put a pod to those whose node is unknown."""
-        self.homeless.setdefault(node, {})[uid] = None
+    def _await_node(self, uid: str, node: str) -> None:
+        """Note that a pod's node is unknown."""
+        self.awaiting_node.setdefault(node, {})[uid] = None
 
-    def _homed(self, uid: str, node: str) -> None:
-        """Take a pod from those whose node is unknown."""
-        waiting = self.homeless.get(node)
+    def _node_known(self, uid: str, node: str) -> None:
+        """Note that a pod's node is known, or does not matter any more."""
+        waiting = self.awaiting_node.get(node)
         if waiting is not None and waiting.pop(uid, 0) is None and not waiting:
-            del self.homeless[node]
+            del self.awaiting_node[node]
 
     def _leave(self, record: PodRecord, why: v19.TerminationType | None = None) -> None:
         """Take a pod from where its stage has put it: the scheduler, those whose node is unknown, and bindings not given out."""
-        if record.stage is Stage.HOMELESS:
-            self._homed(record.uid, record.node)
+        if record.stage is Stage.NODE_UNKNOWN:
+            self._node_known(record.uid, record.node)
         elif record.stage is Stage.ASSUMED:
             self._withdraw_bindings(lambda command: command.uid == record.uid)
         if record.stage in (Stage.ASKED, *COUNTED):
@@ -583,7 +583,7 @@ class Manager:
         uid = pod.metadata.uid
         record = self.foreign.get(uid)
         allocation = foreign_allocation(pod, with_ports=record is None or record.with_ports)
-        self.demands.repulsion.runs(pod, pod.spec.node_name)
+        self.anti_affinity.existing.pod_added(pod, pod.spec.node_name)
         if record is None:
             record = self.foreign[uid] = ForeignRecord(pod, allocation.resource_per_alloc or {})
             self._place_foreign(record)
@@ -599,7 +599,7 @@ class Manager:
         if record.known:
             self._asks[record.pod.metadata.uid] = foreign_allocation(record.pod, with_ports=record.with_ports)
         else:
-            self._is_homeless(record.pod.metadata.uid, node)
+            self._await_node(record.pod.metadata.uid, node)
 
     def foreign_refused(self, uid: str, why: str) -> None:
         """Report a pod of another scheduler again without its host ports, because the scheduler has refused it with them."""
@@ -608,7 +608,7 @@ class Manager:
             record.with_ports = False
             self._place_foreign(record)
             meta = record.pod.metadata
-            self.complain(f"pod {meta.namespace}/{meta.name}: its host ports do not count: {why}", None)
+            self.warn(f"pod {meta.namespace}/{meta.name}: its host ports do not count: {why}", None)
 
     # -- pods of ours
 
@@ -619,7 +619,7 @@ class Manager:
         """
         if pod.metadata.deletion_timestamp and not pod.spec.node_name:
             return None  # it ends before it began
-        work = read_pod(pod, self.around)
+        work = read_pod(pod, self.context)
         application_id = work.ask.application_id
         application = self.applications.get(application_id)
         if application is None:
@@ -681,7 +681,7 @@ class Manager:
             self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
             if application.is_known:
                 if why:
-                    self.complain(f"application {application.id} runs, and counts all the same: {why}", None)
+                    self.warn(f"application {application.id} runs, and counts all the same: {why}", None)
                 self.gangs.begin(application, first)
                 return True
             why = application.refusal
@@ -735,7 +735,7 @@ class Manager:
 
     def ask(self, record: PodRecord) -> None:
         """Submit the ask of a pod. A pending ask that has changed keeps its age if the scheduler can change it in place."""
-        ask = self.demands.ask_of(record)
+        ask = self.anti_affinity.ask_of(record)
         tags = ask.allocation_tags
         asked = Asked(tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""), ask.resource_per_alloc)
         was, untold = record.asked, record.uid in self._asks
@@ -755,22 +755,24 @@ class Manager:
         """Ask for the pods that waited for the room of their gang."""
         for record in list(application.pods.values()):
             if record.stage is Stage.HELD:
-                self.apart(record.pod, self._place, record)
+                self.run_isolated(record.pod, self._place, record)
 
     def _report(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod that has a node."""
         node = record.pod.spec.node_name or record.node
         record.node = node
-        self.demands.repulsion.runs(record.pod, node)
+        self.anti_affinity.existing.pod_added(record.pod, node)
         if node not in self.nodes:
             if record.stage is Stage.ASKED:  # somebody else has bound it
                 self._leave(record)
             record.move(PodEvent.LOSE)
-            self._is_homeless(record.uid, node)
+            self._await_node(record.uid, node)
             return
         if not self._announce(record):
             if record.pod.spec.node_name:
-                self.disown(record, f"application {record.application.id} is refused: {record.application.refusal}")
+                self.count_as_foreign(
+                    record, f"application {record.application.id} is refused: {record.application.refusal}"
+                )
             else:
                 record.move(PodEvent.FORGET)
             return
@@ -785,7 +787,7 @@ class Manager:
         )
         self.gangs.placed(record)
 
-    def disown(self, record: PodRecord, why: str) -> None:
+    def count_as_foreign(self, record: PodRecord, why: str) -> None:
         """Count a pod that runs as if another scheduler had placed it, because the scheduler refuses it as one of its application.
 
         It then counts on its node, and for no queue and no user, and is not evicted. That lasts until it ends.
@@ -797,17 +799,17 @@ class Manager:
         self.waiting.forget(uid)
         self._ended[record.application] = None
         self._foreign_seen(pod)
-        self._tell_of_disowned(pod, why)
+        self._warn_counted_as_foreign(pod, why)
 
-    def _tell_of_disowned(self, pod: Pod, why: str) -> None:
-        if is_managed(pod, self.around.settings):
+    def _warn_counted_as_foreign(self, pod: Pod, why: str) -> None:
+        if is_managed(pod, self.context.settings):
             text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
             self.tell(pod, Note("CountedAsForeign", "Scheduling", text))
-            self.complain(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
+            self.warn(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
         known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
-        work = record.work if known else _work_in(record.application, read_pod(pod, self.around))
+        work = record.work if known else _work_in(record.application, read_pod(pod, self.context))
         grown = work.ask.resource_per_alloc != record.work.ask.resource_per_alloc
         was = record.work
         self.budgets.pod_seen(pod, record.pod)
@@ -870,7 +872,7 @@ class Manager:
         """Give the place back, and ask at once, because the binding was decided on a past state and is not sent any more."""
         record = self._take_back(uid)
         if record is not None:
-            self.apart(record.pod, self._hold_or_ask, record)
+            self.run_isolated(record.pod, self._hold_or_ask, record)
 
     def _take_back(self, uid: str) -> PodRecord | None:
         """Give back the place of a pod that was not bound. Returns it if it must be asked for again."""
@@ -878,8 +880,8 @@ class Manager:
         record = self.pods.get(uid)
         if record is None or record.pod.spec.node_name:
             return None
-        # HOMELESS: the node has gone between decision and binding. HELD with a node: its application was refused meanwhile.
-        if record.stage not in (Stage.ASSUMED, Stage.HOMELESS) and not (record.stage is Stage.HELD and record.node):
+        # NODE_UNKNOWN: the node has gone between decision and binding. HELD with a node: its application was refused meanwhile.
+        if record.stage not in (Stage.ASSUMED, Stage.NODE_UNKNOWN) and not (record.stage is Stage.HELD and record.node):
             return None
         self._leave(record, record.leaving)
         record.move(PodEvent.UNBIND)
@@ -895,7 +897,7 @@ class Manager:
             return
         awaited, record.awaits_class = record.awaits_class, False
         if record.stage is Stage.UNBOUND or (awaited and record.stage is Stage.HELD):
-            self.apart(record.pod, self._hold_or_ask, record)
+            self.run_isolated(record.pod, self._hold_or_ask, record)
 
     def is_gone(self, uid: str) -> bool:
         """Return whether the API server has said that a pod is gone."""

@@ -29,7 +29,7 @@ class Stage(StrEnum):
     """Has a node, as the API server says."""
     UNBOUND = "unbound"
     """Could not be bound, and is asked for again in a while."""
-    HOMELESS = "homeless"
+    NODE_UNKNOWN = "node unknown"
     """Has a node that the scheduler does not know (any more), so the scheduler does not know the pod either."""
     REFUSED = "refused"
     """The scheduler has refused it, or it is set aside for a fault of licorne, until it is changed; or it fails with its application."""
@@ -55,16 +55,16 @@ class PodEvent(StrEnum):
 
 WAITING: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
 COUNTED: Final = (Stage.ASSUMED, Stage.BOUND)
-PLACED: Final = (*COUNTED, Stage.HOMELESS)
+PLACED: Final = (*COUNTED, Stage.NODE_UNKNOWN)
 _S, _E = Stage, PodEvent
 _ROWS: Final[tuple[tuple[PodEvent, tuple[Stage, ...], Stage], ...]] = (
     (_E.HOLD, (*WAITING, _S.REFUSED), _S.HELD),
     (_E.ASK, WAITING, _S.ASKED),
     (_E.DECIDE, (_S.ASKED,), _S.ASSUMED),
     (_E.SEE, tuple(Stage), _S.BOUND),
-    (_E.COUNT, (_S.HELD, _S.ASSUMED, _S.HOMELESS), _S.ASSUMED),
-    (_E.LOSE, tuple(Stage), _S.HOMELESS),
-    (_E.UNBIND, (_S.HELD, _S.ASSUMED, _S.HOMELESS), _S.UNBOUND),
+    (_E.COUNT, (_S.HELD, _S.ASSUMED, _S.NODE_UNKNOWN), _S.ASSUMED),
+    (_E.LOSE, tuple(Stage), _S.NODE_UNKNOWN),
+    (_E.UNBIND, (_S.HELD, _S.ASSUMED, _S.NODE_UNKNOWN), _S.UNBOUND),
     (_E.FORGET, (_S.HELD, _S.ASKED, *PLACED), _S.HELD),
     (_E.REFUSE, (_S.ASKED,), _S.REFUSED),
     (_E.FAIL, WAITING, _S.REFUSED),

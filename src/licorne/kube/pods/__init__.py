@@ -17,7 +17,7 @@ from .task_groups import TaskGroup, read_task_groups
 from .work import (
     Gang,
     Note,
-    Surroundings,
+    PodContext,
     Work,
     WorkSettings,
     asks_the_same,
@@ -35,7 +35,7 @@ from .work import (
 __all__ = [
     "Gang",
     "Note",
-    "Surroundings",
+    "PodContext",
     "TaskGroup",
     "Work",
     "WorkSettings",

@@ -33,7 +33,7 @@ _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)
 def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = (), required: str = "") -> dict[str, Any]:
     """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none.
 
-    `conditions`: those that the anti-affinity of running pods sets on the labels of a node (`licorne.kube.predicates.repulsion`).
+    `conditions`: those that the anti-affinity of running pods sets on the labels of a node (`licorne.kube.predicates.anti_affinity`).
     `required`: the name of the pod's `required_node`, if that is said elsewhere; it is then no condition.
     """
     spec = pod.spec

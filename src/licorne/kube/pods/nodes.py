@@ -30,7 +30,7 @@ def node_info(node: Node, action: v19.ActionFromRM, marks: Iterable[str] = ()) -
     A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
     only with one of the effects `NoSchedule` and `NoExecute`, so others are left out, whatever they mean.
 
-    `marks`: further labels, which keep pods off (`licorne.kube.predicates.repulsion`).
+    `marks`: further labels, which keep pods off (`licorne.kube.predicates.anti_affinity`).
     """
     meta = node.metadata
     taints = [

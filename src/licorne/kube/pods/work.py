@@ -78,7 +78,7 @@ class WorkSettings(msgspec.Struct, frozen=True):
     entries_max: int = TABLE.field("licorne.max-tags")
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class PodContext(msgspec.Struct, frozen=True):
     """What else the meaning of a pod depends on; the map is read, never changed."""
 
     classes: Mapping[str, PriorityClass] = {}
@@ -158,12 +158,12 @@ def _has_the_same_labels(was: Pod, now: Pod) -> bool:
     return one == {name: value for name, value in other.items() if name in one or not name.startswith(TOPOLOGY)}
 
 
-def read_pod(pod: Pod, around: Surroundings) -> Work:
+def read_pod(pod: Pod, context: PodContext) -> Work:
     """Return what a pod that is managed here asks for."""
     notes: list[Note] = []
     meta = pod.metadata
-    application_id = _application_id(pod, around.settings, notes)
-    gang = _read_gang(pod, around.settings, notes)
+    application_id = _application_id(pod, context.settings, notes)
+    gang = _read_gang(pod, context.settings, notes)
     fault = ""
     try:
         resources = read_resources(pod)
@@ -182,11 +182,11 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         application_id=application_id,
         partition_name=DEFAULT_PARTITION,
         # A placeholder was made before gangs were turned off, and its gang goes on.
-        task_group_name=_label(pod, keys.TASK_GROUP_NAME) if around.settings.gangs or placeholder else "",
+        task_group_name=_label(pod, keys.TASK_GROUP_NAME) if context.settings.gangs or placeholder else "",
         placeholder=placeholder,
-        preemption_policy=_preemption_policy(pod, around.classes, notes),
+        preemption_policy=_preemption_policy(pod, context.classes, notes),
     )
-    application = _application(pod, application_id, gang, around.settings, notes)
+    application = _application(pod, application_id, gang, context.settings, notes)
     if not (ask.placeholder or pod.spec.node_name):
         notes += [Note("Scheduling", "Scheduling", text) for text in unknown_operators(pod)]
         notes += [Note("InvalidAnnotation", "Scheduling", text, once=True) for text in misspelled(pod)]
@@ -195,7 +195,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         ask=ask,
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates or ()),
         later=why_later(pod),
-        fault=fault or _beyond_limits(pod, application, ask, around.settings),
+        fault=fault or _beyond_limits(pod, application, ask, context.settings),
         notes=tuple(notes),
         gang=gang,
         uncounted=uncounted,

@@ -3,13 +3,13 @@
 What else a pod asks of a node reaches the scheduler as node constraints and amounts (`licorne.kube.pods`), which it
 compares node by node and wakes pods by.
 
-- `repulsion`: which nodes the required anti-affinity of running pods keeps other pods off, followed change by change;
-  `terms`: one such demand, and which pods it means; `selectors`: which labels a selector means.
+- `anti_affinity`: which nodes the required anti-affinity of running pods keeps other pods off, followed change by change;
+  `terms`: one term, and which pods it matches; `selectors`: which labels a selector means.
 """
 
 from __future__ import annotations
 
-from .repulsion import Repulsion
+from .anti_affinity import ExistingAntiAffinity
 from .selectors import selects
 
-__all__ = ["Repulsion", "selects"]
+__all__ = ["ExistingAntiAffinity", "selects"]

@@ -1,8 +1,8 @@
-"""One demand of a pod's required anti-affinity, and which pods it means.
+"""One term of a pod's required anti-affinity, and which pods it matches.
 
-A demand keeps the pods that it means off every node that shares a label with the node of its owner: of the same zone, or
-of the same name. Its `matchLabelKeys` are a part of its selector by the time it is stored, because the API server merges
-them. It means pods of its own namespace unless it names others.
+A term keeps the pods that it matches off every node that shares its topology key with the node of its owner: of the same
+zone, or of the same name. Its `matchLabelKeys` are a part of its selector by the time it is stored, because the API server
+merges them. It matches pods of its own namespace unless it names others.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from licorne.kube.objects.pods import PodAffinityTerm
 from .selectors import selects
 
 
-class Demand(msgspec.Struct, frozen=True):
-    """A demand that keeps pods off nodes. `mark` follows from all the others, so equal demands of many pods are one.
+class AntiAffinityTerm(msgspec.Struct, frozen=True):
+    """A term that keeps pods off nodes. `mark` follows from all the others, so equal terms of many pods are one.
 
-    `namespaces`: the pods that are meant are in one of these, or in one whose labels `namespace_selector` means.
+    `namespaces`: the pods that it matches are in one of these, or in one whose labels `namespace_selector` selects.
     """
 
     topology_key: str
@@ -32,7 +32,7 @@ class Demand(msgspec.Struct, frozen=True):
     namespace_selector: LabelSelector | None
     mark: str
 
-    def means(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
         """Return whether the pod must keep off, given the labels of its namespace; none if that is not known."""
         meta = pod.metadata
         if meta.namespace not in self.namespaces and not selects(self.namespace_selector, namespace_labels):
@@ -40,19 +40,19 @@ class Demand(msgspec.Struct, frozen=True):
         return selects(self.selector, meta.labels or {})
 
 
-def demands(pod: Pod) -> list[Demand]:
-    """Return what a pod's required anti-affinity demands of the pods that come after it."""
+def anti_affinity_terms(pod: Pod) -> list[AntiAffinityTerm]:
+    """Return the terms of a pod's required anti-affinity."""
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_anti_affinity is None:
         return []
-    return [_demand(term, pod.metadata.namespace) for term in affinity.pod_anti_affinity.required or ()]
+    return [_term(term, pod.metadata.namespace) for term in affinity.pod_anti_affinity.required or ()]
 
 
-def _demand(term: PodAffinityTerm, home: str) -> Demand:
+def _term(term: PodAffinityTerm, home: str) -> AntiAffinityTerm:
     namespaces = tuple(sorted(set(term.namespaces or ())))
     if not namespaces and term.namespace_selector is None:
         namespaces = (home,)
     content = (term.topology_key, term.label_selector, namespaces, term.namespace_selector)
     text = msgspec.json.encode(content, order="deterministic")
     mark = f"{MARK}{term.topology_key}:{hashlib.sha256(text).hexdigest()[:20]}"
-    return Demand(term.topology_key, term.label_selector, namespaces, term.namespace_selector, mark)
+    return AntiAffinityTerm(term.topology_key, term.label_selector, namespaces, term.namespace_selector, mark)

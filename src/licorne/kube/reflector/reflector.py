@@ -64,11 +64,11 @@ class Reflector(Generic[T]):
         source: where they are listed and watched.
         kind: which objects.
         handler: told of every change.
-        complain: told in a sentence what went wrong and what is done about it; not of what is usual, such as a watch
+        warn: told in a sentence what went wrong and what is done about it; not of what is usual, such as a watch
             that the server ends. A missing permission or kind is said once, and done without.
         forbidden: given, a missing permission is waited for instead of doing without the objects, and each attempt is
             told here: for objects without which something would be decided that must not be.
-        dice: draws the waiting times; given, they can be repeated.
+        rng: draws the waiting times; given, they can be repeated.
         sleep: waits; given, tests need no time.
 
     `store` has the objects by namespace and name. `version` is how far it is: the server's collection had this content
@@ -81,17 +81,17 @@ class Reflector(Generic[T]):
         kind: Kind[T],
         handler: Handler[T],
         *,
-        complain: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
         forbidden: Callable[[str], None] | None = None,
-        dice: random.Random | None = None,
+        rng: random.Random | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self._source = source
         self._kind = kind
         self._handler = handler
-        self._complain = complain
+        self._warn = warn
         self._forbidden = forbidden
-        self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
+        self._rng = rng or random.Random()  # noqa: S311  spreads load, guards nothing
         self._sleep = sleep
         self.store: dict[tuple[str, str], T] = {}
         self.version = 0
@@ -195,20 +195,20 @@ class Reflector(Generic[T]):
         if self.absent or error.status == NOT_FOUND or self._refusals > REFUSALS:
             if not self.absent:
                 self.absent = True
-                self._complain(f"{self._kind.title} cannot be read, so it is done without them: {error}")
+                self._warn(f"{self._kind.title} cannot be read, so it is done without them: {error}")
             self._list_is_read()
         backoff = FORBIDDEN_BACKOFF if error.status == FORBIDDEN else ABSENT_BACKOFF
-        await self._sleep(backoff.wait_s(max(self._refusals, 1), self._dice, error.retry_after_s))
+        await self._sleep(backoff.wait_s(max(self._refusals, 1), self._rng, error.retry_after_s))
 
     async def _wait(self, why: str, asked_s: float | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Wait before the next attempt: longer after each failure, and never all clients at once.
 
-        The first failure in a row is told only if `tell` is given, which is told in place of `complain`.
+        The first failure in a row is told only if `tell` is given, which is told in place of `warn`.
         """
         self._failures += 1
-        wait_s = BACKOFF.wait_s(self._failures, self._dice, asked_s)
+        wait_s = BACKOFF.wait_s(self._failures, self._rng, asked_s)
         if self._failures > 1 or tell is not None:
-            (tell or self._complain)(f"{self._kind.title}: {why}; tried again in {wait_s:.1f} s")
+            (tell or self._warn)(f"{self._kind.title}: {why}; tried again in {wait_s:.1f} s")
         await self._sleep(wait_s)
 
     async def _list_expired(self, error: ExpiredError) -> None:
@@ -235,7 +235,7 @@ class Reflector(Generic[T]):
         self._broken_streams += 1
         if self._broken_streams == BROKEN_STREAMS:
             self._streams = False
-            self._complain(
+            self._warn(
                 f"{self._kind.title}: {BROKEN_STREAMS} streamed lists in a row broke off; "
                 "from now on lists are read in pages"
             )
@@ -271,7 +271,7 @@ class Reflector(Generic[T]):
             self._kind,
             str(self.version) if listed else "",  # without a version: what there is now, not what a cache has
             initial=fresh is not None,
-            timeout_s=self._dice.uniform(*WATCH_S),
+            timeout_s=self._rng.uniform(*WATCH_S),
         )
         try:
             async with contextlib.aclosing(stream):
@@ -323,7 +323,7 @@ class Reflector(Generic[T]):
         Such an object is there: without it the handler would be told that it was deleted, and the place of a pod that runs
         be given to another.
         """
-        self._complain(fault.text)
+        self._warn(fault.text)
         known = self.store.get((fault.namespace, fault.name))
         if known is not None and known.metadata.uid == fault.uid:
             fresh[_key(known)] = known
@@ -348,7 +348,7 @@ class Reflector(Generic[T]):
 
     def _take(self, event: WatchEvent[T]) -> None:
         if event.fault is not None:
-            self._complain(event.fault.text)
+            self._warn(event.fault.text)
             if event.type == "DELETED":
                 self._drop((event.fault.namespace, event.fault.name), event.fault.uid)
             return

@@ -123,11 +123,11 @@ class Writer:
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod whose condition was not written.
-        complain: told in a sentence what could not be written.
+        warn: told in a sentence what could not be written.
         guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
         results: told what becomes of each request.
-        dice: draws the waiting times.
+        rng: draws the waiting times.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class Writer:
         is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
-        complain: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
         guard: PauseGuard,
         clock: Callable[[], float],
         results: Results | None = None,
-        dice: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._client = client
         self._not_created = not_created
@@ -153,10 +153,10 @@ class Writer:
         self._is_wanted = is_wanted
         self._is_gone = is_gone
         self._not_told = not_told
-        self._complain = complain
+        self._warn = warn
         self._guard = guard
         self._clock = clock
-        self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
+        self._rng = rng or random.Random()  # noqa: S311  spreads load, guards nothing
         self._must: deque[_Job] = deque()
         self._creations: deque[_Job] = deque()
         self._told: deque[_Job] = deque()
@@ -166,7 +166,7 @@ class Writer:
         self._creating = 0
         self._telling = 0  # conditions and events that are not done
         self._newest: dict[str, SetCondition] = {}  # by UID: an older condition is not written after it
-        self._complained: set[str] = set()  # UIDs of pods of which something was refused and is not done
+        self._warned: set[str] = set()  # UIDs of pods of which something was refused and is not done
         self.results = results or Results()
         self._lately: dict[_Key, _Series] = {}  # in the order in which they were posted first
 
@@ -292,7 +292,7 @@ class Writer:
             gone = isinstance(error, ApiError) and self._says_gone(command, error)
             if gone or job.untold < TRIES_TO_TELL:
                 raise
-            self._complain_once(command, f"{error}; it is evicted without the condition DisruptionTarget")
+            self._warn_once(command, f"{error}; it is evicted without the condition DisruptionTarget")
         job.told = True
         await self._guard.recent()
 
@@ -319,7 +319,7 @@ class Writer:
             self._give_up(command)
             return
         job.failures += 1
-        self._put_back_after(BACKOFF.wait_s(job.failures, self._dice, asked_s), job)
+        self._put_back_after(BACKOFF.wait_s(job.failures, self._rng, asked_s), job)
 
     def _put_back_after(self, wait_s: float, job: _Job) -> None:
         self._later += 1
@@ -331,7 +331,7 @@ class Writer:
 
     def _has_been_done(self, command: _Command) -> None:
         if isinstance(command, Evict | Fail):
-            self._complained.discard(command.uid)
+            self._warned.discard(command.uid)
         elif not isinstance(command, CreatePod):
             self._telling -= 1
             if isinstance(command, SetCondition) and self._newest.get(command.uid) is command:
@@ -347,15 +347,15 @@ class Writer:
         elif isinstance(command, SetCondition | PostEvent):
             self._give_up(command)
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
-            self._complained.discard(command.uid)
+            self._warned.discard(command.uid)
         else:
             self._put_back_after(REFUSED_S, job)
-            self._complain_once(command, f"{error}; tried again every {REFUSED_S:.0f} s")
+            self._warn_once(command, f"{error}; tried again every {REFUSED_S:.0f} s")
 
-    def _complain_once(self, command: Evict | Fail, text: str) -> None:
-        if command.uid not in self._complained:
-            self._complained.add(command.uid)
-            self._complain(f"pod {command.namespace}/{command.name}: {text}")
+    def _warn_once(self, command: Evict | Fail, text: str) -> None:
+        if command.uid not in self._warned:
+            self._warned.add(command.uid)
+            self._warn(f"pod {command.namespace}/{command.name}: {text}")
 
     # -- what people are told -----------------------------------------------------------------------------------
 
