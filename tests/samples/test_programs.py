@@ -58,7 +58,7 @@ def test_each_program_prints_what_the_page_shows(path: Path) -> None:
 
 
 def test_the_pages_with_programs_are_found() -> None:
-    assert {ROOT / "README.md", ROOT / "docs/use/embedding.md", ROOT / "docs/understand/policies.md"} <= set(pages())
+    assert {ROOT / "docs/use/embedding.md", ROOT / "docs/understand/policies.md"} <= set(pages())
 
 
 @pytest.mark.parametrize("printed", ["2", "", "1\n2"])

@@ -76,7 +76,7 @@ def test_a_sweep_file_says_what_is_combined(folder: Path) -> None:
         ("workloads: [w.jsonl]\nfrom_s: 5\nto_s: 5", "3:7", "is not after"),
         ("workloads: [w.jsonl]\npolicy_timeout_s: 0", "2:19", "must be a number above 0, and at most 86,400"),
         ("workloads: [w.jsonl]\npolicy_timeout_s: 1e6", "2:19", "must be a number above 0, and at most 86,400"),
-        ("workloads: [w.jsonl", "1:20", "not YAML"),
+        ("workloads: [w.jsonl", "2:1", "not YAML"),
     ],
 )
 def test_an_error_of_a_sweep_file_names_line_and_column(folder: Path, text: str, place: str, message: str) -> None:

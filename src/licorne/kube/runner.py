@@ -155,20 +155,11 @@ class Runner:
         self._requests = clients.requests
         self.begun = False
         """Whether the scheduler has been told what there is; the manager knows nothing before."""
-        self.lease: HeldLease | None = None
-        about = named(log, "kubernetes")
-        self.results = Results(about.error, self._clock)
-        if not settings.dry_run:
-            self.lease = HeldLease(
-                clients.writing, settings.namespace, clock=self._clock, wall=wall, log=about, results=self.results
-            )
+        self.results = Results(named(log, "kubernetes").error, self._clock)
+        self.lease = None if settings.dry_run else self._make_lease(clients.writing)
         self.guard = PauseGuard(self._clock, wall, self.lease)
-        self.manager = Manager(
-            self.api,
-            now_s=wall,
-            awake=self.guard.beat,
-            changed=self.changed,
-            warn=self._warn_of_pod,
+        self.manager = manager = Manager(
+            self.api, now_s=wall, awake=self.guard.beat, changed=self.changed, warn=self._warn_of_pod
         )
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
@@ -185,7 +176,6 @@ class Runner:
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
-        manager = self.manager
         self._pods = self._reflector(PODS, _Objects(self, self._pod_seen, self._pod_gone))
         self._nodes = self._reflector(NODES, _Objects(self, manager.node_seen, manager.node_gone))
         self._namespaces = self._reflector(NAMESPACES, _Objects(self, manager.namespace_seen, manager.namespace_gone))
@@ -204,6 +194,12 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
         self._tasks: list[asyncio.Task[Any]] = []
+
+    def _make_lease(self, client: LeaseClient) -> HeldLease:
+        log = named(self.log, "kubernetes")
+        return HeldLease(
+            client, self.settings.namespace, clock=self._clock, wall=self._wall, log=log, results=self.results
+        )
 
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
