@@ -226,7 +226,7 @@ def test_refused_texts_leave_nothing_in_memory() -> None:
 
         def ask(count: int) -> int:
             for _ in range(count):
-                answer = client.post("/ws/v1/validate-conf", content="[" * 100_000)
+                answer = client.post("/ws/v1/validate-conf", content="- " * 100_000)
                 assert answer.json()["problems"][0]["rule"] == "yaml-depth"
             return resident_kb(running.process.pid)
 
