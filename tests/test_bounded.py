@@ -23,7 +23,6 @@ ALLOWED = {
     "_machine.py": "what the kernel says",
     "answers/copies.py": "the answer of a fork of this process",
     "answers/follower.py": "a process that this one has started",
-    "answers/process.py": "a process that this one has started",
     "kube/api/certificates.py": "files that the kubeconfig of this user names",
     "kube/api/client.py": "answers of the API server, in whose hands the cluster is",
     "kube/api/config.py": "the kubeconfig of this user",

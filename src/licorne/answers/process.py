@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -65,22 +65,18 @@ async def ask(dump: bytes, question: Question) -> bytes:
         TimeoutError: there was no answer in time.
     """
     command = ["licorne.answers", msgspec.json.encode(question).decode()]
-    status, answer, said = await run_module(command, _whole(dump), question.limit_s + ENDING_S)
+    status, answer, said = await run_module(command, dump, question.limit_s + ENDING_S)
     if status:
         raise UnansweredError(said or f"the process that answers ended with {status}")
     return answer
 
 
-async def _whole(data: bytes) -> AsyncIterator[bytes]:
-    yield data
-
-
-async def run_module(command: Sequence[str], pieces: AsyncIterator[bytes], limit_s: float) -> tuple[int, bytes, str]:
+async def run_module(command: Sequence[str], text: bytes, limit_s: float) -> tuple[int, bytes, str]:
     """Run a module of Python, with its arguments, in a process of its own, which is killed if the wait for it ends.
 
     Args:
         command: the name of the module, and the arguments.
-        pieces: the standard input, written piece by piece.
+        text: the standard input.
         limit_s: how long the process may take, in seconds.
 
     Returns:
@@ -99,32 +95,13 @@ async def run_module(command: Sequence[str], pieces: AsyncIterator[bytes], limit
     )
     try:
         async with asyncio.timeout(limit_s):
-            (out, said), _ = await asyncio.gather(_read(process), _write(process, pieces))
+            out, said = await process.communicate(text)
             status = await process.wait()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     return status, out, said.decode(errors="replace").strip()
-
-
-async def _read(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    assert process.stdout is not None and process.stderr is not None
-    answer, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
-    return answer, said
-
-
-async def _write(process: asyncio.subprocess.Process, dump: AsyncIterator[bytes]) -> None:
-    stream = process.stdin
-    assert stream is not None
-    try:
-        async for piece in dump:
-            stream.write(piece)
-            await stream.drain()
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # it has ended, and said why
-    finally:
-        stream.close()
 
 
 __all__ = ["Question", "UnansweredError", "answer_to", "ask", "run_module"]

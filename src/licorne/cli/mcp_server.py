@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,12 +93,8 @@ async def _answer(command: Sequence[str], text: str, done: Sequence[int]) -> dic
     Raises:
         ToolError: there is no answer; the text says why.
     """
-
-    async def pieces() -> AsyncIterator[bytes]:
-        yield text.encode()
-
     try:
-        status, out, said = await run_module(["licorne.cli", *command], pieces(), LIMIT_S + ENDING_S)
+        status, out, said = await run_module(["licorne.cli", *command], text.encode(), LIMIT_S + ENDING_S)
     except TimeoutError:
         raise ToolError(f"there was no answer within {LIMIT_S + ENDING_S} s") from None
     except (OSError, ValueError) as error:  # no process can be given an argument that is too long, or has a NUL
