@@ -15,7 +15,7 @@ from licorne._wording import counted
 from licorne.cli.common import CommandError, UsageError, print_json, read_input, say
 from licorne.cli.statuses import Status
 from licorne.config import ConfigError
-from licorne.config.manifest import manifests
+from licorne.config.manifest import SCHEDULER_NAMES, manifests
 from licorne.recording import Names
 from licorne.recording.anonymous import AnonymityError
 from licorne.sim.finished import finished_file, opened
@@ -65,7 +65,7 @@ def import_command(
 
     if not files:
         raise UsageError("give a file, or - for standard input: kubectl get pods,nodes -A -o json | licorne import -")
-    found = Imported(scheduler_name or ("yunikorn",), Names() if anonymous else None)
+    found = Imported(scheduler_name or SCHEDULER_NAMES, Names() if anonymous else None)
     for path in files:
         for made in _objects(path):
             try:

@@ -13,15 +13,12 @@ from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne.cli.common import Argument, UsageError
+from licorne.config.manifest import NAMESPACE, SCHEDULER_NAMES
 from licorne.core.base import setting_kinds as kinds
 from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
 
 SERVE = {setting.option: setting for setting in SETTINGS if setting.option}
 """Settings of `licorne serve` by their option: what means the same here has their words and defaults."""
-NAMESPACE = "default"
-"""Where the ConfigMaps are if nothing is said."""
-NAMES = ("yunikorn",)
-"""The schedulers whose pods are scheduled if nothing is said."""
 
 
 @Parameter(name="*")
@@ -95,7 +92,8 @@ def kube(
     scheduler_name: Annotated[
         tuple[str, ...] | None,
         Parameter(
-            help=f"Schedule pods that name this scheduler. May be repeated. [default: {','.join(NAMES)}]", negative=""
+            help=f"Schedule pods that name this scheduler. May be repeated. [default: {','.join(SCHEDULER_NAMES)}]",
+            negative="",
         ),
     ] = None,
     config: Annotated[

@@ -11,8 +11,8 @@ from typing import Any
 
 from licorne.answers.follower import Follower, follower
 from licorne.cli.common import CommandError, print_json, read_text, say
-from licorne.cli.kube import NAMES, NAMESPACE, SERVE, RecordOptions, RestOptions
-from licorne.config.manifest import OVERLAID, queue_source
+from licorne.cli.kube import SERVE, RecordOptions, RestOptions
+from licorne.config.manifest import NAMESPACE, OVERLAID, SCHEDULER_NAMES, queue_source
 from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import unknown_settings
 from licorne.daemon.descriptors import raise_limit
@@ -52,7 +52,7 @@ def run(
     kubeconfig, config = given["kubeconfig"], given["config"]
     settings = RunSettings(
         namespace=options["--namespace"].value,
-        scheduler_names=given["scheduler_name"] or NAMES,
+        scheduler_names=given["scheduler_name"] or SCHEDULER_NAMES,
         queues=_queues(config) if config is not None else "",
         dry_run=given["dry_run"],
     )
@@ -89,7 +89,7 @@ def _run_on_uvloop(work: Coroutine[Any, Any, int]) -> int:
 def _options(given: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[Shown]:
     """Yield the options of the command line as they are printed, with the variables and defaults that take their place."""
     variables = {"kubeconfig": "KUBECONFIG", "namespace": "NAMESPACE"}
-    defaults = {"namespace": NAMESPACE, "scheduler_name": ",".join(NAMES), "rest": REST_ADDRESS}
+    defaults = {"namespace": NAMESPACE, "scheduler_name": ",".join(SCHEDULER_NAMES), "rest": REST_ADDRESS}
     defaults |= {name: SERVE[name.replace("_", "-")].default for name in ("log_format", "record_mib", "record_age")}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"

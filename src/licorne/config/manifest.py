@@ -25,6 +25,10 @@ from licorne.config.reader import ConfigReader, LimitError
 
 GZIP: Final = b"\x1f\x8b"
 """How a gzip file begins."""
+SCHEDULER_NAMES: Final = ("yunikorn",)
+"""The schedulers that pods name which licorne schedules, by default: YuniKorn's."""
+NAMESPACE: Final = "default"
+"""Where the ConfigMaps of settings are by default."""
 OVERLAID: Final = ("yunikorn-defaults", "yunikorn-configs")
 """The ConfigMaps of a list that count, from weak to strong."""
 POLICY_GROUP: Final = "service.policyGroup"

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from licorne.config.manifest import SCHEDULER_NAMES
 from licorne.core.base.setting_table import unknown_settings
 from licorne.kube.configmaps import Configuration, check_queues, read_configuration
 from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PriorityClass
@@ -127,7 +128,7 @@ class Imported:
         names: replaces names of users and groups; None: they are written.
     """
 
-    def __init__(self, scheduler_names: Iterable[str] = ("yunikorn",), names: Names | None = None) -> None:
+    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES, names: Names | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self._scheduler_names = tuple(scheduler_names)
         self._names = names

@@ -21,6 +21,7 @@ import msgspec
 
 from licorne import __version__
 from licorne.answers.follower import Follower
+from licorne.config.manifest import NAMESPACE, SCHEDULER_NAMES
 from licorne.core.api import ConfigurationError as QueuesError
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.base.setting_table import SettingsError
@@ -103,8 +104,8 @@ class RunSettings(msgspec.Struct, frozen=True):
       (`licorne.kube.shadow`).
     """
 
-    namespace: str = "default"
-    scheduler_names: tuple[str, ...] = ("yunikorn",)
+    namespace: str = NAMESPACE
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     queues: str = ""
     dry_run: bool = False
 

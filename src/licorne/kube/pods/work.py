@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from licorne.config.kubernetes import QuantityError
+from licorne.config.manifest import SCHEDULER_NAMES
 from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
 from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
@@ -71,7 +72,7 @@ class WorkSettings(msgspec.Struct, frozen=True):
       resources of a pod.
     """
 
-    scheduler_names: frozenset[str] = frozenset({"yunikorn"})
+    scheduler_names: frozenset[str] = frozenset(SCHEDULER_NAMES)
     gangs: bool = True
     generate_unique_app_id: bool = False
     name_chars_max: int = TABLE.field("licorne.max-name")
