@@ -7,7 +7,7 @@ process. Where the queue is full, as the process is too slow or stopped, the pro
 
 A process that has ended is started anew if there is a recording, from which it catches up (not from an anonymous one, where
 users have other names than in what follows); else with the next run. In the meantime `Follower.ask` has no answer, and
-the caller asks of a checkpoint (`licorne.answers.process`).
+the caller has the question answered from a checkpoint (`licorne.answers.process`).
 
 The stream is a pipe, also where a recording is there: its files are behind by the second for which blocks are collected, and
 have no place for questions.
@@ -43,7 +43,7 @@ POLL_S: Final = 0.1
 """Seconds between two looks of the writing thread into the queue; only a question wakes it earlier."""
 BLOCK_ENTRIES: Final = 1_000
 BEHIND_S: Final = 1.0
-"""Seconds within which the process has to begin an answer; later its state is too old, and a checkpoint is asked instead."""
+"""Seconds within which the process has to begin an answer; later its state is too old, and the answer is made from a checkpoint."""
 STUCK_S: Final = 30.0
 """A process that has not begun to answer a question after so many seconds is ended."""
 AGAIN_S: Final = 5.0

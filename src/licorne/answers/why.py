@@ -209,9 +209,9 @@ def _only(found: list[_Found], name: str) -> _Found:
 NAMED: Final = 5
 """How many things of one name an error tells."""
 NEAR_MAX: Final = 10_000
-"""Among how many asks and allocations a similar name is looked for."""
+"""Most asks and allocations whose names are searched for one that is similar to a name that is not there."""
 NEAR: Final = 3
-"""How many names that begin as the one that is not there are suggested."""
+"""Most names that are suggested because they begin with the name that is not there."""
 
 
 def _described(found: _Found) -> str:

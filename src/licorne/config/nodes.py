@@ -91,7 +91,7 @@ def documents(text: str, notes: Notes) -> Iterator[YamlNode]:
 
 @contextmanager
 def _events(text: str, notes: Notes) -> Iterator[Iterator[Any]]:
-    """Give the parser's events of a text; where it is no YAML or too deep, that is noted, and the block ends."""
+    """Open the parser's events of a text for a `with` block; text that is no YAML, or too deep, is noted and ends the block."""
     text = text.removeprefix("\ufeff")
     events = yaml.parse(text, Loader=yaml.CLoader)
     try:

@@ -645,7 +645,7 @@ class Runner:
         self.changed()
 
     def _adopt(self, configuration: Configuration) -> None:
-        """Go on with a configuration, apart from what the scheduler and REST are told of it."""
+        """Set what the manager, gangs, events and log levels read of a configuration; the scheduler and REST are told elsewhere."""
         self._configuration, settings = configuration, configuration.settings
         work = configuration.work_settings(self.settings.scheduler_names)
         self.manager.context = msgspec.structs.replace(self.manager.context, settings=work)

@@ -88,7 +88,7 @@ class Backend:
         admit: called with the id of the resource manager before a configuration is changed through this object; raises a
             ValueError that says why, for one that this host cannot use.
         changed: called after a configuration was changed through this object, so that the engine looks for work.
-        follower: a process that follows the scheduler and answers questions; None: they are asked of a checkpoint.
+        follower: a process that follows the scheduler and answers questions; None: they are answered from checkpoints.
     """
 
     def __init__(

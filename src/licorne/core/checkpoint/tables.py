@@ -100,7 +100,7 @@ class _Objects(Table):
 
 
 def _initial(kind: str) -> Callable[[], object] | None:
-    """Return what makes the value of a restored transient attribute; None: it is set where or after the object is made."""
+    """Return a function that makes the first value of a transient attribute of this kind; None: another step of restoring sets it."""
     return NONE if kind.endswith("| None") else _INITIAL.get(kind.partition("[")[0])
 
 

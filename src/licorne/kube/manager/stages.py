@@ -47,7 +47,7 @@ class PodEvent(StrEnum):
     LOSE = "its node is unknown"
     UNBIND = "was not bound"
     FORGET = "is unknown"
-    """The scheduler has refused what was reported, or its application, or had completed that before."""
+    """The scheduler does not know the pod: it has refused the pod or its application, or the application had completed before."""
     REFUSE = "its ask is refused"
     FAIL = "fails with its application"
     SET_ASIDE = "raises an exception"

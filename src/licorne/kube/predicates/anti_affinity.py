@@ -188,7 +188,7 @@ class ExistingAntiAffinity:
                 self.changed_nodes |= self._sharing(held.term.topology_key, value)
 
     def _count(self, held: _Held, labels: Mapping[str, str], change: int) -> None:
-        """Count one pod more or less under the value that its node has of the term's label."""
+        """Add `change` to the number of pods on nodes with the same value of the term's topology key as the node with these labels."""
         key = held.term.topology_key
         value = labels.get(key)
         if value is None:
@@ -204,11 +204,11 @@ class ExistingAntiAffinity:
                 self.changed_nodes |= self._sharing(key, value)
 
     def _sharing(self, key: str, value: str) -> dict[str, None]:
-        """Return the nodes that have this label, which a term is about."""
+        """Return the nodes whose topology key `key` has this value."""
         return self._domains[key].get(value, {})
 
     def _move(self, name: str, before: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Take in other labels of a node: in the domains, and for the terms of its pods."""
+        """Move a node from its old labels to its new ones: among the topology domains, and in the counts of its pods' terms."""
         for key, domain in self._domains.items():
             if before.get(key) == labels.get(key):
                 continue

@@ -29,7 +29,7 @@ BACKOFF: Final = Backoff(first_s=0.2, longest_s=30.0, jitter=(0.5, 1.0))
 FORBIDDEN_BACKOFF: Final = Backoff(first_s=0.2, longest_s=60.0, jitter=(0.8, 1.2))
 """How soon a kind is tried again that may not be read: a permission may be granted, or the API server be starting."""
 ABSENT_BACKOFF: Final = FORBIDDEN_BACKOFF._replace(first_s=FORBIDDEN_BACKOFF.longest_s)
-"""How soon a kind is tried again that does not exist, which is known at once."""
+"""How soon a kind is tried again that the API server does not have: seldom from the start, as it is installed seldom."""
 REFUSALS: Final = 6
 """After so many attempts that are refused (403), within 10 to 15 s, one more makes it done without the kind."""
 WATCH_S: Final = (240.0, 480.0)

@@ -409,7 +409,7 @@ class Handlers:
         return await in_pieces(state_pieces(self.monitor, config, *history, exact))
 
     async def exact_dump(self) -> bytes:
-        """Return a state dump with what it takes to restore it exactly, and what the resource manager says, alone."""
+        """Return a state dump that has only partitions, the diagnostics of the resource manager, and a checkpoint to restore from."""
         backend = self.backend
         return encode(
             objects.FullState(
