@@ -14,6 +14,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,12 +52,22 @@ class NotSoError(AssertionError):
     """What a case says did not come to be; the text has what was there instead."""
 
 
+_given: Final[set[int]] = set()
+_giving: Final = threading.Lock()
+
+
 def free_ports(count: int = 1) -> int:
-    """Return the first of some free ports that follow each other, below those from which connections go out."""
-    while True:
-        first = random.randrange(20000, 32000)
-        if all(map(_is_free, range(first, first + count))):
-            return first
+    """Return the first of some free ports that follow each other, below those from which connections go out.
+
+    A port is given once: who was given it may listen only later, and two who got the same would answer for each other.
+    """
+    with _giving:
+        while True:
+            first = random.randrange(20000, 32000)
+            ports = range(first, first + count)
+            if _given.isdisjoint(ports) and all(map(_is_free, ports)):
+                _given.update(ports)
+                return first
 
 
 def _is_free(port: int) -> bool:
@@ -286,8 +297,12 @@ class Licorne:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
     def ask(self, path: str) -> Any:
-        """Return what REST says, or None for 404."""
-        answer = self.rest.get(path)
+        """Return what REST says, or None for 404; raises a NotSoError with the log where it does not answer."""
+        try:
+            answer = self.rest.get(path)
+        except httpx.TransportError as error:
+            ended = None if self.process is None else self.process.poll()
+            raise NotSoError(f"{self.address}{path}: {error}; exit status {ended}; {self.log()}") from error
         if answer.status_code == 404:
             return None
         assert answer.is_success, answer.text
