@@ -45,18 +45,18 @@ class Engine(Protocol):
 
 
 class Processes(NamedTuple):
-    """Runs points on this machine, `count` at a time, each in a process of its own; with 1 in this process.
+    """Runs points on this machine, `at_once` at a time, each in a process of its own; with 1 in this process.
 
     A process for each point costs a tenth of a second, and a point that takes all memory or crashes ends alone: the others go on,
     and it is recorded as failed. A process ends when the one that started it has: it watches for that, because a process that is
     killed cannot end its own.
     """
 
-    count: int = 1
+    at_once: int = 1
 
     def outcomes(self, points: Sequence[Point], run: Run) -> Generator[tuple[int, Outcome]]:
         """Run points; see `Engine.outcomes`."""
-        if self.count == 1:
+        if self.at_once == 1:
             for number, point in enumerate(points):
                 yield number, run(point)
             return
@@ -65,7 +65,7 @@ class Processes(NamedTuple):
         running: dict[int, tuple[BaseProcess, Connection]] = {}
         try:
             while waiting or running:
-                while waiting and len(running) < self.count:
+                while waiting and len(running) < self.at_once:
                     number, point = waiting.pop()
                     ours, theirs = multiprocessing.Pipe(duplex=False)
                     process = start(target=_work, args=(point, run, theirs), daemon=True)

@@ -63,7 +63,8 @@ def pack_policy(name: str) -> Bundle | None:
 
 
 def _packed(name: str, path: Path, files: list[Path]) -> Bundle:
-    root = os.path.commonpath([os.path.abspath(each.parent) for each in [path, *files]])
+    folders = [os.path.abspath(each.parent) for each in [path, *files]]  # noqa: PTH100  # names are kept, so no link is followed
+    root = os.path.commonpath(folders)
     content = tuple((os.path.relpath(each, root), each.read_bytes()) for each in files)
     sha = hashlib.sha256(name.encode())
     for relative, data in content:
@@ -114,8 +115,8 @@ def run_unpacked(
             local = msgspec.structs.replace(local, policy=str(path) + point.policy.removeprefix(bundle.name))
         elif str(path) not in sys.path:
             sys.path.insert(0, str(path))
-        beside = os.path.dirname(bundle.name)
-        names |= {str(path): bundle.name, f"{path.parent}/": beside and f"{beside}/"}
+        beside = Path(bundle.name).parent
+        names |= {str(path): bundle.name, f"{path.parent}/": "" if beside == Path() else f"{beside}/"}
     if point.policy != OWN and policy_digest:
         _check_policy(local.policy, policy_digest)
     outcome = outcome_of(local, run)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -64,7 +65,7 @@ class Ray(NamedTuple):
             if own:
                 ray.shutdown()
 
-    def _connect(self, ray: Any) -> None:
+    def _connect(self, ray: ModuleType) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(address=self.address or None, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
@@ -80,12 +81,12 @@ class Ray(NamedTuple):
 class _Inputs:
     """Puts each input into the object store once."""
 
-    def __init__(self, put: Callable[[object], Any]) -> None:
+    def __init__(self, put: Callable[[object], object]) -> None:
         self._put = put
         self._keys = Keys()
-        self._known: dict[tuple[str, str], Any] = {}
+        self._known: dict[tuple[str, str], object] = {}
 
-    def of(self, point: Point) -> tuple[Any, Any, Any, str]:
+    def of(self, point: Point) -> tuple[object, object, object, str]:
         """Return the packed workload, configuration and policy of a point, and the digest of the policy's code."""
         configuration = point.configuration if point.configuration != OWN else ""
         policy = point.policy if point.policy != OWN else ""
@@ -96,7 +97,7 @@ class _Inputs:
             self._keys.digest_of_policy(point) if policy else "",
         )
 
-    def _packed(self, part: str, name: str, packing: Callable[[str], Bundle | None]) -> Any:
+    def _packed(self, part: str, name: str, packing: Callable[[str], Bundle | None]) -> object:
         if not name:
             return None
         if (part, name) not in self._known:
@@ -141,7 +142,7 @@ def work(
     return "", msgspec.json.encode(outcome)
 
 
-def _result(ray: Any, ref: Any) -> Outcome:
+def _result(ray: ModuleType, ref: object) -> Outcome:
     try:
         why, outcome = ray.get(ref)
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError):

@@ -169,9 +169,7 @@ def _contents(path: Path) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files of which a workload or a configuration consists: all files of a folder, the others that a scenario may
-    name.
-    """
+    """Return the files of a workload or a configuration: all of a folder; with a YAML file those beside it, and those it names."""
     if path.is_dir():
         return sorted(each for each in path.rglob("*") if each.is_file())
     if path.suffix in (".yaml", ".yml"):
