@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import NamedTuple
 
 import msgspec
@@ -73,25 +74,29 @@ def _packed(name: str, path: Path, files: list[Path]) -> Bundle:
 
 
 class Unpacked:
-    """The inputs that a worker has unpacked."""
+    """The inputs that a worker has unpacked; `close` removes them."""
 
     def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="licorne-sweep-")
-        self._known: dict[str, TemporaryDirectory[str]] = {}
+        self._folder = mkdtemp(prefix="licorne-sweep-")
+        self._known: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Remove everything that was unpacked."""
+        rmtree(self._folder, ignore_errors=True)
 
     def path_of(self, bundle: Bundle) -> Path:
         """Return where the input lies, after unpacking it if that was not done."""
         found = self._known.pop(bundle.digest, None)
         if found is None:
             while len(self._known) >= KEPT:
-                self._known.pop(next(iter(self._known))).cleanup()
-            found = TemporaryDirectory(dir=self._folder.name)
+                rmtree(self._known.pop(next(iter(self._known))), ignore_errors=True)
+            found = mkdtemp(dir=self._folder)
             for name, data in bundle.files:
-                path = Path(found.name, name)
+                path = Path(found, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
         self._known[bundle.digest] = found
-        return Path(found.name, bundle.inside)
+        return Path(found, bundle.inside)
 
 
 def run_unpacked(

@@ -6,6 +6,7 @@ worker has the same version of licorne and the same code of a policy.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Generator, Sequence
 from types import ModuleType
@@ -133,6 +134,7 @@ def work(
     """Run a point in a worker; return why this cannot be done, or the outcome as JSON."""
     if not _unpacked:
         _unpacked.append(Unpacked())
+        atexit.register(_unpacked[0].close)
     parts = {"workload": workload, "configuration": configuration, "policy": policy}
     bundles = {part: bundle for part, bundle in parts.items() if bundle is not None}
     try:
