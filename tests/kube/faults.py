@@ -30,11 +30,11 @@ from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.pods import constraints, foreign
+from licorne.kube.pods import ask_with, constraints, foreign
 from licorne.kube.reflector import Reflector
 from licorne.kube.writing import Writer
-from licorne.si import v19
 from licorne.si.constants import TAG_WHOLE_TIMEOUT
+from licorne.si.messages import AddApplication, NodeUpdate
 from recording import recorded
 
 ENOUGH = 400
@@ -131,9 +131,9 @@ def _no_ports(_sound: Any) -> Any:
 
 
 def _without_taints(sound: Any) -> Any:
-    def info(node: Node, *arguments: Any) -> v19.NodeInfo:
+    def info(node: Node, *arguments: Any) -> NodeUpdate:
         bare = msgspec.structs.replace(node.spec, taints=None, unschedulable=False)
-        told: v19.NodeInfo = sound(msgspec.structs.replace(node, spec=bare), *arguments)
+        told: NodeUpdate = sound(msgspec.structs.replace(node, spec=bare), *arguments)
         return told
 
     return info
@@ -158,7 +158,7 @@ def _read_with(**changes: Any) -> Callable[[Any], Any]:
 def _all_as_important(sound: Any) -> Any:
     def read(*arguments: Any) -> Any:
         work = sound(*arguments)
-        return msgspec.structs.replace(work, ask=msgspec.structs.replace(work.ask, priority=10))
+        return msgspec.structs.replace(work, ask=ask_with(work.ask, priority=10))
 
     return read
 
@@ -194,11 +194,12 @@ def _failed_on_sight(sound: Any) -> Any:
 
 
 def _with_its_age(sound: Any) -> Any:
-    def announce(self: Gangs, application: Any, work: Any) -> None:
-        sound(self, application, work)
-        work.application.tags.pop(TAG_WHOLE_TIMEOUT, None)
+    def announcement(application: Any, work: Any) -> AddApplication:
+        message: AddApplication = sound(application, work)
+        message.tags.pop(TAG_WHOLE_TIMEOUT, None)
+        return message
 
-    return announce
+    return staticmethod(announcement)
 
 
 def _beside_no_claims(_sound: Any) -> Any:
@@ -237,7 +238,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "host ports do not count": (constraints, "host_ports", _no_ports),
     "host ports of other schedulers' pods do not count": (foreign, "host_ports", _no_ports),
     "pods of other schedulers take nothing": (Manager, "_place_foreign", _nothing),
-    "taints do not count, and cordons neither": (anti_affinity, "node_info", _without_taints),
+    "taints do not count, and cordons neither": (anti_affinity, "node_update", _without_taints),
     "a node stays as it was at first": (Manager, "node_seen", _as_at_first),
     "scheduling gates do not count": (manager, "read_pod", _read_with(gates=())),
     "a scheduling gate that is removed goes unnoticed": (manager, "asks_the_same", lambda _sound: lambda *_: True),
@@ -246,7 +247,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "nobody is evicted": (Manager, "evict", _nothing),
     "all pods are as important": (manager, "read_pod", _all_as_important),
     "a victim is deleted before it is told so": (Writer, "_send", _untold),
-    "the age of its pods takes time from a gang": (Gangs, "announce", _with_its_age),
+    "the age of its pods takes time from a gang": (Gangs, "announcement", _with_its_age),
     "a pod that comes while its gang fails is failed": (Manager, "_hold_or_ask", _failed_on_sight),
     "a gang begins without a member that is not decided": (gangs, "_undecided", lambda _sound: lambda *_: None),
     "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),

@@ -32,7 +32,11 @@ class Places:
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
         self.now_ns = 0
-        self.api = SchedulerAPI(clock=lambda: self.now_ns, other_settings=True)
+        self.api = SchedulerAPI(
+            clock=lambda: self.now_ns,
+            other_settings=True,
+            on_output=lambda _, outputs: self.manager.decisions.take(outputs),
+        )
         self.manager = Manager(self.api, "rm")
         request = v19.RegisterResourceManagerRequest(
             rm_id="rm", policy_group="queues", config=self.queues, extra_config=settings or {}

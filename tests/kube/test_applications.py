@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Namespace, Pod, PriorityClass
 from licorne.si import v19
+from licorne.si.messages import AddApplication, Input, RejectedApplication, UpdatedApplication
 
 SECOND_NS = 10**9
 Y = "yunikorn.apache.org/"
@@ -354,8 +356,7 @@ def test_a_pod_that_could_not_be_bound_is_failed_with_its_application() -> None:
     commands = cluster.see(pod("p", "a"))
     assert [each.name for each in commands if isinstance(each, Bind)] == ["p"]
     cluster.manager.not_bound("p", "no bindings today")
-    state = v19.UpdatedApplication(application_id="a", state="Failing", message="ResourceReservationTimeout")
-    cluster.manager.decisions.update_application(v19.ApplicationResponse(updated=[state]))
+    cluster.manager.decisions.take([UpdatedApplication("a", "Failing", 0, "ResourceReservationTimeout")])
     assert failed(cluster.manager.commands()) == [("p", "ResourceReservationTimeout")]
 
 
@@ -524,19 +525,17 @@ def refuse_constraints() -> dict[str, Any]:
 def test_a_pod_that_runs_counts_whatever_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No application of a running pod is known that the scheduler refuses at each attempt; so a refusal is planted."""
     cluster = Cluster(1)
-    update = cluster.api.update_application
+    submit = cluster.api.submit
 
-    def refuse_a(request: v19.ApplicationRequest) -> None:
-        refused = [each for each in request.new or () if each.application_id == "a"]
-        for each in refused:
-            said = v19.RejectedApplication(application_id=each.application_id, reason="the test wants it")
-            cluster.manager.decisions.update_application(v19.ApplicationResponse(rejected=[said]))
-        if not refused:
-            update(request)
+    def refuse_a(rm_id: str, inputs: Sequence[Input]) -> None:
+        if any(isinstance(each, AddApplication) and each.application_id == "a" for each in inputs):
+            cluster.manager.decisions.take([RejectedApplication("a", "the test wants it")])
+        else:
+            submit(rm_id, inputs)
 
     more = refuse_constraints() if what == "allocation" else {}
     if what == "application":
-        monkeypatch.setattr(cluster.api, "update_application", refuse_a)
+        monkeypatch.setattr(cluster.api, "submit", refuse_a)
     told: list[str] = []
     cluster.manager.warn = lambda text, _: told.append(text)
     runs = pod("p", "a", cpu="3", nodeName="n0", **more)
@@ -631,9 +630,10 @@ def test_a_pod_that_others_keep_off_no_more_runs() -> None:
         cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n", "labels": labels}}, Namespace))
         if labels:
             cluster.see(pod("old", "a", cpu="3"))
-    constraints = cluster.manager.pods["old"].asked.constraints
+    asked = cluster.manager.pods["old"].asked
     cluster.see()
-    assert (constraints, [each.key for each in cluster.application("a").allocations.values()]) == ("", ["old"])
+    assert asked is not None and "licorne/node-constraints" not in (asked.tags or {})
+    assert [each.key for each in cluster.application("a").allocations.values()] == ["old"]
 
 
 # -- what the scheduler refuses --------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def test_a_pod_of_a_thousand_containers() -> None:
     places.pod("large", containers=containers)
     places.pod("same", containers=containers)
     assert places.run() == {"large": "n"}
-    assert places.manager.pods["large"].work.ask.resource_per_alloc == {"vcore": 1000, "pods": 1}
+    assert places.manager.pods["large"].work.ask.resource == {"vcore": 1000, "pods": 1}
     places.no_pod("large")
     assert places.run() == {"same": "n"}
 

@@ -25,6 +25,7 @@ from licorne.kube.objects.pods import Condition, Volume
 from licorne.kube.pods import PodContext, read_pod, unix_seconds
 from licorne.kube.runner import RunSettings
 from licorne.si import v19
+from licorne.si.messages import Termination
 
 QUEUES = """
 partitions:
@@ -56,7 +57,7 @@ def member(name: str, labels: dict[str, str] = LABELS, cpu: str = "1") -> Pod:
 def started(
     queues: str = QUEUES, clock: Callable[[], int] = lambda: 10**18, now_s: Callable[[], float] = lambda: 0.0
 ) -> Manager:
-    api = SchedulerAPI(clock=clock, other_settings=True)
+    api = SchedulerAPI(clock=clock, other_settings=True, on_output=lambda _, outputs: manager.decisions.take(outputs))
     manager = Manager(api, "rm", now_s=now_s)
     api.register_resource_manager(
         v19.RegisterResourceManagerRequest(rm_id="rm", config=queues), manager.decisions, now_ns=10**18
@@ -176,7 +177,7 @@ def test_placeholders_have_names_and_labels_that_the_api_server_takes(app: str, 
             assert len(text) <= 63
             assert re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", text)
         work = read_pod(as_pod(f"placeholder-{number}", body, 10), PodContext())
-        assert (work.ask.application_id, work.application.queue_name) == (app, queue)
+        assert (work.ask.application_id, work.application.queue) == (app, queue)
 
 
 def test_placeholders_belong_to_a_pod_without_a_fault_when_the_first_one_has_gone() -> None:
@@ -771,7 +772,7 @@ def test_a_placeholder_that_is_preempted_while_its_gang_reserves_is_made_anew() 
     manager = started()
     [victim, *_] = reserving(manager)
     manager.commands()  # they are asked for, and not decided
-    manager.pods[victim.metadata.uid].leaving = v19.TerminationType.PREEMPTED_BY_SCHEDULER
+    manager.pods[victim.metadata.uid].leaving = Termination.PREEMPTED_BY_SCHEDULER
     manager.pod_gone(victim)
     [anew] = created(manager.commands())
     assert anew.body["metadata"]["name"] != victim.metadata.name

@@ -100,12 +100,12 @@ def test_a_pod_asks_for_what_it_asks_for_with_licorne_kube() -> None:
     [ask] = of(made(NODE, waiting), lines.Ask)
     work = read_pod(msgspec.convert(waiting, Pod), PodContext())
     assert (ask.key, ask.app, ask.res, ask.prio) == (
-        work.ask.allocation_key,
+        work.ask.key,
         work.ask.application_id,
-        work.ask.resource_per_alloc,
+        work.ask.resource,
         7,
     )
-    assert ask.tags == work.ask.allocation_tags
+    assert ask.tags == work.ask.tags
     assert ask.tags["licorne/node-constraints"] == (
         '{"nodeSelector":{"zone":"a"},"tolerations":[{"key":"gpu","operator":"Exists"}]}'
     )

@@ -183,18 +183,16 @@ def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_p
 def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
 
-    def planted(_: object) -> None:
+    def planted(*_: object) -> None:
         raise PlantedError
 
-    monkeypatch.setattr(cluster.api, "update_application", planted)
+    monkeypatch.setattr(cluster.api, "submit", planted)
     with pytest.raises(SharedFaultError, match="PlantedError"):
         cluster.small("p")
     assert cluster.manager.asides == 0
 
 
-def test_an_exception_in_another_callback_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scheduler itself passes over exceptions of callbacks."""
-
+def test_an_exception_in_taking_what_the_scheduler_says_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def planted(*_: object) -> None:
         raise PlantedError
 

@@ -95,7 +95,7 @@ def check_same_books(world: schedules.World, runner: Runner) -> None:
         if node:
             assert record.node == node
         elif record.node:
-            for name, amount in (record.work.ask.resource_per_alloc or {}).items():
+            for name, amount in (record.work.ask.resource or {}).items():
                 total = waiting.setdefault(record.node, {})
                 total[name] = total.get(name, 0) + amount
     for node, counted in ends.state(runner)["nodes"].items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
@@ -23,7 +23,7 @@ from licorne.kube.manager.manager import Manager
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import PodEvent, Stage
 from licorne.kube.objects import Namespace, Node
-from licorne.si import v19
+from licorne.si.messages import AddApplication, Input, RejectedApplication
 
 QUEUES = """
 partitions:
@@ -84,19 +84,17 @@ class Walk(Places):
         """Pods that are to be asked for again."""
         self.refused = ""
         """The application that is refused."""
-        self._update = self.api.update_application
-        self.api.update_application = self._refuse  # type: ignore[method-assign, assignment]
+        self._submit = self.api.submit
+        self.api.submit = self._refuse  # type: ignore[method-assign, assignment]
         self.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n"}}, Namespace))
         for name in NODES[:2]:
             self.node(name, allocatable={"cpu": "4"})
 
-    def _refuse(self, request: v19.ApplicationRequest) -> None:
-        refused = [one for one in request.new or () if one.application_id == self.refused]
-        for one in refused:
-            said = v19.RejectedApplication(application_id=one.application_id, reason="the test wants it")
-            self.manager.decisions.update_application(v19.ApplicationResponse(rejected=[said]))
-        if not refused:
-            self._update(request)
+    def _refuse(self, rm_id: str, inputs: Sequence[Input]) -> None:
+        if any(isinstance(one, AddApplication) and one.application_id == self.refused for one in inputs):
+            self.manager.decisions.take([RejectedApplication(self.refused, "the test wants it")])
+        else:
+            self._submit(rm_id, inputs)
 
     def walk(self, steps: int) -> None:
         """Take so many steps."""

@@ -27,20 +27,20 @@ from licorne.kube.pods import (
     is_over,
     is_placeholder,
     namespace_tags,
-    node_info,
+    node_update,
     read_pod,
     unix_seconds,
 )
 from licorne.kube.pods.keys import TAG_IMAGE_PULL_SECRETS
 from licorne.kube.pods.resources import PODS
 from licorne.recording import Names
-from licorne.si import v19
 from licorne.si.constants import (
     NODE_PARTITION,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_APPLICATION_CREATION_TIME,
     TAG_CREATE_FORCE,
 )
+from licorne.si.messages import NodeAction
 from licorne.sim import lines
 from licorne.sim.workload import Mode, Workload
 
@@ -235,9 +235,9 @@ class Imported:
     # -- lines -----------------------------------------------------------------------------------------------
 
     def _node(self, node: Node) -> lines.Node:
-        info = node_info(node, v19.ActionFromRM.CREATE)
-        attrs = {key: text for key, text in (info.attributes or {}).items() if key != NODE_PARTITION and text}
-        return lines.Node(at=0, id=info.node_id, res=dict(info.schedulable_resource or {}), attrs=attrs or None)
+        found = node_update(node, NodeAction.CREATE)
+        attrs = {key: text for key, text in (found.attributes or {}).items() if key != NODE_PARTITION and text}
+        return lines.Node(at=0, id=found.node_id, res=dict(found.capacity or {}), attrs=attrs or None)
 
     def _is_placed(self, pod: Pod) -> bool:
         placed = pod.spec.node_name in self._nodes
@@ -246,9 +246,7 @@ class Imported:
 
     def _foreign(self, pod: Pod) -> lines.Foreign:
         found = foreign_allocation(pod)
-        return lines.Foreign(
-            at=0, key=found.allocation_key, node=found.node_id, res=dict(found.resource_per_alloc or {})
-        )
+        return lines.Foreign(at=0, key=found.key, node=found.node_id, res=dict(found.resource or {}))
 
     def _asked(self, ours: list[tuple[Pod, PodTimes]], context: PodContext, begin_s: int) -> list[lines.Line]:
         made: list[lines.Line] = []
@@ -299,14 +297,13 @@ class Imported:
     def _app(self, work: Work, pod: Pod, at_s: int) -> lines.App:
         asked, gang, names = work.application, work.gang, self._names
         namespace = self._namespaces.get(pod.metadata.namespace)
-        user, groups = (asked.ugi.user, asked.ugi.groups or []) if asked.ugi is not None else ("", [])
         made = lines.App(
             at=at_s,
             id=asked.application_id,
-            queue=asked.queue_name,
-            user=user if names is None else names.of(user),
-            groups=tuple(groups if names is None else map(names.of, groups)),
-            tags=self._tags({**(asked.tags or {}), **(namespace_tags(namespace) if namespace is not None else {})}),
+            queue=asked.queue,
+            user=asked.user if names is None else names.of(asked.user),
+            groups=asked.groups if names is None else tuple(map(names.of, asked.groups)),
+            tags=self._tags({**asked.tags, **(namespace_tags(namespace) if namespace is not None else {})}),
         )
         if gang is not None:
             made.gang = tuple(
@@ -320,17 +317,16 @@ class Imported:
 
     def _ask(self, work: Work, at_s: int, duration_s: int | None) -> lines.Ask:
         ask = work.ask
-        policy = ask.preemption_policy or v19.PreemptionPolicy()
         return lines.Ask(
             at=at_s,
-            key=ask.allocation_key,
+            key=ask.key,
             app=ask.application_id,
-            res=dict(ask.resource_per_alloc or {}),
+            res=dict(ask.resource or {}),
             prio=ask.priority,
-            tags=self._tags(ask.allocation_tags),
-            group=ask.task_group_name,
-            pre_self=policy.allow_preempt_self,
-            pre_other=policy.allow_preempt_other,
+            tags=self._tags(ask.tags),
+            group=ask.task_group,
+            pre_self=ask.allow_preempt_self,
+            pre_other=ask.allow_preempt_other,
             duration_s=duration_s,
         )
 

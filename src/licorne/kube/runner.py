@@ -14,7 +14,7 @@ import functools
 import platform
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -46,7 +46,7 @@ from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
-from licorne.recording.noting import Both, Ignoring
+from licorne.recording.noting import Both
 from licorne.si import v19
 from licorne.si.messages import Output
 from licorne.web.backend import Backend, HostCheck, HostFigures
@@ -148,10 +148,11 @@ class Runner:
         self._clock = clock or _steady_clock()
         self._wall = wall
         self._rng = rng
-        self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
+        self.api = SchedulerAPI(
+            clock=self._clock, other_settings=True, on_output=self._take, on_incident=self._passed_over
+        )
         self.follower = follower
-        counted = None if web is None else _Delivered(self._count)
-        self.api.input_log = Both.of(recorder, Both.of(follower, counted))
+        self.api.input_log = Both.of(recorder, follower)
         self._reading = clients.reading
         self._requests = clients.requests
         self.begun = False
@@ -167,11 +168,11 @@ class Runner:
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
         if self.shadow is not None:
             self.manager.decisions.diagnostics["shadow"] = self.shadow.report
-        self._fault: Exception | None = None
-        """The first exception of a callback; it ends the process."""
         self._looks: set[str] = set()
         """Applications whose placeholders are looked for in a while: one timer each."""
         self._wake = asyncio.Event()
+        self._fault: Exception | None = None
+        """The first exception in taking a decision; it ends the process."""
         self.decided = 0
         self._decided_s = 0.0
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
@@ -261,16 +262,20 @@ class Runner:
             log.error(text[:COMPLAINT_MAX], exc_info=error)
 
     def _passed_over(self, incident: Incident) -> None:
-        """Log an incident of the scheduler. An exception in a callback is one in what concerns all pods (`Manager`): the process ends."""
-        if incident.error is not None and incident.callback.startswith("update_"):
-            self._fault = self._fault or incident.error
-            named(self.log, "core.rmproxy").error("taking a decision failed", exc_info=incident.error)
-            return
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))
 
-    def _count(self, rm_id: str, outputs: Sequence[Output]) -> None:
+    def _take(self, rm_id: str, outputs: list[Output]) -> None:
+        """Take what the scheduler says. An exception is one in what concerns all pods (`Manager`): the process ends.
+
+        It is raised in `_carry_out`, since a request of REST may be what the scheduler answers.
+        """
         if self.monitor is not None:
             self.monitor.on_outputs(rm_id, outputs)
+        try:
+            self.manager.decisions.take(outputs)
+        except Exception as error:  # noqa: BLE001  it may be any fault
+            self._fault = self._fault or error
+            named(self.log, "core.rmproxy").exception("taking a decision failed")
 
     def _news_ages(self) -> dict[str, float]:
         """Return, for each kind of object that is watched, the seconds since the API server last sent something about it."""
@@ -701,16 +706,6 @@ class Runner:
             self.writer.write(
                 PostEvent(kind, meta.namespace, meta.name, meta.uid, reason, "Configuring", text, warning=True)
             )
-
-
-class _Delivered(Ignoring):
-    """Tells what the scheduler has delivered: the callbacks of the manager get it in another form, without what is counted."""
-
-    def __init__(self, tell: Callable[[str, Sequence[Output]], None]) -> None:
-        self._tell = tell
-
-    def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        self._tell(rm_id, outputs)
 
 
 class _Objects(Generic[T]):

@@ -10,13 +10,11 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from licorne.kube.objects import Node
-from licorne.kube.pods import constraints_text, node_info
+from licorne.kube.pods import ask_with, constraints_text, node_update
 from licorne.kube.predicates import ExistingAntiAffinity
-from licorne.si import v19
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
+from licorne.si.messages import Allocation, NodeAction, NodeUpdate
 
 from .records import PodRecord
 from .stages import Stage
@@ -46,12 +44,12 @@ class AntiAffinity:
                     manager.run_isolated(record.pod, resubmit, record)
         changed, existing.changed_nodes = existing.changed_nodes, {}
         nodes = [
-            self.node_info(manager.nodes[name], v19.ActionFromRM.UPDATE)
+            self.node_update(manager.nodes[name], NodeAction.UPDATE)
             for name in changed
             if name in manager.nodes and existing.marks_of(name) != self._told.get(name, ())
         ]
         if nodes:
-            manager.api.update_node(v19.NodeRequest(rm_id=manager.rm_id, nodes=nodes))
+            manager.tell_of_nodes(nodes)
 
     def _resubmit(self, changed_terms: Collection[AntiAffinityTerm], record: PodRecord) -> None:
         labels = self._labels_of(record.pod.metadata.namespace)
@@ -64,18 +62,17 @@ class AntiAffinity:
             if record.stage is Stage.ASKED and record.pod.metadata.namespace == namespace:
                 self._manager.run_isolated(record.pod, self._manager.ask, record)
 
-    def ask_of(self, record: PodRecord) -> v19.Allocation:
+    def ask_of(self, record: PodRecord) -> Allocation:
         """Return the ask of a pod, with the conditions of the terms that match it, and whether it is its application's originator."""
         ask = record.work.ask
         if record.is_driver:
-            ask = msgspec.structs.replace(ask, originator=True)
+            ask = ask_with(ask, originator=True)
         conditions = self.existing.conditions(record.pod, self._labels_of(record.pod.metadata.namespace))
         if not conditions:
             return ask
-        tags = {**ask.allocation_tags, TAG_NODE_CONSTRAINTS: constraints_text(record.pod, conditions)}
-        return msgspec.structs.replace(ask, allocation_tags=tags)
+        return ask_with(ask, tags={**(ask.tags or {}), TAG_NODE_CONSTRAINTS: constraints_text(record.pod, conditions)})
 
-    def node_info(self, node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
+    def node_update(self, node: Node, action: NodeAction) -> NodeUpdate:
         """Return the message about a node with its marks; the caller sends it."""
         name = node.metadata.name
         self.existing.changed_nodes.pop(name, None)
@@ -84,7 +81,7 @@ class AntiAffinity:
             self._told[name] = marks
         else:
             self._told.pop(name, None)
-        return node_info(node, action, marks)
+        return node_update(node, action, marks)
 
     def node_gone(self, name: str) -> None:
         """Forget a node."""

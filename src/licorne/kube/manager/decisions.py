@@ -1,19 +1,28 @@
-"""The callbacks of the scheduler: what follows from its decisions, releases, refusals and verdicts."""
+"""What the scheduler says: what follows from its decisions, releases, refusals and verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
+from licorne.si.messages import (
+    NewAllocation,
+    Output,
+    RejectedAllocation,
+    RejectedApplication,
+    RejectedNode,
+    Released,
+    Termination,
+    UpdatedApplication,
+)
 
 from .commands import Bind
 from .diagnostics import cache, held
-from .records import PodRecord
+from .records import ApplicationRecord, PodRecord
 from .stages import PodEvent, Stage
 
 if TYPE_CHECKING:
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Decisions(ResourceManagerCallback):
-    """The callbacks of the scheduler; they turn into commands and into records."""
+    """Turns the messages of the scheduler into commands and into records; as its callback, adds to a state dump."""
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
@@ -35,27 +44,35 @@ class Decisions(ResourceManagerCallback):
         """Return the diagnostics as JSON."""
         return msgspec.json.encode({name: read() for name, read in self.diagnostics.items()}).decode()
 
-    def update_allocation(self, response: v19.AllocationResponse) -> None:
-        """Take decisions, releases and refusals, each apart: the core would not repeat those after an exception."""
+    def take(self, outputs: Iterable[Output]) -> None:
+        """Take what the scheduler says, each apart: the core would not repeat the others after an exception about one pod."""
         manager = self._manager
-        for new in response.new:
-            record = manager.pods.get(new.allocation_key)
-            # Else it is the echo of a pod that was reported with its node.
-            if record is not None and record.stage is Stage.ASKED:
-                manager.run_isolated(record.pod, partial(self._decided, record), new)
-        for released in response.released:
-            if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:
-                record = manager.pods.get(released.allocation_key)
-                if record is not None and record.leaving is None:
-                    manager.run_isolated(record.pod, partial(manager.evict, record), released)
-        for refused in response.rejected_allocations:
-            record = manager.pods.get(refused.allocation_key)
-            if record is None:
-                manager.foreign_refused(refused.allocation_key, refused.reason)
-            elif record.stage is not Stage.REFUSED:  # else it has been failed
-                manager.run_isolated(record.pod, partial(self._refused, record), refused)
+        for output in outputs:
+            match output:
+                case NewAllocation():
+                    record = manager.pods.get(output.key)
+                    # Else it is the echo of a pod that was reported with its node.
+                    if record is not None and record.stage is Stage.ASKED:
+                        manager.run_isolated(record.pod, partial(self._decided, record), output)
+                case Released():
+                    record = manager.pods.get(output.key)
+                    wanted = output.termination is not Termination.STOPPED_BY_RM
+                    if wanted and record is not None and record.leaving is None:
+                        manager.run_isolated(record.pod, partial(manager.evict, record), output)
+                case RejectedAllocation():
+                    record = manager.pods.get(output.key)
+                    if record is None:
+                        manager.foreign_refused(output.key, output.reason)
+                    elif record.stage is not Stage.REFUSED:  # else it has been failed
+                        manager.run_isolated(record.pod, partial(self._refused, record), output)
+                case RejectedNode():
+                    manager.node_refused(output.node_id, output.reason)
+                case RejectedApplication() | UpdatedApplication():
+                    application = manager.applications.get(output.application_id)
+                    if application is not None:
+                        self._application_changed(application, output)
 
-    def _decided(self, record: PodRecord, new: v19.Allocation) -> None:
+    def _decided(self, record: PodRecord, new: NewAllocation) -> None:
         manager, meta = self._manager, record.pod.metadata
         manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
         record.move(PodEvent.DECIDE)
@@ -63,7 +80,7 @@ class Decisions(ResourceManagerCallback):
         manager.yunikorn_events.decided(record)
         manager.gangs.placed(record)
 
-    def _refused(self, record: PodRecord, refused: v19.RejectedAllocation) -> None:
+    def _refused(self, record: PodRecord, refused: RejectedAllocation) -> None:
         manager, application = self._manager, record.application
         if not application.is_known:
             record.move(PodEvent.FORGET)  # its application ended just before; both begin anew
@@ -82,22 +99,13 @@ class Decisions(ResourceManagerCallback):
         else:
             manager.refuse(record, refused.reason)
 
-    def update_node(self, response: v19.NodeResponse) -> None:
-        """Tell the manager which nodes the scheduler has refused."""
-        for refused in response.rejected:
-            self._manager.node_refused(refused.node_id, refused.reason)
-
-    def update_application(self, response: v19.ApplicationResponse) -> None:
-        """Take verdicts on applications, and their states."""
-        manager = self._manager
-        for refused in response.rejected:
-            application = manager.applications.get(refused.application_id)
-            if application is not None:
-                application.state = "Rejected"
-                application.refusal = refused.reason
-        for updated in response.updated:
-            application = manager.applications.get(updated.application_id)
-            if application is not None:
-                application.state = updated.state
-                manager.gangs.state_changed(application, updated.message)
-                manager.ended(application)
+    def _application_changed(
+        self, application: ApplicationRecord, output: RejectedApplication | UpdatedApplication
+    ) -> None:
+        if isinstance(output, RejectedApplication):
+            application.state = "Rejected"
+            application.refusal = output.reason
+        else:
+            application.state = output.state
+            self._manager.gangs.state_changed(application, output.message)
+            self._manager.ended(application)

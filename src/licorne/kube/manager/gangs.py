@@ -17,12 +17,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from licorne.core.gangs.atomic import BY_QUEUE
 from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Note, TaskGroup, Work, keys, placeholder_ask, read_task_groups, unix_seconds
 from licorne.kube.settings import Settings
-from licorne.si import v19
 from licorne.si.constants import TAG_WHOLE_TIMEOUT
+from licorne.si.messages import AddApplication, Termination
 
 from .commands import CreatePod, Evict
 from .records import ApplicationRecord, Creation, GangStage, PodRecord
@@ -66,20 +68,23 @@ class Gangs:
         elif owner := _owner(record.pod):
             application.originator = owner
 
-    def announce(self, application: ApplicationRecord, work: Work) -> None:
-        """Complete the message that makes an application known, if it is a gang.
+    @staticmethod
+    def announcement(application: ApplicationRecord, work: Work) -> AddApplication:
+        """Return the message that makes an application known, completed if it is a gang.
 
         One of which a pod runs had all its room before a restart, so it does not fail for a member that is still to come.
         """
-        if work.gang is not None and not work.gang.atomic:
-            request = work.application
-            own = (record for record in application.pods.values() if not record.work.ask.placeholder)
-            whole = any(record.node or record.pod.spec.node_name for record in own)
-            request.gang_scheduling_style = "Hard" if work.gang.hard and not whole else "Soft"
+        if work.gang is None or work.gang.atomic:
+            return work.application
+        own = (record for record in application.pods.values() if not record.work.ask.placeholder)
+        whole = any(record.node or record.pod.spec.node_name for record in own)
+        return msgspec.structs.replace(
+            work.application,
+            gang_style="Hard" if work.gang.hard and not whole else "Soft",
+            placeholder_ask=placeholder_ask(work.gang),
             # The oldest pod may have waited for hours with scheduling gates, or for a scheduler.
-            request.tags[TAG_WHOLE_TIMEOUT] = "true"
-            request.placeholder_ask = placeholder_ask(work.gang)
-            request.tags.setdefault(keys.GANG_KIND, BY_QUEUE)
+            tags={**work.application.tags, TAG_WHOLE_TIMEOUT: "true", keys.GANG_KIND: BY_QUEUE},
+        )
 
     def begin(self, application: ApplicationRecord, record: PodRecord) -> None:
         """Reserve room for an application that the scheduler has just accepted, if it is a gang with placeholders."""
@@ -132,8 +137,8 @@ class Gangs:
         assert application.gang is not None
         application.reserved_for = originator.uid
         placeholders = [record for record in application.pods.values() if record.work.ask.placeholder]
-        stay = (record for record in placeholders if record.leaving is not v19.TerminationType.STOPPED_BY_RM)
-        present = Counter(record.work.ask.task_group_name for record in stay)
+        stay = (record for record in placeholders if record.leaving is not Termination.STOPPED_BY_RM)
+        present = Counter(record.work.ask.task_group for record in stay)
         names = {record.pod.metadata.name for record in application.pods.values()}
         for name, creation in application.creations.items():
             if name not in names and creation.owner == originator.uid:
@@ -205,9 +210,9 @@ class Gangs:
     def _run_if_complete(self, application: ApplicationRecord) -> None:
         assert application.gang is not None
         placed = Counter(
-            record.work.ask.task_group_name
+            record.work.ask.task_group
             for record in application.pods.values()
-            if record.stage in COUNTED and record.work.ask.task_group_name
+            if record.stage in COUNTED and record.work.ask.task_group
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
             self._manager.yunikorn_events.reserved(application)
@@ -231,7 +236,7 @@ class Gangs:
             return
         self.changed(record)
         application.creations.pop(record.pod.metadata.name, None)
-        preempted = record.leaving is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+        preempted = record.leaving is Termination.PREEMPTED_BY_SCHEDULER
         ended = record.work.ask.placeholder and (record.leaving is None or preempted)
         if ended:
             application.spent.add(record.pod.metadata.name)
@@ -391,7 +396,7 @@ class Gangs:
         meta, spec = originator.pod.metadata, originator.pod.spec
         seed = f"{meta.uid}/{application.id}/{group.spec.name}/{number}"
         ending = hashlib.sha256(seed.encode()).hexdigest()[:10]
-        queue = originator.work.application.queue_name
+        queue = originator.work.application.queue
         annotations = {
             **group.annotations,
             keys.PLACEHOLDER: "true",
@@ -477,7 +482,7 @@ def _undecided(application: ApplicationRecord, gang: Gang) -> PodRecord | None:
     lacking = {group.name: group.members for group in gang.groups}
     undecided: dict[str, PodRecord] = {}
     for record in application.pods.values():
-        group = record.work.ask.task_group_name
+        group = record.work.ask.task_group
         gone = record.pod.metadata.deletion_timestamp or record.is_failed
         if group not in lacking or record.work.ask.placeholder or gone:
             continue

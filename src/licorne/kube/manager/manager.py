@@ -33,6 +33,7 @@ from licorne.kube.pods import (
     PodContext,
     Work,
     WorkSettings,
+    ask_with,
     asks_the_same,
     foreign_allocation,
     has_generated_id,
@@ -41,29 +42,41 @@ from licorne.kube.pods import (
     lacks_class,
     misnamed_resources,
     namespace_tags,
-    node_info,
+    node_update,
     read_pod,
     unix_seconds,
     unread_annotations,
     with_classes,
 )
-from licorne.si import v19
 from licorne.si.constants import (
     DEFAULT_PARTITION,
     NOBODY_USER,
+    NODE_PARTITION,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_CREATE_FORCE,
     TAG_NAMESPACE,
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
 )
+from licorne.si.messages import (
+    AddApplication,
+    Allocation,
+    Input,
+    NodeAction,
+    NodeUpdate,
+    Release,
+    Released,
+    RemoveApplication,
+    Termination,
+)
+from licorne.si.partitions import qualified_partition
 
 from .anti_affinity import AntiAffinity
 from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .decisions import Decisions
 from .gangs import Gangs
-from .records import ApplicationRecord, Asked, ForeignRecord, GangStage, PodRecord
+from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord
 from .stages import COUNTED, PLACED, WAITING, PodEvent, Stage
 from .waiting import Waiting
 from .yunikorn_events import YuniKornEvents
@@ -108,7 +121,8 @@ class Manager:
     """The pods, nodes and applications of one cluster, and what the scheduler knows of them.
 
     Parameters:
-        api: the scheduler, in which `rm_id` is registered with `manager.decisions` as its callback.
+        api: the scheduler, which hands its messages to `manager.decisions.take`, and in which `rm_id` is registered with
+            `manager.decisions` as its callback.
         rm_id: the id of the resource manager.
         settings: what the configuration says that changes what pods mean. Both may be set later, before anything is seen.
         now_s: returns the time in seconds since 1970, with which ages of pods are compared.
@@ -139,7 +153,7 @@ class Manager:
         self.classes: dict[str, PriorityClass] = {}
         self.context = PodContext(self.classes, settings or WorkSettings())
         self.nodes: dict[str, Node] = {}
-        self.refused_nodes: dict[str, v19.NodeInfo] = {}
+        self.refused_nodes: dict[str, NodeUpdate] = {}
         """By name, the nodes that the scheduler has refused, as they were sent; the same one is not sent again."""
         self.pods: dict[str, PodRecord] = {}
         self.foreign: dict[str, ForeignRecord] = {}
@@ -156,8 +170,8 @@ class Manager:
         self.asides = 0
         """How many times a pod was set aside because of an exception."""
         self._ended: dict[ApplicationRecord, None] = {}
-        self._asks: dict[str, v19.Allocation] = {}  # by key, so that one whose pod is gone can be taken back
-        self._releases: list[v19.AllocationRelease] = []
+        self._asks: dict[str, Allocation] = {}  # by key, so that one whose pod is gone can be taken back
+        self._releases: list[Release] = []
 
     # -- for whoever runs the manager ---------------------------------------------------------------------------
 
@@ -200,17 +214,16 @@ class Manager:
 
     def tell_some(self) -> bool:
         """Tell the scheduler of pods that are new, changed or gone, in one call; return whether there are more."""
-        again = any(one.allocation_key in self._asks for one in self._releases)
+        again = any(one.key in self._asks for one in self._releases)
         # The scheduler takes asks before releases, so a pod that is asked for again is released in a call before.
         keys = [] if again else list(itertools.islice(self._asks, ASKS_A_CALL))
         asks = [self._asks.pop(key) for key in keys]
-        releases: list[v19.AllocationRelease] = []
+        releases: list[Release] = []
         if again or not self._asks:
             releases, self._releases = self._releases, releases
         if asks or releases:
             self.changed()
-            released = v19.AllocationReleasesRequest(allocations_to_release=releases) if releases else None
-            self.api.update_allocation(v19.AllocationRequest(rm_id=self.rm_id, releases=released, allocations=asks))
+            self.api.submit(self.rm_id, [*asks, *releases])
             self.awake()
         return bool(self._asks or self._releases)
 
@@ -272,16 +285,15 @@ class Manager:
                 queues[known.queue.path] = first.work
         for number, work in enumerate(queues.values()):
             like = work.application
-            new = v19.AddApplicationRequest(
+            new = AddApplication(
                 application_id=f"licorne-quota-{namespace}-{number}",
-                queue_name=like.queue_name,
-                partition_name=DEFAULT_PARTITION,
-                ugi=like.ugi,
+                queue=like.queue,
+                user=like.user,
+                groups=like.groups,
                 tags={TAG_NAMESPACE: namespace, **tags},
             )
-            gone = v19.RemoveApplicationRequest(application_id=new.application_id, partition_name=DEFAULT_PARTITION)
-            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[new]))
-            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
+            self._tell_of_application(new)
+            self._tell_of_application(RemoveApplication(application_id=new.application_id))
         self.changed()
 
     def namespace_gone(self, namespace: Namespace) -> None:
@@ -330,18 +342,18 @@ class Manager:
         """Take in a node that is new or has changed, and with a new one the pods that run there."""
         name = node.metadata.name
         before = self.nodes.get(name)
-        action = v19.ActionFromRM.CREATE if before is None else v19.ActionFromRM.UPDATE
-        info = node_info(node, action)
-        if self.refused_nodes.get(name) == info:
+        action = NodeAction.CREATE if before is None else NodeAction.UPDATE
+        update = node_update(node, action)
+        if self.refused_nodes.get(name) == update:
             return  # it would be refused again
         self.refused_nodes.pop(name, None)
-        is_changed = before is None or info != node_info(before, action)
+        is_changed = before is None or update != node_update(before, action)
         if is_changed:
             self.flush()  # before the node is another one, because the marks of nodes are told there too
         self.nodes[name] = node
         if is_changed:
             self.anti_affinity.existing.node_updated(name, node.metadata.labels or {})
-            self._tell_of_node(self.anti_affinity.node_info(node, action))
+            self.tell_of_nodes([self.anti_affinity.node_update(node, action)])
         if before is not None or name not in self.nodes:
             return
         self.yunikorn_events.node_accepted(node)
@@ -368,7 +380,7 @@ class Manager:
         if name not in self.api.cluster.partition(self.rm_id).nodes:
             del self.nodes[name]
             self.anti_affinity.node_gone(name)
-            self.refused_nodes[name] = node_info(node, v19.ActionFromRM.CREATE)
+            self.refused_nodes[name] = node_update(node, NodeAction.CREATE)
 
     def node_gone(self, node: Node) -> None:
         """Forget a node. Its pods take nothing any more; whether they end is for others to decide.
@@ -390,7 +402,7 @@ class Manager:
             if foreign.known and foreign.pod.spec.node_name == name:
                 foreign.known = False
                 self._await_node(foreign.pod.metadata.uid, name)
-        self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
+        self.tell_of_nodes([NodeUpdate(node_id=name, action=NodeAction.DECOMISSION)])
         for command in self._withdraw_bindings(lambda command: command.node == name):
             self.outdated(command.uid)
 
@@ -401,12 +413,16 @@ class Manager:
             self.decided = [one for one in self.decided if one not in withdrawn]
         return withdrawn
 
-    def _tell_of_node(self, info: v19.NodeInfo) -> None:
-        self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
+    def tell_of_nodes(self, updates: list[NodeUpdate]) -> None:
+        """Tell the scheduler of nodes. Their attributes name the partition with the resource manager, as REST shows it."""
+        for update in updates:
+            if update.attributes is not None:
+                update.attributes[NODE_PARTITION] = qualified_partition(DEFAULT_PARTITION, self.rm_id)
+        self.api.submit(self.rm_id, updates)
 
-    def _tell_of_application(self, request: v19.ApplicationRequest) -> None:
+    def _tell_of_application(self, message: Input) -> None:
         with _for_all():
-            self.api.update_application(request)
+            self.api.submit(self.rm_id, [message])
 
     # -- pods ---------------------------------------------------------------------------------------------------
 
@@ -497,14 +513,14 @@ class Manager:
         uid = pod.metadata.uid
         self.anti_affinity.existing.pod_removed(uid)
         record = self.pods.pop(uid, None)
-        evicted = record is not None and record.leaving is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+        evicted = record is not None and record.leaving is Termination.PREEMPTED_BY_SCHEDULER
         self.budgets.pod_gone(uid, evicted=evicted)
         self.waiting.forget(uid)
         foreign = self.foreign.pop(uid, None)
         if foreign is not None:
             self._node_known(uid, foreign.pod.spec.node_name)
             if foreign.known:
-                self._release("", uid, v19.TerminationType.STOPPED_BY_RM)
+                self._release("", uid, Termination.STOPPED_BY_RM)
             return
         if record is None:
             return
@@ -529,8 +545,7 @@ class Manager:
         the same id would be in the queue of the one before.
         """
         self.flush()
-        gone = v19.RemoveApplicationRequest(application_id=application.id, partition_name=DEFAULT_PARTITION)
-        self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, remove=[gone]))
+        self._tell_of_application(RemoveApplication(application_id=application.id))
         application.state = ""
 
     def ended(self, application: ApplicationRecord) -> None:
@@ -554,26 +569,19 @@ class Manager:
         if waiting is not None and waiting.pop(uid, 0) is None and not waiting:
             del self.awaiting_node[node]
 
-    def _leave(self, record: PodRecord, why: v19.TerminationType | None = None) -> None:
+    def _leave(self, record: PodRecord, why: Termination | None = None) -> None:
         """Take a pod from where its stage has put it: the scheduler, those whose node is unknown, and bindings not given out."""
         if record.stage is Stage.NODE_UNKNOWN:
             self._node_known(record.uid, record.node)
         elif record.stage is Stage.ASSUMED:
             self._withdraw_bindings(lambda command: command.uid == record.uid)
         if record.stage in (Stage.ASKED, *COUNTED):
-            self._release(record.application.id, record.uid, why or v19.TerminationType.STOPPED_BY_RM)
+            self._release(record.application.id, record.uid, why or Termination.STOPPED_BY_RM)
 
-    def _release(self, application_id: str, uid: str, why: v19.TerminationType) -> None:
+    def _release(self, application_id: str, uid: str, why: Termination) -> None:
         """Release a pod's ask or allocation; what was asked for it and not sent yet is taken back."""
         self._asks.pop(uid, None)
-        self._releases.append(
-            v19.AllocationRelease(
-                partition_name=DEFAULT_PARTITION,
-                application_id=application_id,
-                allocation_key=uid,
-                termination_type=why,
-            )
-        )
+        self._releases.append(Release(application_id=application_id, key=uid, termination=why))
 
     # -- pods of others
 
@@ -585,13 +593,13 @@ class Manager:
         allocation = foreign_allocation(pod, with_ports=record is None or record.with_ports)
         self.anti_affinity.existing.pod_added(pod, pod.spec.node_name)
         if record is None:
-            record = self.foreign[uid] = ForeignRecord(pod, allocation.resource_per_alloc or {})
+            record = self.foreign[uid] = ForeignRecord(pod, allocation.resource or {})
             self._place_foreign(record)
             return
         record.pod = pod
-        if record.known and record.resources != allocation.resource_per_alloc:
+        if record.known and record.resources != allocation.resource:
             self._asks[uid] = allocation
-        record.resources = allocation.resource_per_alloc or {}
+        record.resources = allocation.resource or {}
 
     def _place_foreign(self, record: ForeignRecord) -> None:
         node = record.pod.spec.node_name
@@ -668,17 +676,16 @@ class Manager:
             return True
         self.flush()
         first = _creator(record)
-        self.gangs.announce(application, first.work)
-        request = first.work.application
+        message = self.gangs.announcement(application, first.work)
         if record.node:  # what runs must count, though the pod that says what the application is may wait
-            request = msgspec.structs.replace(request, tags=request.tags | {TAG_CREATE_FORCE: "true"})
+            message = msgspec.structs.replace(message, tags=message.tags | {TAG_CREATE_FORCE: "true"})
         namespace = self.namespaces.get(first.pod.metadata.namespace)
         if namespace is not None:
-            request = msgspec.structs.replace(request, tags=request.tags | namespace_tags(namespace))
+            message = msgspec.structs.replace(message, tags=message.tags | namespace_tags(namespace))
         why = ""
-        for attempt in _attempts(request) if record.node else [request]:
+        for attempt in _attempts(message) if record.node else [message]:
             application.state = "New"
-            self._tell_of_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[attempt]))
+            self._tell_of_application(attempt)
             if application.is_known:
                 if why:
                     self.warn(f"application {application.id} runs, and counts all the same: {why}", None)
@@ -736,18 +743,17 @@ class Manager:
     def ask(self, record: PodRecord) -> None:
         """Submit the ask of a pod. A pending ask that has changed keeps its age if the scheduler can change it in place."""
         ask = self.anti_affinity.ask_of(record)
-        tags = ask.allocation_tags
-        asked = Asked(tags.get(TAG_NODE_CONSTRAINTS, ""), tags.get(TAG_REQUIRED_NODE, ""), ask.resource_per_alloc)
-        was, untold = record.asked, record.uid in self._asks
-        if record.stage is Stage.ASKED and (asked != was or untold):
+        was, record.asked = record.asked, ask
+        untold = record.uid in self._asks
+        if record.stage is Stage.ASKED and was is not None and (untold or not _is_alike(ask, was)):
+            tags, had = ask.tags or {}, was.tags or {}
             # The scheduler changes what waits, but not which node it requires, nor what is to replace a placeholder.
-            if self.waiting.ask_of(record) is not None and asked.node == was.node:
-                if not asked.constraints and (was.constraints or untold):
+            if self.waiting.ask_of(record) is not None and tags.get(TAG_REQUIRED_NODE) == had.get(TAG_REQUIRED_NODE):
+                if TAG_NODE_CONSTRAINTS not in tags and (TAG_NODE_CONSTRAINTS in had or untold):
                     # An ask without the tag would keep the constraints that the scheduler has.
-                    ask = msgspec.structs.replace(ask, allocation_tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
-            elif asked != was:
-                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-        record.asked = asked
+                    ask = ask_with(ask, tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
+            elif not _is_alike(ask, was):
+                self._release(record.application.id, record.uid, Termination.STOPPED_BY_RM)
         record.move(PodEvent.ASK)
         self._asks[record.uid] = ask
 
@@ -777,14 +783,11 @@ class Manager:
                 record.move(PodEvent.FORGET)
             return
         record.move(PodEvent.SEE if record.pod.spec.node_name else PodEvent.COUNT)
-        ask = record.work.ask
-        tags = ask.allocation_tags
+        tags = record.work.ask.tags or {}
         if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
             created = str(unix_seconds(record.pod.metadata.creation_timestamp))
             tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
-        self._asks[record.uid] = msgspec.structs.replace(
-            ask, node_id=node, originator=record.is_driver, allocation_tags=tags
-        )
+        self._asks[record.uid] = ask_with(record.work.ask, node_id=node, originator=record.is_driver, tags=tags)
         self.gangs.placed(record)
 
     def count_as_foreign(self, record: PodRecord, why: str) -> None:
@@ -810,7 +813,7 @@ class Manager:
     def _changed(self, record: PodRecord, pod: Pod) -> None:
         known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
         work = record.work if known else _work_in(record.application, read_pod(pod, self.context))
-        grown = work.ask.resource_per_alloc != record.work.ask.resource_per_alloc
+        grown = work.ask.resource != record.work.ask.resource
         was = record.work
         self.budgets.pod_seen(pod, record.pod)
         record.pod, record.work = pod, work
@@ -935,22 +938,22 @@ class Manager:
     def remove_placeholder(self, record: PodRecord, why: str) -> None:
         """Have a placeholder deleted that is of no use any more; one that waits is not asked for any longer."""
         if record.leaving is None:
-            record.leaving = v19.TerminationType.STOPPED_BY_RM
+            record.leaving = Termination.STOPPED_BY_RM
             if record.stage is Stage.ASKED:
                 self._hold(record)
             meta = record.pod.metadata
             self.decided.append(Evict(meta.namespace, meta.name, meta.uid, "Unneeded", why, disruption=False))
 
-    def evict(self, record: PodRecord, released: v19.AllocationRelease) -> None:
+    def evict(self, record: PodRecord, released: Released) -> None:
         """Have a pod deleted that the scheduler wants gone; its place is free when the API server says so."""
-        kind = released.termination_type
+        kind = released.termination
         record.leaving = kind
         meta = record.pod.metadata
-        victim = kind is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+        victim = kind is Termination.PREEMPTED_BY_SCHEDULER
         if not victim:
             text = released.message
             self.decided.append(Evict(meta.namespace, meta.name, meta.uid, kind.name, text, disruption=False))
-            if kind is v19.TerminationType.TIMEOUT:
+            if kind is Termination.TIMEOUT:
                 self.gangs.placeholder_timed_out(record)
             return
         evictions = self.api.cluster.partition(self.rm_id).evictions
@@ -969,21 +972,31 @@ def _work_in(application: ApplicationRecord, work: Work) -> Work:
         return work
     return msgspec.structs.replace(
         work,
-        ask=msgspec.structs.replace(work.ask, application_id=application.id),
+        ask=ask_with(work.ask, application_id=application.id),
         application=msgspec.structs.replace(work.application, application_id=application.id),
     )
 
 
-def _attempts(request: v19.AddApplicationRequest) -> list[v19.AddApplicationRequest]:
+def _is_alike(ask: Allocation, other: Allocation) -> bool:
+    """Return whether two asks of a pod say the same of where it may run, and what it takes."""
+    tags, others = ask.tags or {}, other.tags or {}
+    alike = all(tags.get(name) == others.get(name) for name in (TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE))
+    return alike and ask.resource == other.resource
+
+
+def _attempts(message: AddApplication) -> list[AddApplication]:
     """Return what may make an application of running pods known, to be sent until the scheduler accepts one.
 
     Their amounts must count, even if no queue can have the name that they give, the queue does not admit the user, or the
     user's name is invalid. So first the queue is left out, and then they belong to nobody.
     """
-    nobody = v19.UserGroupInformation(user=NOBODY_USER)
-    users = [request.ugi] if request.ugi == nobody else [request.ugi, nobody]
-    queues = [request.queue_name, ""] if request.queue_name else [""]
-    return [msgspec.structs.replace(request, queue_name=queue, ugi=user) for user in users for queue in queues]
+    owners = dict.fromkeys([(message.user, message.groups), (NOBODY_USER, ())])
+    queues = dict.fromkeys([message.queue, ""])
+    return [
+        msgspec.structs.replace(message, queue=queue, user=user, groups=groups)
+        for user, groups in owners
+        for queue in queues
+    ]
 
 
 def _creator(record: PodRecord) -> PodRecord:

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
 from licorne.core.base.states import next_state
 from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Work, has_generated_id
-from licorne.si import v19
+from licorne.si.messages import Allocation, Termination
 
 from .stages import STAGES, PodEvent, Stage
-
-
-class Asked(NamedTuple):
-    """What the ask of a pod says of where it may run, and what it takes.
-
-    `constraints`: its node constraints, as JSON; `node`: the node that it requires; "": none.
-    """
-
-    constraints: str = ""
-    node: str = ""
-    resource: Mapping[str, int] | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -35,13 +22,13 @@ class PodRecord:
     work: Work
     application: ApplicationRecord
     _stage: Stage = field(default=Stage.HELD, init=False)
-    asked: Asked = field(default_factory=Asked)
+    asked: Allocation | None = None
     """What was asked for last, be it told to the scheduler already or not."""
     awaits_class: bool = False
     """Whether the pod has come before its priority class, by another watch, and waits a moment for that."""
     node: str = ""
     """The node of a pod from ASSUMED on."""
-    leaving: v19.TerminationType | None = None
+    leaving: Termination | None = None
     """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
     failures: int = 0
     """How often it could not be bound."""

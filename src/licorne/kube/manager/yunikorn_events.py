@@ -44,7 +44,7 @@ class YuniKornEvents:
 
     def grouped(self, record: PodRecord) -> None:
         """A pod is one of a gang with placeholders."""
-        group = record.work.ask.task_group_name
+        group = record.work.ask.task_group
         if self.wanted and group and record.application.gang_stage is not GangStage.NONE:
             text = f"Pod belongs to the taskGroup {group}, it will be scheduled as a gang member"
             self._tell(record.pod, "GangScheduling", "TaskGroupMatch", text)

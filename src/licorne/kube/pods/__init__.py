@@ -1,4 +1,4 @@
-"""What pods, nodes and namespaces mean to the scheduler. Pure: objects in, messages of the Scheduler Interface out.
+"""What pods, nodes and namespaces mean to the scheduler. Pure: objects in, messages of the scheduler out.
 
 - `work`: a pod that licorne schedules, as application and ask; `task_groups`: its gang; `resources`: how much it takes; `constraints`: where it
   may run; `unsupported`: what is not decided yet; `namespaces`: quotas from annotations.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from .constraints import constraints_text, host_ports, node_constraints
 from .foreign import foreign_allocation
 from .namespaces import misnamed_resources, namespace_tags, unread_annotations
-from .nodes import node_info, read_allocatable
+from .nodes import node_update, read_allocatable
 from .resources import read_resources
 from .task_groups import TaskGroup, read_task_groups
 from .work import (
@@ -20,6 +20,7 @@ from .work import (
     PodContext,
     Work,
     WorkSettings,
+    ask_with,
     asks_the_same,
     has_generated_id,
     is_managed,
@@ -39,6 +40,7 @@ __all__ = [
     "TaskGroup",
     "Work",
     "WorkSettings",
+    "ask_with",
     "asks_the_same",
     "constraints_text",
     "foreign_allocation",
@@ -51,7 +53,7 @@ __all__ = [
     "misnamed_resources",
     "namespace_tags",
     "node_constraints",
-    "node_info",
+    "node_update",
     "placeholder_ask",
     "read_allocatable",
     "read_pod",
