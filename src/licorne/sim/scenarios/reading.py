@@ -7,7 +7,6 @@ them. A path of msgspec's message is looked up in the tree of YAML nodes, which 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,12 +24,6 @@ VALUES_MAX: Final = 1_000_000
 PROBLEMS_MAX: Final = 100
 BROKEN: Final = object()
 """Stands in place of a value that is faulty, which was noted."""
-_SCENARIO: Final = re.compile(r"(?m)^scenario\s*:")
-
-
-def is_scenario_text(text: str) -> bool:
-    """Whether a text seems to be a scenario: it has the key `scenario` at the beginning of a line."""
-    return _SCENARIO.search(text) is not None
 
 
 class Problems:
