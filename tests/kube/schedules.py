@@ -32,7 +32,8 @@ from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 from licorne.kube.pauses import PAUSE_S
-from licorne.kube.pods import is_over, read_resources
+from licorne.kube.pods.resources import read_resources
+from licorne.kube.pods.work import is_over
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.writing.writer import TRIES_TO_TELL
 from licorne.recording import Recorder
@@ -226,11 +227,11 @@ class World:
             read_at = client.read_at[plural]
             assert read_at >= resumed_at, f"{what} after a pause until {resumed_at}, {plural} of {read_at}"
         manager = runner.manager
-        assert not manager.asides, f"{what}, and an exception was raised for a pod"
-        nodes = runner.api.cluster.partition(manager.rm_id).nodes
+        assert not manager.lifecycle.asides, f"{what}, and an exception was raised for a pod"
+        nodes = runner.api.cluster.partition(manager.outbox.rm_id).nodes
         for pod in self.server.pods():
             node = self.bound.get(pod.metadata.uid)
-            if node in nodes and node in manager.nodes and not is_over(pod):
+            if node in nodes and node in manager.records.nodes and not is_over(pod):
                 known = any(one.key == pod.metadata.uid for one in nodes[node].allocations)
                 known = known or pod.metadata.uid in nodes[node].foreign
                 assert known, f"{what}, and {pod.metadata.name} was bound to {node} and does not count there"

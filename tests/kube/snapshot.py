@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 from licorne.config.kubernetes import QuantityError
 from licorne.core.nodes.constraints import NodeLabels, parse_ports
 from licorne.kube.objects import Namespace, Node, Pod
-from licorne.kube.pods import host_ports, is_over, node_update, read_allocatable, read_resources
+from licorne.kube.pods.constraints import host_ports
+from licorne.kube.pods.nodes import node_update, read_allocatable
+from licorne.kube.pods.resources import read_resources
+from licorne.kube.pods.work import is_over
 from licorne.kube.predicates.terms import AntiAffinityTerm, anti_affinity_terms
 from licorne.si.messages import NodeAction
 

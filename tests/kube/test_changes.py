@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from licorne.kube.objects import Pod
-from licorne.kube.pods import PodContext, asks_the_same, read_pod
+from licorne.kube.pods.work import PodContext, asks_the_same, read_pod
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "1", "labels": {"applicationId": "a"}},

@@ -15,7 +15,7 @@ import yaml
 from cli.conftest import Command, licorne
 from licorne.kube.importing import Imported, ImportedError
 from licorne.kube.objects import Pod
-from licorne.kube.pods import PodContext, read_pod
+from licorne.kube.pods.work import PodContext, read_pod
 from licorne.recording import Names
 from licorne.sim import lines
 from licorne.sim.workload import Workload, read_workload

@@ -10,19 +10,11 @@ import msgspec
 import pytest
 
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
-from licorne.kube.pods import (
-    PodContext,
-    Work,
-    WorkSettings,
-    foreign_allocation,
-    misnamed_resources,
-    misspelled,
-    namespace_tags,
-    node_update,
-    placeholder_ask,
-    read_pod,
-    unread_annotations,
-)
+from licorne.kube.pods import misspelled
+from licorne.kube.pods.foreign import foreign_allocation
+from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
+from licorne.kube.pods.nodes import node_update
+from licorne.kube.pods.work import PodContext, Work, WorkSettings, placeholder_ask, read_pod
 from licorne.si.messages import NodeAction
 
 Y = "yunikorn.apache.org/"

@@ -79,10 +79,10 @@ class Watched:
         self._failed_at: dict[str, float] = {}  # when pods of an application were last failed
         self._whole: dict[str, float] = {}  # when the first pod of a gang without placeholders got a node
         binder, writer = runner.binder, runner.writer
-        self._bind, self._write, self._map_changed = binder.bind, writer.write, runner.map_changed
+        self._bind, self._write, self._map_changed = binder.bind, writer.write, runner.config_maps.map_changed
         binder.bind = self._on_bind  # type: ignore[method-assign]
         writer.write = self._on_write  # type: ignore[method-assign]
-        runner.map_changed = self._on_map  # type: ignore[method-assign]
+        runner.config_maps.map_changed = self._on_map  # type: ignore[method-assign]
         self._schedule = runner.api.schedule
         runner.api.schedule = self._on_schedule  # type: ignore[method-assign]
         self._not_bound, self._outdated = binder._not_bound, binder._outdated
@@ -101,10 +101,10 @@ class Watched:
     def _on_schedule(self, **options: Any) -> int:
         """Check one go of decisions: what is free on a node that is kept for a pod goes to no other pod, and each victim is needed."""
         manager = self._runner.manager
-        before, known = self._kept(), len(manager.decided)
+        before, known = self._kept(), len(manager.outbox.commands)
         made = self._schedule(**options)
-        kept, evicted = self._kept(), self._evicted_in(manager.decided[known:])
-        chosen = {command.uid: command.node for command in manager.decided[known:] if isinstance(command, Bind)}
+        kept, evicted = self._kept(), self._evicted_in(manager.outbox.commands[known:])
+        chosen = {command.uid: command.node for command in manager.outbox.commands[known:] if isinstance(command, Bind)}
         shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
         if evicted or shared:
             now = self.view()
@@ -175,7 +175,9 @@ class Watched:
 
     def _kept(self) -> dict[str, set[str]]:
         """Return the pods by the node that is reserved for them."""
-        nodes = self._runner.api.cluster.partition(self._runner.manager.rm_id).nodes if self._runner.begun else {}
+        nodes = (
+            self._runner.api.cluster.partition(self._runner.manager.outbox.rm_id).nodes if self._runner.begun else {}
+        )
         return {name: {ask.key for ask in node.reservations} for name, node in nodes.items() if node.reservations}
 
     def _on_bind(self, command: Bind) -> None:

@@ -19,20 +19,12 @@ from licorne.core.base.setting_table import unknown_settings
 from licorne.kube.configmaps import Configuration, check_queues, read_configuration
 from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PriorityClass
 from licorne.kube.objects.meta import Object
-from licorne.kube.pods import (
-    PodContext,
-    Work,
-    foreign_allocation,
-    is_managed,
-    is_over,
-    is_placeholder,
-    namespace_tags,
-    node_update,
-    read_pod,
-    unix_seconds,
-)
+from licorne.kube.pods.foreign import foreign_allocation
 from licorne.kube.pods.keys import TAG_IMAGE_PULL_SECRETS
+from licorne.kube.pods.namespaces import namespace_tags
+from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.resources import PODS
+from licorne.kube.pods.work import PodContext, Work, is_managed, is_over, is_placeholder, read_pod, unix_seconds
 from licorne.recording import Names
 from licorne.si.constants import (
     NODE_PARTITION,
