@@ -97,8 +97,16 @@ bench-peer: $(VENV)/run $(VENV)/compiled  ## Measure licorne and yunikorn-core i
 # What must be compiled, where it is: tests of stale or missing modules would be those of plain Python.
 REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 
-test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; five minutes; PYTHON=... takes another Python
-	@$(REQUIRED); $(PYTEST) $(REPORT:%=--junitxml=%/test.xml)
+# What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, or of one folder.
+scheduler := answers checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
+    placement plugins preemption quotachange recording reference scenarios si sim states tenants
+laboratory := benchmark report sweep
+hosts := capture demo kube rest service yunikorn
+front := build cli common deployment references samples site
+PARTS := $(if $(PART),$(addprefix tests/,$(or $($(PART)),$(PART))))
+
+test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; five minutes; PART=kube runs a part, PYTHON=... takes another Python
+	@$(REQUIRED); $(PYTEST) $(REPORT:%=--junitxml=%/test.xml) $(PARTS)
 
 test-all: test  ## Run these and the other tests of the gate, and those of the core again on plain Python; fifteen minutes
 	@$(REQUIRED); $(PYTEST) -m gate $(REPORT:%=--junitxml=%/gate.xml)

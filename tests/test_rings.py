@@ -75,6 +75,12 @@ def test_each_ring_is_run_by_its_command() -> None:
     assert "-m planted_faults" in commands
 
 
+def test_each_folder_is_in_one_part() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", "")
+    parts = re.findall(r"^(?:scheduler|laboratory|hosts|front) := (.*)", makefile, re.MULTILINE)
+    assert sorted(" ".join(parts).split()) == sorted(one.removeprefix("tests/") for one in ALL_FOLDERS - {"tests"})
+
+
 def test_each_part_of_the_night_is_a_job() -> None:
     """Other Pythons have their jobs on each push."""
     jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text(encoding="utf-8"))["jobs"]
