@@ -38,7 +38,7 @@ class AntiAffinity:
         labels = self._labels_of(record.pod.metadata.namespace)
         return any(term.matches(record.pod, labels) for term in terms)
 
-    def changed_nodes(self) -> list[NodeUpdate]:
+    def take_changed_nodes(self) -> list[NodeUpdate]:
         """Return the messages about the nodes whose marks have changed; the caller sends them."""
         changed, self.existing.changed_nodes = self.existing.changed_nodes, {}
         return [

@@ -47,7 +47,7 @@ from .budgets import Budgets
 from .commands import AskAgain
 from .gangs import Gangs
 from .holding import Holding
-from .outbox import Outbox, SharedFaultError, for_all
+from .outbox import Outbox, SharedFaultError
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Records
 from .stages import COUNTED, PLACED, PodEvent, Stage
 from .waiting import Waiting
@@ -95,17 +95,22 @@ class PodLifecycle:
         Raises:
             SharedFaultError: an exception was raised.
         """
-        with for_all():
-            if terms := self.anti_affinity.take_changed_terms():
-                resubmit = partial(self._resubmit, terms)
+        outbox, existing = self._outbox, self.anti_affinity.existing
+        try:
+            if existing.changed_terms:
+                resubmit = partial(self._resubmit, self.anti_affinity.take_changed_terms())
                 for record in self._records.pods.values():
                     if record.stage is Stage.ASKED:
                         self.run_isolated(record.pod, resubmit, record)
-            if nodes := self.anti_affinity.changed_nodes():
-                self._outbox.send(*nodes)
+            if existing.changed_nodes and (nodes := self.anti_affinity.take_changed_nodes()):
+                outbox.send(*nodes)
             self.budgets.tell()
-            while self._outbox.has_messages:
-                self._outbox.send_some()
+            while outbox.asks or outbox.releases:
+                outbox.send_some()
+        except SharedFaultError:
+            raise
+        except Exception as error:
+            raise SharedFaultError(error) from error
 
     def _resubmit(self, changed_terms: Collection[AntiAffinityTerm], record: PodRecord) -> None:
         if self.anti_affinity.matches(changed_terms, record):
@@ -351,7 +356,7 @@ class PodLifecycle:
         """Submit the ask of a pod. A pending ask that has changed keeps its age if the scheduler can change it in place."""
         ask = self.anti_affinity.ask_of(record)
         was, record.asked = record.asked, ask
-        untold = self._outbox.holds_ask(record.uid)
+        untold = record.uid in self._outbox.asks
         if record.stage is Stage.ASKED and was is not None and (untold or not _is_alike(ask, was)):
             tags, had = ask.tags or {}, was.tags or {}
             # The scheduler changes what waits, but not which node it requires, nor what is to replace a placeholder.

@@ -43,7 +43,7 @@ class Manager:
                 applications.forget_unused(application)
             lifecycle.flush()
             lifecycle.gangs.create_missing()
-            if not (applications.has_ended or self.outbox.has_messages):
+            if not (applications.has_ended or self.outbox.asks or self.outbox.releases):
                 break
         commands, self.outbox.commands = self.outbox.commands, []
         return commands
@@ -95,7 +95,7 @@ class Manager:
             record.awaits_class = False
             if record.stage is Stage.HELD:
                 self.lifecycle.hold_or_ask(record)
-        elif record.stage is Stage.ASKED and self.outbox.holds_ask(record.uid):
+        elif record.stage is Stage.ASKED and record.uid in self.outbox.asks:
             self.lifecycle.ask(record)
 
     def class_gone(self, known: PriorityClass) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from licorne.core.api import SchedulerAPI
@@ -25,16 +24,8 @@ ASKS_A_CALL = 100
 class SharedFaultError(Exception):
     """An exception, its cause, in what concerns more than the pod that is looked at: the process must not go on."""
 
-
-@contextlib.contextmanager
-def for_all() -> Iterator[None]:
-    """Mark exceptions so that no single pod is set aside for them."""
-    try:
-        yield
-    except SharedFaultError:
-        raise
-    except Exception as error:
-        raise SharedFaultError(f"telling the scheduler failed: {describe(error)}") from error
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(f"telling the scheduler failed: {describe(cause)}")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -59,9 +50,10 @@ class Outbox:
     changed: Callable[[], None] = lambda: None
     warn: Callable[[str, Exception | None], None] = lambda *_: None
     commands: list[AnyCommand] = field(default_factory=list, init=False)
-    _asks: dict[str, Allocation] = field(default_factory=dict, init=False)
-    """By key, so that one whose pod is gone can be taken back."""
-    _releases: list[Release] = field(default_factory=list, init=False)
+    asks: dict[str, Allocation] = field(default_factory=dict, init=False)
+    """Asks and allocations of which the scheduler is still to be told, by key, so that one whose pod is gone can be taken back."""
+    releases: list[Release] = field(default_factory=list, init=False)
+    """Releases of which the scheduler is still to be told."""
 
     @property
     def partition(self) -> Partition:
@@ -87,36 +79,27 @@ class Outbox:
 
     def ask(self, ask: Allocation) -> None:
         """Tell the scheduler of an ask or an allocation soon, in place of one with the same key that it was not told of."""
-        self._asks[ask.key] = ask
+        self.asks[ask.key] = ask
 
     def release(self, application_id: str, uid: str, why: Termination = Termination.STOPPED_BY_RM) -> None:
         """Release a pod's ask or allocation; what was asked for it and not sent yet is taken back."""
-        self._asks.pop(uid, None)
-        self._releases.append(Release(application_id=application_id, key=uid, termination=why))
-
-    def holds_ask(self, uid: str) -> bool:
-        """Return whether the scheduler is still to be told of the ask of a pod."""
-        return uid in self._asks
-
-    @property
-    def has_messages(self) -> bool:
-        """Whether the scheduler is still to be told of asks or releases."""
-        return bool(self._asks or self._releases)
+        self.asks.pop(uid, None)
+        self.releases.append(Release(application_id=application_id, key=uid, termination=why))
 
     @property
     def is_behind(self) -> bool:
         """Whether more asks wait to be told than the scheduler is given in one call (`ASKS_A_CALL`)."""
-        return len(self._asks) > ASKS_A_CALL
+        return len(self.asks) > ASKS_A_CALL
 
     def send_some(self) -> None:
         """Tell the scheduler of pods that are new, changed or gone, in one call."""
-        again = any(one.key in self._asks for one in self._releases)
+        again = any(one.key in self.asks for one in self.releases)
         # The scheduler takes asks before releases, so a pod that is asked for again is released in a call before.
-        keys = [] if again else list(itertools.islice(self._asks, ASKS_A_CALL))
-        asks = [self._asks.pop(key) for key in keys]
+        keys = [] if again else list(itertools.islice(self.asks, ASKS_A_CALL))
+        asks = [self.asks.pop(key) for key in keys]
         releases: list[Release] = []
-        if again or not self._asks:
-            releases, self._releases = self._releases, releases
+        if again or not self.asks:
+            releases, self.releases = self.releases, releases
         if asks or releases:
             self.changed()
             self.send(*asks, *releases)
@@ -131,5 +114,7 @@ class Outbox:
         for each in messages:
             if isinstance(each, NodeUpdate) and each.attributes is not None:
                 each.attributes[NODE_PARTITION] = qualified_partition(DEFAULT_PARTITION, self.rm_id)
-        with for_all():
+        try:
             self.api.submit(self.rm_id, messages)
+        except Exception as error:
+            raise SharedFaultError(error) from error
