@@ -2,7 +2,7 @@
 
 These are the files to read for understanding what happens to one ask, or to one request; a return is a call into a file
 that was left before. Counted are, without any compiled module: an ask from its bytes to the answer, a GET of the queues, and
-a reload of a changed queue configuration, each in `licorne serve`; a pod from its creation to its binding in `licorne kube`,
+a reload of a changed queue configuration, each in `licorne serve`; the first pod of an application from its creation to its binding in `licorne kube`,
 whose API server is played; and in process a preemption for a guarantee. Each is done a few times, and a file counts if its
 functions ran each time; this excludes what a service does now and then by itself.
 """
@@ -250,7 +250,7 @@ def _of_kube(folder: Path) -> Walk:
 
         with _watched(folder, *command) as watched:
             watched.wait_for("the cluster has been read")
-            return watched.walk("a pod, from its creation to its binding", play, play)
+            return watched.walk("the first pod of an application, from its creation to its binding", play, play)
 
 
 # -- in process --------------------------------------------------------------------------------------------
