@@ -25,9 +25,8 @@ INFORMATIONAL = "Informational"
 _says = partial(Note, warning=False)
 QUEUED = _says("Scheduling", "Scheduling", "{pod} is queued and waiting for allocation")
 GATED = _says("Scheduling", "Scheduling", "waiting for scheduling gates: {why}")
-GROUPED = _says(
-    "GangScheduling", "TaskGroupMatch", "Pod belongs to the taskGroup {why}, it will be scheduled as a gang member"
-)
+_OF_GANG = "Pod belongs to the taskGroup {why}, it will be scheduled as a gang member"
+GROUPED = _says("GangScheduling", "TaskGroupMatch", _OF_GANG)
 WAITS = _says("PodUnschedulable", "PodUnschedulable", "{why}")
 DECIDED = _says("Scheduled", "Scheduled", "Successfully assigned {pod} to node {node}")
 ALLOCATED = _says("GangScheduling", "PlaceholderAllocated", "Application {app} placeholder has been allocated.")
@@ -37,10 +36,10 @@ COMPLETED = _says("TaskCompleted", "TaskCompleted", "Task {pod} is completed")
 FAILED = _says("TaskFailed", "TaskFailed", "Task {pod} is failed")
 _COMPLETE = "Application {app} all placeholders are allocated. Transitioning to running state."
 RESERVED = _says("GangScheduling", "GangReservationComplete", _COMPLETE)
-TIMED_OUT = Note("GangScheduling", "PlaceholderTimeOut", "Application {app} placeholder has been timed out")
-APPLICATION_FAILED = Note(
-    "ApplicationFailed", "ApplicationFailed", "Application {app} scheduling failed, reason: {why}"
-)
+_OVER = "Application {app} placeholder has been timed out"
+TIMED_OUT = _says("GangScheduling", "PlaceholderTimeOut", _OVER, warning=True)
+_WHY = "Application {app} scheduling failed, reason: {why}"
+APPLICATION_FAILED = _says("ApplicationFailed", "ApplicationFailed", _WHY, warning=True)
 
 
 @dataclass(slots=True, eq=False, repr=False)
