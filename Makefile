@@ -29,7 +29,7 @@ BENCH ?=
 # How the tests run, and which of them run a second time on the hot modules as plain Python.
 PARALLEL := --numprocesses auto --dist worksteal
 PYTEST ?= $(BIN)/python -m pytest $(PARALLEL)
-INTERPRETED ?= tests/core tests/growth tests/sim/test_gauges.py
+INTERPRETED ?= tests/core tests/sim/test_gauges.py
 COVERED ?= tests/checkpoint tests/config tests/constraints tests/core tests/deployment tests/gangs tests/gangs_atomic \
     tests/placement tests/plugins tests/preemption tests/quotachange tests/recording tests/scenarios tests/si tests/sim \
     tests/states tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \

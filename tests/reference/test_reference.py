@@ -1,7 +1,8 @@
 """The product against a plain reference scheduler: random clusters with everything switched on, decision by decision.
 
-By default the same scenarios each time, as many as LICORNE_REFERENCE_SCENARIOS says, from the seed
-LICORNE_REFERENCE_SEED on. A disagreement prints its seed, every step, and the messages of each of them.
+By default the same scenarios each time, as many as LICORNE_REFERENCE_SCENARIOS says (200; 800 in the other
+profiles of `common.examples`), from the seed LICORNE_REFERENCE_SEED on. A disagreement prints its seed, every step, and the
+messages of each of them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from pathlib import Path
 import pytest
 
 import seeds
+from common.examples import scaled
 from common.plain_python import printed_by
 from reference.compare import DisagreementError, run
 from reference.faults import FAULTS
 from reference.situations import Situations
 from rings import first_in_gate
 
-SCENARIOS = int(os.environ.get("LICORNE_REFERENCE_SCENARIOS", "400"))
+SCENARIOS = int(os.environ.get("LICORNE_REFERENCE_SCENARIOS") or min(scaled(800), 800))
 SEED = seeds.first_seed("LICORNE_REFERENCE_SEED")
 ENOUGH = 400
 """From this many scenarios on every situation must have been met; with a random seed one may be missed."""

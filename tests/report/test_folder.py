@@ -174,7 +174,7 @@ def test_the_same_input_gives_the_same_files(folder: Path, tmp_path: Path) -> No
             assert (folder / name).read_bytes() == (again / name).read_bytes(), name
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_processes_of_different_seeds_of_hashes_write_the_same(tmp_path: Path) -> None:
     """The page, JSON and CSV byte for byte, PNG by pixels, Parquet by rows, which are those of the CSV as well."""
     assert faults.written_twice(tmp_path) == []
@@ -233,8 +233,7 @@ def test_a_process_of_its_own_draws_the_same_png(folder: Path, tmp_path: Path, m
     assert alone == beside == png_files(folder)
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize("executable", ["/no/such/python", shutil.which("false") or "", ""])
+@pytest.mark.parametrize("executable", first_in_gate(["/no/such/python", shutil.which("false") or "", ""]))
 def test_without_that_process_the_png_are_drawn_all_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
 
@@ -43,8 +44,20 @@ def missing_programs(commands: list[str]) -> list[str]:
     return [name for name in PROGRAMS if any(re.match(rf"{name}\b", one) for one in commands) and not which(name)]
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
+SLOW = ("docs/use/reports.md", "docs/use/scenarios.md")
+"""Pages whose samples take more than half a minute: they draw whole reports. They run at night."""
+
+
+def of_rings(paths: list[Path]) -> list[Any]:
+    """Return the pages as parameters of a test, each in its ring."""
+    names = {path.relative_to(ROOT).as_posix(): path for path in paths}
+    return [
+        pytest.param(path, id=name, marks=pytest.mark.nightly if name in SLOW else pytest.mark.gate)
+        for name, path in names.items()
+    ]
+
+
+@pytest.mark.parametrize("path", of_rings(documents()))
 def test_each_command_prints_what_the_document_shows(path: Path, tmp_path: Path) -> None:
     run = [sample for sample in samples(path) if is_run(sample.command)]
     if missing := missing_programs([sample.command for sample in run]):

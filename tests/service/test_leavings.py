@@ -60,8 +60,13 @@ async def leave_at_most(bound: int) -> None:
             gc.collect()
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize(("run", "bound"), [(asyncio.run, CONNECTION), (uvloop.run, 0)], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize(
+    ("run", "bound"),
+    [
+        pytest.param(asyncio.run, CONNECTION, id="asyncio", marks=pytest.mark.nightly),
+        pytest.param(uvloop.run, 0, id="uvloop", marks=pytest.mark.gate),
+    ],
+)
 def test_clients_leave_no_objects(run: Callable[[Coroutine[Any, Any, None]], None], bound: int) -> None:
     """On the loops of `licorne serve` and `licorne kube`; only what `Memory` counts is left, and on uvloop nothing."""
     gc.disable()
