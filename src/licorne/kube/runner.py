@@ -178,7 +178,6 @@ class Runner:
         self._security = security or Security()
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
-        self._tasks: list[asyncio.Task[Any]] = []
 
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
