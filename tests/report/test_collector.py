@@ -25,6 +25,7 @@ from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.papers.fragmentation import Shape, Typical
 from licorne.sim.reading import load_workload
+from licorne.sim.traces.openb import read_openb
 from report.workloads import app, ask, head, small
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ class _Empty(Observer):
     [("default", 13.9445), ("gpushare100", 13.6422), ("cpu250", 25.8740)],
 )
 def test_the_empty_cluster_of_openb_is_fragmented_as_published(openb: Path, name: str, percent: float) -> None:
-    workload = load_workload(openb / f"openb_pod_list_{name}.csv", read_as="recorded")
+    workload = read_openb(openb / f"openb_pod_list_{name}.csv", how="recorded")
     # All pods come ten seconds later: the first one comes with the nodes.
     later = [
         line if type(line) is Node or line.at is None else replace(line, at=line.at + 10) for line in workload.lines

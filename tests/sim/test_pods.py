@@ -270,10 +270,8 @@ def test_a_workload_is_a_path_or_lines(tmp_path: Any) -> None:
     path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     assert simulate(path).digest == simulate(str(path)).digest == simulate(lines).digest
     assert simulate(load_workload(path)).digest == simulate(lines).digest
-    with pytest.raises(WorkloadError, match="says itself when pods arrive"):
-        load_workload(path, read_as="fill")
-    with pytest.raises(WorkloadError, match="not as recorded"):
-        load_workload(path, read_as="recorded", load=0.5)
+    with pytest.raises(WorkloadError, match="a seed and a load are for a scenario"):
+        load_workload(path, load=0.5)
     with pytest.raises(WorkloadError, match="<workload>:1: t: unknown kind"):
         simulate([{"t": "mteta"}])
 

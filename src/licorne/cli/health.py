@@ -16,6 +16,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS
 
 def health(
     address: str = DEFAULT_ADDRESS,
+    /,
     *,
     tls_ca: Path | None = None,
     server_name: str = "",

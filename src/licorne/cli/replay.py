@@ -38,7 +38,7 @@ def replay(
     *,
     run: int | None = None,
     at: Moment | None = None,
-    dump: Path | None = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     runs: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -57,7 +57,7 @@ def replay(
         Number of the run; without it, the last one, or with --at the last that had begun then.
     at
         Stop at this time, like 2026-11-03T14:00 (UTC) or seconds since 1970.
-    dump
+    output
         Write the state in which the repetition ends: a state dump, as REST gives it, from which it can be restored
         exactly. Needs the extra `web`.
     runs
@@ -82,8 +82,8 @@ def replay(
         raise CommandError(str(error), Status.NO) from None
     except RecordingError as error:
         raise CommandError(str(error), Status.FILE) from None
-    if dump is not None:
-        _dump(repeated, outcome.now_ns, dump)
+    if output is not None:
+        _dump(repeated, outcome.now_ns, output)
     if json:
         print_json(answer)
     else:
@@ -101,7 +101,7 @@ def _dump(repeated: Replay, now_ns: int, path: Path) -> None:
     from licorne.web.rest.state import full_state  # noqa: PLC0415  # it needs packages of the extra `web`
 
     if not repeated.managers:
-        raise CommandError("--dump: no resource manager is registered at this time, so there is no state")
+        raise CommandError("--output: no resource manager is registered at this time, so there is no state")
     path.write_bytes(full_state(repeated.api, now_ns, exact=True))
 
 

@@ -26,7 +26,7 @@ REPRODUCTIONS = {
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 
 SHOWN = 120
-"""Cells that are printed, at most; `--json` and `--cite` have all."""
+"""Cells that are printed, at most; `--json` and `--output` have all."""
 
 
 def reproduce(
@@ -35,7 +35,7 @@ def reproduce(
     /,
     *,
     small: Flag = False,
-    cite: Path | None = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     json: Flag = False,
 ) -> int:
     """Make the table of a paper again with the scheduler, and compare it cell by cell.
@@ -50,7 +50,7 @@ def reproduce(
     small
         Only a small part of the runs, for a quick check: rlscheduler compares the first of its ten stretches,
         fgd one list of pods with one seed.
-    cite
+    output
         Write a page in Markdown for a paper or report: the table, what to cite, and the digests of data and decisions.
     json
         Print the result as a JSON object.
@@ -70,8 +70,8 @@ def reproduce(
             found = run(folder, small, progress)
     except WorkloadError as error:
         raise CommandError(str(error), Status.FILE) from None
-    if cite is not None:
-        _write(cite, page(found))
+    if output is not None:
+        _write(output, page(found))
     if json:
         print_json(found)
     else:

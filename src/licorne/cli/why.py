@@ -8,7 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from licorne.answers import Home, UnknownNameError, why
+from licorne.answers import Home, UnknownNameError
+from licorne.answers import why as why_of
 from licorne.answers.copies import CopyError
 from licorne.answers.why import AskAnswer
 from licorne.cli.common import CommandError, UsageError, print_json
@@ -21,7 +22,7 @@ from licorne.recording.folder import is_recording
 Flag = Annotated[bool, Parameter(negative="")]
 
 
-def why_command(
+def why(
     name: str = "",
     /,
     *,
@@ -79,7 +80,7 @@ def why_command(
     until = time.monotonic() + limit
     home = Home(restored)
     try:
-        answer = why(
+        answer = why_of(
             home if config is None else home.decide(),
             name,
             partition=partition,

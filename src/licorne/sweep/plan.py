@@ -32,8 +32,8 @@ NAME_MAX = 4096
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One simulation: plain values, so that it can be sent to another process or machine that has the same files.
 
-    `workload` is a path, `configuration` a path or `own`. `load`: for openb and scenarios what they mean by it; times of arrival
-    of other workloads are divided by it; None: as they are. `seed` is for scenarios. `policy` is as for `licorne simulate
+    `workload` is a path, `configuration` a path or `own`. `load`: for scenarios what they mean by it; times of arrival of
+    other workloads are divided by it; None: as they are. `seed` is for scenarios. `policy` is as for `licorne simulate
     --policy`, or `own`; `device_policy` "" is that of the workload. `to_s` None: to the end. `policy_timeout_s` is the limit of a
     call of the policy; None: there is none.
     """

@@ -22,7 +22,7 @@ import msgspec
 
 from licorne._wording import counted
 from licorne.config.structure import QUEUE_NAME
-from licorne.sim.traces.batch import QUEUE, Job, JobsAs, arrivals, queues, skip_notes, skip_words, spread
+from licorne.sim.traces.batch import QUEUE, Job, JobLines, JobsAs, queues, skip_notes, skip_words, spread
 from licorne.sim.traces.columns import Mapping
 from licorne.sim.traces.swf import DECIMAL, LINE_MAX, PROCESSORS_MAX, TIME_MAX_S, SwfSkip, opened_lines
 from licorne.sim.workload import ASKS_MAX, Mode, Workload, WorkloadError
@@ -112,7 +112,6 @@ def gpu_workload(
     jobs = [msgspec.structs.replace(job, submit_s=job.submit_s - zero) for job in table.jobs]
     if jobs_as != "one":
         _check_names(table.file, jobs)
-    lines, numbers = arrivals(table.file, jobs, jobs_as, {GPU: 1}, asks_max)
     number = mapping.nodes or -(-peak_gpus(jobs) // mapping.gpus_each)
     nodes = spread(table.file, number * mapping.gpus_each, 1 if jobs_as == "one" else number, {GPU: 1})
     cluster = f"the cluster has {counted(number, 'node')} of {counted(mapping.gpus_each, 'GPU')}, "
@@ -126,10 +125,8 @@ def gpu_workload(
         name=f"{table.file} ({jobs_as})",
         mode=Mode.TIMED,
         config=queues(sorted({job.queue for job in jobs}), order=order, backfill=backfill),
-        lines=[*nodes, *lines],
+        lines=JobLines(table.file, nodes, jobs, jobs_as, {GPU: 1}, asks_max),
         notes=[*skip_notes(table.file, table.skipped), *table.notes, cluster, *(pool if jobs_as == "one" else [])],
-        file=table.file,
-        numbers=[0] * len(nodes) + numbers,
     )
 
 

@@ -241,7 +241,7 @@ def _read_pods(path: Path) -> list[Pod]:
     for row in rows(
         path,
         _POD_COLUMNS,
-        "give the trace's folder or one of its pod lists; docs/use/simulator.md says how to use another table",
+        "give the trace's folder or one of its pod lists; --columns reads another table",
     ):
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
         milli = gpu_milli(row)

@@ -12,7 +12,6 @@ made while they are simulated, only those of pods that are alive.
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from licorne.sim.finished import finished_file, opened
+from licorne.sim.finished import written
 from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.pods import COMPLETED
@@ -67,14 +66,9 @@ def swf_file(path: Path, outcome: SwfOutcome) -> Iterator[None]:
     Raises:
         OSError: the file cannot be written; before the block begins, if possible.
     """
-    with finished_file(path) as part, opened(part, path) as stream:
+    with written(path) as stream:
         yield
-        if path.name.lower().endswith(".gz"):
-            # Without a name and a time, so that the same log is the same file.
-            with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
-                outcome.write(packed)
-        else:
-            outcome.write(stream)
+        outcome.write(stream)
 
 
 class SwfOutcome(Observer):

@@ -1,4 +1,4 @@
-"""`licorne import`: makes a workload from what `kubectl get pods,nodes -o json` prints."""
+"""Objects of a Kubernetes cluster as `licorne convert` reads them: what `kubectl get pods,nodes -o json` prints."""
 
 from __future__ import annotations
 
@@ -6,93 +6,36 @@ import json as json_module
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from cyclopts import Parameter
 
-from licorne._wording import counted
-from licorne.cli.common import CommandError, UsageError, print_json, read_input, say
+from licorne.cli.common import CommandError, read_input
 from licorne.cli.statuses import Status
 from licorne.config import ConfigError
 from licorne.config.manifest import SCHEDULER_NAMES, manifests
-from licorne.recording import Names
-from licorne.recording.anonymous import AnonymityError
-from licorne.sim.finished import finished_file, opened
-from licorne.sim.lines import Ask
-from licorne.sim.workload import Workload, write_workload
+from licorne.sim.workload import Workload
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 BYTES_MAX = 2 << 30
 """Most bytes of a file that is read: a list of 150,000 pods, as `kubectl` prints it, may have 1 GiB."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What `licorne import --json` prints: how many asks were written, and notes of what is not known."""
-
-    asks: int
-    notes: list[str]
-
-
-def import_command(
-    *files: Path,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    scheduler_name: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    anonymous: Flag = False,
-    json: Flag = False,
-) -> int:
-    """Make a workload from pods and nodes of a Kubernetes cluster, for `licorne simulate` and `licorne compare`.
-
-    It reads what `kubectl get pods,nodes -A -o json` prints, and also namespaces (quotas), priority classes and the ConfigMaps of
-    YuniKorn (queues), if they are there. A pod asks for what it would ask for with `licorne kube`. Needs the extra `kube`.
-
-    Parameters
-    ----------
-    files
-        Files with objects or lists of objects, JSON or YAML, also several in a file; -: standard input.
-    output
-        The workload file that is written (JSON lines).
-    scheduler_name
-        Pods that name this scheduler are the workload, other ones hold their room; may be given several times. Without it:
-        yunikorn.
-    anonymous
-        Write digests in place of names of users and groups.
-    json
-        Print the outcome as a JSON object.
-    """
+def objects_workload(paths: list[Path], *, scheduler_name: tuple[str, ...] = SCHEDULER_NAMES) -> Workload:
+    """Return the workload of objects in files. Raises CommandError."""
     from licorne.kube.configmaps import ConfigurationError  # noqa: PLC0415  # of the extra `kube`
     from licorne.kube.importing import Imported, ImportedError  # noqa: PLC0415
 
-    if not files:
-        raise UsageError("give a file, or - for standard input: kubectl get pods,nodes -A -o json | licorne import -")
-    found = Imported(scheduler_name or SCHEDULER_NAMES, Names() if anonymous else None)
-    for path in files:
-        for made in _objects(path):
-            try:
-                found.add(made)
-            except ImportedError as error:
-                raise CommandError(f"{path}: {error}", Status.FILE) from None
+    found = Imported(scheduler_name)
     try:
-        workload = found.workload(output.name.removesuffix(".jsonl"))
+        for path in paths:
+            for made in _objects(path):
+                try:
+                    found.add(made)
+                except ImportedError as error:
+                    raise CommandError(f"{path}: {error}", Status.FILE) from None
+        return found.workload(paths[0].name.removesuffix(paths[0].suffix))
     except (ImportedError, ConfigurationError) as error:
         raise CommandError(str(error), Status.FILE) from None
-    except AnonymityError as error:
-        raise CommandError(f"--anonymous: {error}") from None
-    _write(workload, output)
-    outcome = Outcome(sum(isinstance(line, Ask) for line in workload.lines), workload.notes)
-    if json:
-        print_json(outcome)
-    else:
-        say(f"{output}: {counted(outcome.asks, 'ask')}", *(f"note: {note}" for note in outcome.notes))
-    return Status.DONE
-
-
-def _write(workload: Workload, output: Path) -> None:
-    try:
-        with finished_file(output) as part, opened(part, output) as file:
-            write_workload(workload, file)
-    except OSError as error:
-        raise CommandError(f"{output}: {error.strerror}", Status.FILE) from None
 
 
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
@@ -153,4 +96,4 @@ def _yaml(path: Path, data: bytes) -> Iterator[Any]:
         raise CommandError(f"{path}: not YAML: {error}", Status.FILE) from None
 
 
-__all__ = ["import_command"]
+__all__ = ["objects_workload"]
