@@ -160,7 +160,7 @@ def test_options_of_another_kind_of_source_are_refused(
         (
             "jobs.csv",
             (),
-            "no such column of the openb trace; give the trace's folder or one of its pod lists; --columns",
+            "there are a, b; give the trace's folder or one of its pod lists; --columns reads another table",
         ),
         (".", (), "a folder, but not that of the openb trace"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -13,11 +13,13 @@ from licorne._wording import counted
 from licorne.answers.source import Server, SourceError
 from licorne.capture import Options, capture
 from licorne.capture.capturing import Progress
-from licorne.cli.common import CommandError, UsageError, clean
+from licorne.cli.common import CommandError, UsageError, say
+from licorne.cli.progress import progress_bar
 from licorne.cli.sources import read_token
 from licorne.cli.statuses import Status
 from licorne.recording import Names
 from licorne.sim.workload import ASKS_MAX
+from licorne.sim.workload import Progress as Told
 
 
 def capture_workload(
@@ -37,9 +39,11 @@ def capture_workload(
     token = read_token(token_file)
     options = Options(every_s=every, for_s=for_, asks_max=max_asks)
     try:
-        with _asked_to_end() as ends, _told() as told:
+        with _asked_to_end() as ends, progress_bar("capturing; Ctrl-C ends") as bar:
             server = Server(url, token=token, tls_ca=tls_ca)
-            captured = capture(server, output, options, names=names, stop=lambda: bool(ends), progress=told)
+            captured = capture(
+                server, output, options, names=names, stop=lambda: bool(ends), progress=_telling(bar, for_)
+            )
     except SourceError as error:
         raise CommandError(str(error), Status.FILE) from None
     except OSError as error:
@@ -66,36 +70,19 @@ def _asked_to_end() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-class _Line:
-    """One line on a terminal that is written over and over; on anything else only troubles are told, once each."""
+def _telling(told: Told | None, length_s: float | None) -> Callable[[Progress], None]:
+    """Return what is told after each look: how far it is, and each trouble once."""
+    last = ""
 
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._trouble = ""
+    def tell(progress: Progress) -> None:
+        nonlocal last
+        if progress.trouble and progress.trouble != last:
+            say(f"{progress.trouble}; trying again", to=sys.stderr)
+        last = progress.trouble
+        if told is not None:
+            told(int(progress.seconds), int(length_s or 0))
 
-    def __call__(self, progress: Progress) -> None:
-        if progress.trouble and progress.trouble != self._trouble:
-            self._write(f"{clean(progress.trouble)}; trying again\n")
-        self._trouble = progress.trouble
-        if self._terminal:
-            self._write(f"{progress.seconds:,.0f} s: {progress.asks:,} asks, {progress.pods:,} pods now; Ctrl-C ends")
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(("\r\033[K" if self._terminal else "") + text)
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._terminal:
-            self._write("")
-
-
-@contextmanager
-def _told() -> Iterator[_Line]:
-    line = _Line()
-    try:
-        yield line
-    finally:
-        line.end()
+    return tell
 
 
 __all__ = ["capture_workload"]

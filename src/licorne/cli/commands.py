@@ -182,3 +182,6 @@ for _place, (_title, _commands) in enumerate(_GROUPS.items()):
     _group = Group(_title, sort_key=_place)
     for _command in _commands:
         _add(*_command, _group)
+_group = Group("Options", sort_key=len(_GROUPS))
+for _name in ("--help", "--version", "--install-completion"):
+    app[_name].group = _group

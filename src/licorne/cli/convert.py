@@ -114,7 +114,7 @@ def convert(
     anonymous
         Write digests in place of names of users and groups.
     """
-    given = {
+    given: dict[str, Any] = {
         "as_": as_, "load": load, "seed": seed, "columns": columns, "jobs": jobs, "order": order, "backfill": backfill,
         "scheduler_name": scheduler_name, "for_": for_, "every": every, "token_file": token_file, "tls_ca": tls_ca,
         "max_asks": max_asks,

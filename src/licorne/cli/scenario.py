@@ -53,8 +53,9 @@ def check(
         Print what it comes to as a JSON object.
     """
     try:
-        found = read_scenario(scenario)
-        outline = found.outline(seed=seed, load=load, asks_max=max_asks)
+        outline = Scenario.read(scenario).outline(seed=seed, load=load, asks_max=max_asks)
+    except FileNotFoundError:
+        raise CommandError(f"{scenario}: no such file; give a scenario in YAML", Status.FILE) from None
     except ScenarioError as error:
         say(*str(error).split("\n"))
         mistakes = counted(len(error.problems), "mistake")
@@ -75,14 +76,6 @@ def schema() -> int:
     """Print the JSON Schema of a scenario, with which editors complete keys and mark mistakes while one writes."""
     print_json(scenario_schema())
     return Status.DONE
-
-
-def read_scenario(path: Path) -> Scenario:
-    """Read a scenario. Raises ScenarioError, and CommandError for a file that does not exist."""
-    try:
-        return Scenario.read(path)
-    except FileNotFoundError:
-        raise CommandError(f"{path}: no such file; give a scenario in YAML", Status.FILE) from None
 
 
 def _show(outline: Outline) -> None:

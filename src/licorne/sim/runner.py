@@ -271,9 +271,8 @@ def simulate(
 ) -> Result:
     """Simulate a workload and return its result.
 
-    `workload` is the path of a workload file or of a trace, or the lines of a workload as objects for JSON; what
-    `licorne.sim.load_workload` returns lets one choose how a trace is read. `config` is the text of a queue configuration in
-    place of the workload's; `settings` take precedence over the workload's, and those over the simulator's own.
+    `workload` is the path of a workload file, a scenario or a recording, or the lines of a workload as objects for JSON, or what
+    `licorne.sim.load_workload` returns. `config` is the text of a queue configuration in place of the workload's; `settings` take precedence over the workload's, and those over the simulator's own.
 
     Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
     time and times of pods are for the part of the virtual time from `from_s` and up to `to_s`, in seconds (None: the end).
