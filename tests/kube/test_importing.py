@@ -180,7 +180,7 @@ def test_without_names() -> None:
     write_workload(made(NODE, pod("p", annotations=annotations), MAP), file, names)
     text = file.getvalue().decode()
     assert [name for name in EVERYTHING if name in text] == []
-    assert text.count(names.of("annabella")) == 3  # the user of the application, and twice in the configuration
+    assert text.count(names.of("annabella")) == 2  # the user of the application, and that of a limit
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_where_time_stands_still_there_are_figures_of_the_end(version: int) -> N
 
 
 def test_only_the_window_counts() -> None:
-    figures, _ = collected(small(), from_s=40, to_s=100)
+    figures, _ = collected(small(), since_s=40, until_s=100)
     assert (figures.start_s, round(figures.bins * figures.bin_s)) == (40, 60)
     assert set(figures.cluster[0].used) == {4000}
     assert (figures.everything.pods, figures.everything.never_placed) == (4, 1)

@@ -39,7 +39,7 @@ configurations: [own, {queues}]
 loads: [1, 2]
 seeds: 3
 policies: [own, "missing.py:Policy"]
-to_s: 20000
+until_s: 20000
 """
 SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
 

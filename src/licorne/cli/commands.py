@@ -174,8 +174,8 @@ def _add(name: str, told: str, statuses: str, group: Group) -> None:
     parent, _, word = name.rpartition(" ")
     if parent and parent not in app:
         app.command(App(name=parent, help=_PARENTS[parent], group=group))
-    to, groups = (app[parent], {}) if parent else (app, {"group": group})
-    to.command(f"licorne.cli.{parent or word}:{word}", name=word, help=told, help_epilogue=statuses, **groups)
+    to, panel = (app[parent], None) if parent else (app, group)
+    to.command(f"licorne.cli.{parent or word}:{word}", name=word, help=told, help_epilogue=statuses, group=panel)
 
 
 for _place, (_title, _commands) in enumerate(_GROUPS.items()):

@@ -23,7 +23,7 @@ from licorne.sim.yaml_files import composed, entries, place, text_of, whole_of
 from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
 
 LISTS = ("workloads", "configurations", "loads", "seeds", "policies", "device_policies")
-KEYS = ("name", *LISTS, "settings", "from_s", "to_s", "max_asks", "policy_timeout_s")
+KEYS = ("name", *LISTS, "settings", "since_s", "until_s", "max_asks", "policy_timeout_s")
 SEEDS_MAX = 10_000
 NUMBER_MAX = 1e12
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -100,8 +100,10 @@ def parse_sweep(text: str, name: str, folder: Path) -> Sweep:
         else:
             values[key] = _number(node, name, key)
     sweep = Sweep(**values)
-    if sweep.to_s is not None and sweep.from_s >= sweep.to_s:
-        raise WorkloadError(f"{place(name, found['to_s'])}: to_s: {sweep.to_s:g} is not after from_s, {sweep.from_s:g}")
+    if sweep.until_s is not None and sweep.since_s >= sweep.until_s:
+        raise WorkloadError(
+            f"{place(name, found['until_s'])}: until_s: {sweep.until_s:g} is not after since_s, {sweep.since_s:g}"
+        )
     if len(sweep) > POINTS_MAX:
         raise WorkloadError(
             f"{place(name, root)}: {len(sweep):,} combinations are too many; {POINTS_MAX:,} are allowed"

@@ -93,8 +93,8 @@ def _simulated(point: Point) -> Outcome:
         policies=[] if point.policy == OWN else [point.policy],
         policy_timeout_s=point.policy_timeout_s,
         observers=[collector],
-        from_s=point.from_s,
-        to_s=point.to_s,
+        since_s=point.since_s,
+        until_s=point.until_s,
         pods=False,
     )
     return outcome(result, collector.figures(result))
