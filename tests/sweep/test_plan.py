@@ -73,7 +73,7 @@ def test_a_sweep_file_says_what_is_combined(folder: Path) -> None:
         ("workloads: [w.jsonl]\nseeds: [1.5]", "2:9", "whole number"),
         ("workloads: [w.jsonl]\ndevice_policies: [best]", "2:19", "known are least-left"),
         ("workloads: [w.jsonl]\nsettings: [a]", "2:11", "must be keys"),
-        ("workloads: [w.jsonl]\nsince_s: 5\nuntil_s: 5", "3:7", "is not after"),
+        ("workloads: [w.jsonl]\nsince_s: 5\nuntil_s: 5", "3:10", "is not after"),
         ("workloads: [w.jsonl]\npolicy_timeout_s: 0", "2:19", "must be a number above 0, and at most 86,400"),
         ("workloads: [w.jsonl]\npolicy_timeout_s: 1e6", "2:19", "must be a number above 0, and at most 86,400"),
         ("workloads: [w.jsonl", "2:1", "not YAML"),
