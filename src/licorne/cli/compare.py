@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter, validators
-
-from licorne.cli.common import KeyValue, UsageError, pairs, print_json
+from licorne.cli.common import UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
+from licorne.cli.parameters import Flag, MaxAsks, Output, Pairs
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
@@ -24,7 +22,6 @@ from licorne.sim.runner import simulate
 from licorne.sim.traces.recorded import without_reloads
 from licorne.sim.workload import ASKS_MAX, Workload
 
-Flag = Annotated[bool, Parameter(negative="")]
 OWN = Path("own")
 """In place of a file: the configuration of the workload or recording itself."""
 
@@ -35,9 +32,9 @@ def compare(
     source: Path,
     /,
     *,
-    setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
-    max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    setting: Pairs = (),
+    max_asks: MaxAsks = ASKS_MAX,
+    output: Output = None,
     json: Flag = False,
 ) -> int:
     """Run a workload under two queue configurations, and say who waits longer, is evicted, is refused or is never placed.

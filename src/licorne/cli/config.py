@@ -11,13 +11,11 @@ from cyclopts import Parameter
 from licorne._wording import counted
 from licorne.cli.common import CommandError, UsageError, print_json, say
 from licorne.cli.configurations import files, reports
+from licorne.cli.parameters import Flag, From
 from licorne.cli.recordings import Moment
 from licorne.cli.statuses import Status
 from licorne.config import Report
 from licorne.config.problems import by_line
-
-Flag = Annotated[bool, Parameter(negative="")]
-
 
 WORKLOADS = (".jsonl", ".jsonl.gz")
 """How the names of workloads end."""
@@ -27,7 +25,7 @@ def check(
     files_: Annotated[list[Path], Parameter(name="FILE")],
     /,
     *,
-    source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = "",
+    source: From = "",
     at: Moment | None = None,
     token_file: Path | None = None,
     tls_ca: Path | None = None,

@@ -18,8 +18,8 @@ from licorne._wording import counted
 from licorne.answers.source import WORKLOADS, is_url
 from licorne.cli.capturing import capture_workload
 from licorne.cli.common import STDIN, CommandError, UsageError, say
-from licorne.cli.durations import DURATION
 from licorne.cli.objects import objects_workload
+from licorne.cli.parameters import DURATION, Flag, Load, MaxAsks, Output, Seed, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.statuses import Status
@@ -38,7 +38,6 @@ from licorne.sim.traces.openb import LOAD, read_openb
 from licorne.sim.traces.swf import is_swf, read_swf
 from licorne.sim.workload import ASKS_MAX, OptionError, Workload, write_workload
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Arrivals = Literal["load", "recorded", "fill"]
 """How the openb trace is read (`licorne.sim.traces.openb`)."""
 HEAD_BYTES: Final = 1 << 20
@@ -47,22 +46,22 @@ HEAD_BYTES: Final = 1 << 20
 
 def convert(
     *source: str,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    output: Output = None,
     as_: Annotated[Arrivals | None, Parameter(name="--as")] = None,
-    load: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1000))] = None,
-    seed: Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))] = None,
+    load: Load = None,
+    seed: Seed = None,
     columns: str | None = None,
     jobs: JobsAs | None = None,
     order: JobOrder | None = None,
     backfill: Flag = False,
-    scheduler_name: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    scheduler_name: Texts = (),
     for_: Annotated[
         float | None, DURATION, Parameter(name="--for", validator=validators.Number(gt=0, lte=kinds.MOST))
     ] = None,
     every: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gte=0.1, lte=3600))] = None,
     token_file: Path | None = None,
     tls_ca: Path | None = None,
-    max_asks: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    max_asks: MaxAsks | None = None,
     anonymous: Flag = False,
 ) -> int:
     """Make a workload for `licorne simulate`, `licorne compare` and `licorne sweep`; equal sources give equal bytes.

@@ -10,7 +10,7 @@ from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne.cli.common import CommandError, read_text, say
-from licorne.cli.durations import DURATION
+from licorne.cli.parameters import DURATION
 from licorne.si.rpc import DEFAULT_ADDRESS
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
-from cyclopts import Parameter
 
 from licorne.cli.common import CommandError, print_json, say
+from licorne.cli.parameters import Flag, Output
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import Moment, moment_ns, written
 from licorne.cli.statuses import Status
@@ -21,7 +21,6 @@ TRIMMED: Final = (
     "are, and the state at each checkpoint"
 )
 EMPTY: Final = "empty: it ended before anything of it was written, or has only just begun"
-Flag = Annotated[bool, Parameter(negative="")]
 
 
 class Repeated(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ def replay(
     *,
     run: int | None = None,
     at: Moment | None = None,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    output: Output = None,
     runs: Flag = False,
     json: Flag = False,
 ) -> int:

@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, cast
-
-from cyclopts import Parameter
+from typing import cast
 
 from licorne.cli.common import CommandError, UsageError, print_json
+from licorne.cli.parameters import Flag, Output
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.sim.papers.reproduction import Reproduced, Reproduction
 from licorne.sim.workload import WorkloadError
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 REPRODUCTIONS = {
     "rlscheduler": "licorne.sim.papers.rlscheduler",
     "fgd": "licorne.sim.papers.fgd",
@@ -35,7 +33,7 @@ def reproduce(
     /,
     *,
     small: Flag = False,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    output: Output = None,
     json: Flag = False,
 ) -> int:
     """Make the table of a paper again with the scheduler, and compare it cell by cell.

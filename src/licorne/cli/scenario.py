@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter, validators
 
 from licorne._wording import counted
 from licorne.cli.common import CommandError, print_json, say
+from licorne.cli.parameters import Flag, Load, MaxAsks, Seed
 from licorne.cli.sheets import output, print_plainly
 from licorne.cli.statuses import Status
 from licorne.sim.quantities import amount, duration
@@ -18,11 +16,6 @@ from licorne.sim.scenarios.faults import ScenarioError
 from licorne.sim.scenarios.outline import Outline
 from licorne.sim.scenarios.scenario import Scenario
 from licorne.sim.workload import ASKS_MAX, WorkloadError
-
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-Seed = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))]
-Load = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1000))]
-MaxAsks = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 
 def check(

@@ -11,9 +11,9 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
 
-from licorne.cli.common import CommandError, KeyValue, UsageError, pairs, print_json
+from licorne.cli.common import CommandError, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
-from licorne.cli.durations import DURATION
+from licorne.cli.parameters import DURATION, Flag, MaxAsks, Pairs, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
@@ -38,7 +38,6 @@ from licorne.sim.traces.swf_log import SwfOutcome, swf_file
 from licorne.sim.verification import Run, first_difference, repeat
 from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 INTERVAL_S = 60
 EMPTY_POINTS_MAX = 1_000_000
 """Points of --series before anything arrives, at most; where there are more, times are dates rather than counted from 0."""
@@ -66,12 +65,12 @@ def simulate(
     since: SinceTime = 0,
     until: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     device_policy: DevicePolicy | None = None,
-    policy: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    policy: Texts = (),
     policy_timeout: PolicyTime = POLICY_TIMEOUT_S,
-    setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
+    setting: Pairs = (),
     grace: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
-    max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
+    max_asks: MaxAsks = ASKS_MAX,
     verify: Flag = False,
     strict: Flag = False,
     json: Flag = False,

@@ -11,8 +11,9 @@ from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne._wording import counted
-from licorne.cli.common import KeyValue, UsageError, pairs, print_json, say
+from licorne.cli.common import UsageError, pairs, print_json, say
 from licorne.cli.configurations import read_configuration
+from licorne.cli.parameters import OUTPUT, SEVERAL, Flag, Pairs, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.simulate import PolicyTime
@@ -23,25 +24,22 @@ from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
 from licorne.sweep.running import Job, jobs_of, run_sweep
 from licorne.sweep.table import rows, write_table
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-Several = Parameter(negative="", show_default=False)
-
 
 def sweep(
     *source: Path,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    output: Annotated[Path, OUTPUT],
     file: Path | None = None,
-    config: Annotated[tuple[Path, ...], Several] = (),
+    config: Annotated[tuple[Path, ...], SEVERAL] = (),
     load: Annotated[
         tuple[float, ...], Parameter(negative="", show_default=False, validator=validators.Number(gt=0))
     ] = (),
     seed: Annotated[
         tuple[int, ...], Parameter(negative="", show_default=False, validator=validators.Number(gte=0))
     ] = (),
-    policy: Annotated[tuple[str, ...], Several] = (),
+    policy: Texts = (),
     policy_timeout: PolicyTime | None = None,
-    device_policy: Annotated[tuple[DevicePolicy, ...], Several] = (),
-    setting: Annotated[tuple[KeyValue, ...], Several] = (),
+    device_policy: Annotated[tuple[DevicePolicy, ...], SEVERAL] = (),
+    setting: Pairs = (),
     jobs: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     retry: Flag = False,
     report: Annotated[bool, Parameter(show_default=False)] = True,
