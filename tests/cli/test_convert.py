@@ -177,6 +177,13 @@ def test_sources_that_cannot_be_used(
     assert not list(tmp_path.glob("made*"))
 
 
+@pytest.mark.parametrize("name", ["cluster.json", "cluster.yaml"])
+def test_objects_of_a_cluster_elsewhere_name_the_command(licorne: Command, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"kind": "List", "items": []}\n')
+    outcome = licorne("simulate", tmp_path / name)
+    assert (outcome.status, "licorne convert" in outcome.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     "command", [("simulate",), ("compare", "own", EXAMPLES / "gpu-holiday" / "no-preemption.yaml")]
 )

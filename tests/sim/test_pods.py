@@ -182,7 +182,7 @@ def test_a_window_after_the_end_is_noted() -> None:
 
 @pytest.mark.parametrize(("since_s", "until_s"), [(-1, None), (5, 5), (6, 5), (float("nan"), None)])
 def test_a_window_must_have_a_length(since_s: float, until_s: float | None) -> None:
-    with pytest.raises(ValueError, match="from|since"):
+    with pytest.raises(ValueError, match=r"from|since"):
         run(ask("k", 0), since_s=since_s, until_s=until_s)
 
 

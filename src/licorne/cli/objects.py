@@ -16,6 +16,7 @@ from licorne.config import ConfigError
 from licorne.config.manifest import SCHEDULER_NAMES, manifests
 from licorne.sim.workload import Workload
 
+_BLANKS = re.compile(r"\s*")
 BYTES_MAX = 2 << 30
 """Most bytes of a file that is read: a list of 150,000 pods, as `kubectl` prints it, may have 1 GiB."""
 
@@ -70,7 +71,7 @@ def _json(path: Path, data: bytes) -> Iterator[Any]:
 def _one_behind_the_other(path: Path, text: str) -> Iterator[Any]:
     """Yield the documents of a text that has several."""
     decoder, at = json_module.JSONDecoder(), 0
-    while (at := _skipped(text, at)) < len(text):
+    while (at := _BLANKS.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches nothing too
         try:
             found, at = decoder.raw_decode(text, at)
         except json_module.JSONDecodeError as error:
@@ -79,12 +80,6 @@ def _one_behind_the_other(path: Path, text: str) -> Iterator[Any]:
             reason = cut if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated") else error
             raise CommandError(f"{path}: not JSON: {reason}", Status.FILE) from None
         yield found
-
-
-def _skipped(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
 
 
 def _yaml(path: Path, data: bytes) -> Iterator[Any]:

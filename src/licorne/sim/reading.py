@@ -47,7 +47,7 @@ def load_workload(
     if isinstance(source, Path | str) and is_scenario(Path(source)):
         source = Scenario.read(source)
     if isinstance(source, Scenario):
-        return _of_scenario(source, seed, load, asks_max)
+        return source.workload(seed=seed, load=load, asks_max=asks_max)
     if seed is not None or load is not None:
         raise OptionError("a seed and a load are for a scenario, and this is none: nothing of it is drawn")
     if isinstance(source, Workload):
@@ -62,15 +62,6 @@ def load_workload(
         out = f"{path.resolve().name.partition('.')[0]}.jsonl"
         raise WorkloadError(f"{path}: is {what}, and no workload; to make one of it: licorne convert {path} -o {out}")
     return read_workload(path, progress=progress, asks_max=asks_max)
-
-
-def _of_scenario(scenario: Scenario, seed: int | None, load: float | None, asks_max: int) -> Workload:
-    try:
-        return scenario.workload(seed=seed, load=load, asks_max=asks_max)
-    except WorkloadError:
-        raise
-    except ValueError as error:
-        raise WorkloadError(str(error)) from None
 
 
 def _recorded(folder: Path, asks_max: int, progress: Progress | None) -> Workload:
