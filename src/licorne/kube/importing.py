@@ -33,7 +33,6 @@ from licorne.kube.pods import (
 )
 from licorne.kube.pods.keys import TAG_IMAGE_PULL_SECRETS
 from licorne.kube.pods.resources import PODS
-from licorne.recording import Names
 from licorne.si import v19
 from licorne.si.constants import (
     NODE_PARTITION,
@@ -125,13 +124,11 @@ class Imported:
 
     Parameters:
         scheduler_names: pods that name one of these schedulers are the workload; others hold room.
-        names: replaces names of users and groups; None: they are written.
     """
 
-    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES, names: Names | None = None) -> None:
+    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES) -> None:
         self.counts: Counter[str] = Counter()
         self._scheduler_names = tuple(scheduler_names)
-        self._names = names
         self._pods: dict[str, tuple[Pod, PodTimes]] = {}
         self._nodes: dict[str, Node] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -185,7 +182,6 @@ class Imported:
         Raises:
             ImportedError: there is no node, or no pod that the scheduler would place.
             ConfigurationError: the ConfigMaps cannot be used.
-            AnonymityError: names are to be replaced, and the configuration depends on them.
         """
         configuration = read_configuration(self._maps)
         check_queues(configuration.queues, "", configuration.settings.queues_max)
@@ -203,7 +199,7 @@ class Imported:
         return Workload(
             name=name,
             mode=Mode.TIMED,
-            config=self._configuration(configuration),
+            config=configuration.queues or None,
             extra={key: text for key, text in configuration.texts.items() if not unknown_settings({key: text})},
             lines=made,
             notes=[*self._notes(configuration), *ALWAYS],
@@ -226,11 +222,6 @@ class Imported:
         for why, text in NOTES.items():
             if count := self.counts[why]:
                 yield f"{text} ({count:,})"
-
-    def _configuration(self, configuration: Configuration) -> str | None:
-        if not configuration.queues:
-            return None
-        return configuration.queues if self._names is None else self._names.configuration(configuration.queues)
 
     # -- lines -----------------------------------------------------------------------------------------------
 
@@ -294,18 +285,17 @@ class Imported:
     def _tags(self, tags: Mapping[str, str] | None) -> dict[str, str] | None:
         kept = {key: text for key, text in (tags or {}).items() if key not in _OF_THE_MOMENT}
         kept.pop(TAG_IMAGE_PULL_SECRETS, None)
-        return (kept if self._names is None else self._names.tags(kept)) or None
+        return kept or None
 
     def _app(self, work: Work, pod: Pod, at_s: int) -> lines.App:
-        asked, gang, names = work.application, work.gang, self._names
+        asked, gang = work.application, work.gang
         namespace = self._namespaces.get(pod.metadata.namespace)
-        user, groups = (asked.ugi.user, asked.ugi.groups or []) if asked.ugi is not None else ("", [])
         made = lines.App(
             at=at_s,
             id=asked.application_id,
             queue=asked.queue_name,
-            user=user if names is None else names.of(user),
-            groups=tuple(groups if names is None else map(names.of, groups)),
+            user=asked.ugi.user if asked.ugi is not None else "",
+            groups=tuple(asked.ugi.groups or ()) if asked.ugi is not None else (),
             tags=self._tags({**(asked.tags or {}), **(namespace_tags(namespace) if namespace is not None else {})}),
         )
         if gang is not None:
