@@ -837,7 +837,7 @@ class Manager:
         elif changed:
             if record.stage is Stage.REFUSED and record.failure:  # perhaps not any more, as it is now
                 record.move(PodEvent.HOLD)
-            self._hold_or_ask(record)
+            self._place(record)
 
     def _moved(self, record: PodRecord) -> None:
         """Take back a decision that another scheduler was faster than: the pod runs on another node."""
