@@ -683,6 +683,23 @@ def test_a_pod_whose_change_is_refused_while_it_is_bound_keeps_its_place_until_i
     assert cluster.manager.records.pods["p"].stage is Stage.REFUSED
 
 
+def test_a_pod_that_is_refused_while_it_is_bound_and_then_changed_is_not_given_another_node() -> None:
+    """One that failed of both bindings would give back the place of the second one, which may still arrive."""
+    cluster = Cluster(1)
+    cluster.see(of_memory("p", "1Gi"))
+    cluster.see(of_memory("p", "5E"))
+    cluster.no_node("n0")
+    cluster.node("n0", allocatable={"cpu": "4", "memory": "8Gi"})
+    cluster.see()
+    assert cluster.counted("n0") == {}
+    cluster.node("n1", allocatable={"cpu": "8", "memory": "8Gi"})
+    assert not [command for command in cluster.see(of_memory("p", "2Gi")) if isinstance(command, Bind)]
+    assert cluster.counted("n0")["p"]["memory"] == 2 * 2**30
+    cluster.manager.lifecycle.not_bound("p", "its node is full")
+    cluster.see()
+    assert (cluster.counted("n0"), cluster.manager.records.pods["p"].stage) == ({}, Stage.UNBOUND)
+
+
 def test_a_new_originator_takes_the_place_of_one_that_ended_with_the_application_of_before() -> None:
     cluster = Cluster(2)
     gated = pod("gated", "a", cpu="1", second=5, schedulingGates=[{"name": "g"}])

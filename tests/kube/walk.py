@@ -203,6 +203,10 @@ class Walk(Places):
         if self.rng.random() < len(self.pods) / 8:
             self.no_pod(self._some())
 
+    def no_pod(self, name: str) -> None:
+        self.sent.pop(name, None)
+        super().no_pod(name)
+
     def _node(self) -> None:
         name = self.rng.choice(NODES)
         if name not in self.nodes:
@@ -235,6 +239,7 @@ class Walk(Places):
     def _command(self) -> None:
         for command in self.manager.commands():
             if isinstance(command, Bind):
+                assert command.uid not in self.sent, f"{command.uid} is bound again while its binding is under way"
                 self.sent[command.uid] = command.node
             elif isinstance(command, AskAgain):
                 self.again.append(command.uid)

@@ -20,7 +20,7 @@
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
     hours           what queues, users and groups have used over a time of a recording
-    partitions      what `config check --with` compares a configuration with: capacity, pods, applications
+    partitions      what `config check --from` compares a configuration with: capacity, pods, applications
     workloads       the same of a workload
     rulesused       how many applications each placement rule places
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source

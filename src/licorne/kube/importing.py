@@ -25,7 +25,6 @@ from licorne.kube.pods.namespaces import namespace_tags
 from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.resources import PODS
 from licorne.kube.pods.work import PodContext, Work, is_managed, is_over, is_placeholder, read_pod, unix_seconds
-from licorne.recording import Names
 from licorne.si.constants import (
     NODE_PARTITION,
     TAG_ALLOCATION_CREATION_TIME,
@@ -117,13 +116,11 @@ class Imported:
 
     Parameters:
         scheduler_names: pods that name one of these schedulers are the workload; others hold room.
-        names: replaces names of users and groups; None: they are written.
     """
 
-    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES, names: Names | None = None) -> None:
+    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES) -> None:
         self.counts: Counter[str] = Counter()
         self._scheduler_names = tuple(scheduler_names)
-        self._names = names
         self._pods: dict[str, tuple[Pod, PodTimes]] = {}
         self._nodes: dict[str, Node] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -177,7 +174,6 @@ class Imported:
         Raises:
             ImportedError: there is no node, or no pod that the scheduler would place.
             ConfigurationError: the ConfigMaps cannot be used.
-            AnonymityError: names are to be replaced, and the configuration depends on them.
         """
         configuration = read_configuration(self._maps)
         check_queues(configuration.queues, "", configuration.settings.queues_max)
@@ -195,7 +191,7 @@ class Imported:
         return Workload(
             name=name,
             mode=Mode.TIMED,
-            config=self._configuration(configuration),
+            config=configuration.queues or None,
             extra={key: text for key, text in configuration.texts.items() if not unknown_settings({key: text})},
             lines=made,
             notes=[*self._notes(configuration), *ALWAYS],
@@ -218,11 +214,6 @@ class Imported:
         for why, text in NOTES.items():
             if count := self.counts[why]:
                 yield f"{text} ({count:,})"
-
-    def _configuration(self, configuration: Configuration) -> str | None:
-        if not configuration.queues:
-            return None
-        return configuration.queues if self._names is None else self._names.configuration(configuration.queues)
 
     # -- lines -----------------------------------------------------------------------------------------------
 
@@ -284,17 +275,17 @@ class Imported:
     def _tags(self, tags: Mapping[str, str] | None) -> dict[str, str] | None:
         kept = {key: text for key, text in (tags or {}).items() if key not in _OF_THE_MOMENT}
         kept.pop(TAG_IMAGE_PULL_SECRETS, None)
-        return (kept if self._names is None else self._names.tags(kept)) or None
+        return kept or None
 
     def _app(self, work: Work, pod: Pod, at_s: int) -> lines.App:
-        asked, gang, names = work.application, work.gang, self._names
+        asked, gang = work.application, work.gang
         namespace = self._namespaces.get(pod.metadata.namespace)
         made = lines.App(
             at=at_s,
             id=asked.application_id,
             queue=asked.queue,
-            user=asked.user if names is None else names.of(asked.user),
-            groups=asked.groups if names is None else tuple(map(names.of, asked.groups)),
+            user=asked.user,
+            groups=asked.groups,
             tags=self._tags({**asked.tags, **(namespace_tags(namespace) if namespace is not None else {})}),
         )
         if gang is not None:

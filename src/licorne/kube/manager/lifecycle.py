@@ -452,7 +452,7 @@ class PodLifecycle:
         elif changed:
             if record.stage is Stage.REFUSED and record.failure:  # perhaps not any more, as it is now
                 record.move(PodEvent.HOLD)
-            self.hold_or_ask(record)
+            self.place(record)
 
     def _moved(self, record: PodRecord) -> None:
         """Take back a decision that another scheduler was faster than: the pod runs on another node."""

@@ -7,6 +7,7 @@ them. A path of msgspec's message is looked up in the tree of YAML nodes, which 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,12 @@ VALUES_MAX: Final = 1_000_000
 PROBLEMS_MAX: Final = 100
 BROKEN: Final = object()
 """Stands in place of a value that is faulty, which was noted."""
+_SCENARIO: Final = re.compile(r"(?m)^scenario\s*:")
+
+
+def is_scenario_text(text: str) -> bool:
+    """Whether a text seems to be a scenario: it has the key `scenario` at the beginning of a line."""
+    return _SCENARIO.search(text) is not None
 
 
 class Problems:
@@ -139,7 +146,10 @@ def compose_text(text: str, file: str) -> tuple[dict[str, Any], Problems]:
         problems.refuse()
     if not isinstance(made, dict) or "scenario" not in made:
         problems.at(
-            1, 1, "this is no scenario: it begins with `scenario:` and a name; docs/use/scenarios.md says how one looks"
+            1,
+            1,
+            "this is no scenario: it begins with `scenario:` and a name; docs/use/scenarios.md says how one looks. Of objects of a "
+            "cluster a workload is made by: licorne convert FILE -o WORKLOAD.jsonl",
         )
         problems.refuse()
     return made, problems
