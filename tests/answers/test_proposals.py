@@ -320,31 +320,20 @@ def test_what_a_budget_has_cut_is_not_called_the_smallest(monkeypatch: pytest.Mo
     assert all(each in whole.found for each in told if each.smallest)
 
 
-def test_a_lower_amount_is_found_though_more_would_do_harm() -> None:
-    """With 1 vcore more in its queue's max another ask is placed, which comes first; with 500m there is room for the gang alone."""
-    config: dict[str, Any] = deepcopy(ONE_QUEUE)
-    config["partitions"][0]["queues"][0]["queues"][0]["resources"] = {"max": {"vcore": "2500m"}}
-    groups = '[{"name": "g", "minMember": 2, "minResource": {"cpu": "1"}}]'
-    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 2500})
-
-    def submitted(name: str, vcore: int, **more: Any) -> tuple[AddApplication, Allocation]:
-        tags = {scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"} if "task_group" in more else {}
-        app = AddApplication(application_id=name, queue="root.a", user="ann", tags=tags)
-        return app, Allocation(key=f"{name}-0", application_id=name, resource={"vcore": vcore}, **more)
-
-    steps = (
-        (node, *submitted("running", 2000)),
-        0,
-        (*submitted("gang", 1000, task_group="g"), *submitted("other", 1500, priority=1)),
-        0,
-    )
-    found = propose(Home(scenes.Scene(config, steps).restored()), Wanted("default", "gang", "gang-0"), effort=EFFORT)
-    told = [proposal.text for proposal in found.found if proposal.smallest]
-    more = "500m vcore more in root.a's max and one node more like n0 and minMember 1 in place of 2 of task group g"
-    assert told == [
-        "the end of allocation running-0 of root.a on n0 and minMember 1 in place of 2 of task group g",
-        more,
-    ]
+@pytest.mark.parametrize(
+    ("most", "works", "least"),
+    [
+        (8, {8}, (8, True)),
+        (8, {2, 8}, (2, True)),
+        (64, {2, *range(6, 65)}, (2, True)),
+        (64, set(range(9, 65)), (9, False)),
+        (64, {2, *range(9, 65)}, (9, False)),
+    ],
+)
+def test_each_number_up_to_eight_is_tried_though_more_may_do_harm(
+    most: int, works: set[int], least: tuple[int, bool]
+) -> None:
+    assert proposals._least(most, works.__contains__) == least
 
 
 @pytest.mark.parametrize(

@@ -200,16 +200,18 @@ def _of_gang(
             order, grow=lambda: MoreMembers(app.id, lacking), ask=lambda: _fewer_members(app, lacking, before)
         )
         return
-    largest = max(before, key=lambda name: before[name])
-    yield from _first(order, ask=lambda: _fewer_members(app, {largest: 1}, before))
-    gang = app.atomic
+    gang, room = app.atomic, list[Change]()
     members = (gang.members(app) if gang is not None and reason.fits_quota else None) or ()
     for member in {(each.shape, each.required): each for each in members}.values():
         if member.required:
             for lack in explain.on_required_node(partition, member):
-                yield from _on_the_required_node(partition, present, member, lack, order)
+                room += _on_the_required_node(partition, present, member, lack, order)
         else:
-            yield from repairs(partition, present, Obstacle(member, explain.Nodes({})), order)
+            room += repairs(partition, present, Obstacle(member, explain.Nodes({})), order)
+    yield from room
+    if order[0] != "grow" or (reason.fits_quota and not room):  # else more room alone may do
+        largest = max(before, key=lambda name: before[name])
+        yield from _first(order, ask=lambda: _fewer_members(app, {largest: 1}, before))
 
 
 def _fewer_members(app: Application, less: dict[str, int], before: dict[str, int]) -> FewerMembers | None:
