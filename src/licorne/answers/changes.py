@@ -303,8 +303,8 @@ def with_amounts(change: Counted, by_name: dict[str, int]) -> Counted:
 def all_merged(changes: Iterable[Change], new: Sequence[Change], *, doubled: bool = False) -> tuple[Change, ...]:
     """Return the changes with new ones, each of which is added to one of its kind at the same place, if there is one.
 
-    `doubled`: amounts there at least double, so that few trials are needed where many asks compete. Nodes always do. What the
-    ask wants less counts once: it is less for all reasons at the same time.
+    `doubled`: amounts there at least double, so that few trials are needed where many asks compete. New nodes always become
+    four times as many. What the ask wants less counts once: it is less for all reasons at the same time.
     """
     less: dict[str, int] = {}
     for change in new:
@@ -333,7 +333,7 @@ def _both(old: Change, new: Change, *, doubled: bool) -> Change | None:
             both = {**old.attributes, **new.attributes}
             return replace(old, capacity=_sum(old.capacity, new.capacity), attributes=both)
         case MoreNodes(), MoreNodes() if old == replace(new, count=old.count):
-            return replace(old, count=2 * old.count)
+            return replace(old, count=4 * old.count)
         case End(), End():
             return End(tuple(sorted({*old.allocations, *new.allocations})))
     if isinstance(old, Counted) and isinstance(new, Counted) and _at_one_place(old, new):

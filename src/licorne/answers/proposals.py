@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 NODES_MAX: Final = 64
 """More nodes than this are not proposed: each of them takes asks, which all have to be decided in each trial."""
 ROUNDS_MAX: Final = 12
-"""How often a search adds changes. Amounts and nodes double each time, and allocations end for one ask more."""
+"""How often a search adds changes. Amounts at least double each time, and nodes and allocations that end become four times as many."""
 SMALLER_MAX: Final = 60
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
@@ -322,6 +322,8 @@ class _Search:
             return with_amount(0), True
         step = 1 if isinstance(change, MoreMembers | FewerMembers) else self.divisors.get(name) or 1
         steps = -(-most // step)
+        if steps > EACH_MAX and not suffices(most - 1):
+            return change, False
         kept, proved = _least(steps, lambda number: suffices(most - (steps - number) * step))
         amount = most - (steps - kept) * step
         if amount > 1 and suffices(amount - 1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from licorne.answers.applied import HOSTNAMES
@@ -117,8 +117,13 @@ def _goes_before(partition: Partition, app: Application, reason: explain.Reason)
             return None
 
 
-def repairs(partition: Partition, present: Present, obstacle: Obstacle, order: Order) -> Iterator[Change]:
-    """Yield what may be done about a reason, of the first kind in an order that there is; more where all of that may be necessary."""
+def repairs(
+    partition: Partition, present: Present, obstacle: Obstacle, order: Order, rooms: int = 1
+) -> Iterator[Change]:
+    """Yield what may be done about a reason, of the first kind in an order that there is; more where all of that may be necessary.
+
+    `rooms`: for how many asks of this size allocations are to end, since others may take what is freed.
+    """
     ask, reason = obstacle
     match reason:
         case explain.QueueQuota() | explain.Claimed(kind="queue") if reason.queue != ROOT:
@@ -128,7 +133,7 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle, order: O
             yield from _first(
                 order,
                 grow=lambda: QueueMax(reason.queue, reason.missing, dynamic=not queue.managed),
-                end=lambda: _ends_of(present, below, reason.missing),
+                end=lambda: _ends_of(present, below, _for_all(ask, reason.missing, rooms)),
                 ask=lambda: _less(ask, reason.missing),
             )
         case explain.UserLimit() | explain.Claimed(kind="user" | "group"):
@@ -138,7 +143,7 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle, order: O
             yield from _first(
                 order,
                 grow=lambda: LimitMax(reason.kind, reason.name, reason.queue, reason.missing, wildcard),
-                end=lambda: _ends_of(present, apps, reason.missing),
+                end=lambda: _ends_of(present, apps, _for_all(ask, reason.missing, rooms)),
                 ask=lambda: _less(ask, reason.missing),
             )
         case explain.MaxApplications():
@@ -147,7 +152,7 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle, order: O
             yield from _first(
                 order,
                 grow=lambda: _more_nodes(partition, present, ask),
-                end=lambda: _end_on_nodes(partition, present, ask),
+                end=lambda: _end_on_nodes(partition, present, ask, rooms),
                 ask=lambda: _less(ask, reason.missing),
             )
         case explain.Nodes():
@@ -155,13 +160,13 @@ def repairs(partition: Partition, present: Present, obstacle: Obstacle, order: O
                 order,
                 grow=lambda: _more_nodes(partition, present, ask),
                 open=lambda: next(openings(partition, present, ask), None),
-                end=lambda: _end_on_nodes(partition, present, ask),
+                end=lambda: _end_on_nodes(partition, present, ask, rooms),
                 ask=lambda: _nearer(partition, present, ask),
             )
         case explain.RequiredNode():
             yield from _on_the_required_node(partition, present, ask, reason, order)
         case explain.Gang():
-            yield from _of_gang(partition, present, ask.app, reason, order)
+            yield from _of_gang(partition, present, ask.app, reason, order, rooms)
 
 
 def _first(order: Order, **made: Callable[[], Change | None]) -> Iterator[Change]:
@@ -190,7 +195,7 @@ def _on_the_required_node(
 
 
 def _of_gang(
-    partition: Partition, present: Present, app: Application, reason: explain.Gang, order: Order
+    partition: Partition, present: Present, app: Application, reason: explain.Gang, order: Order, rooms: int
 ) -> Iterator[Change]:
     """Yield what may be done for a gang that starts as a whole: members that it lacks, or room for each kind of member."""
     before = {name: need for name, (_, need) in reason.groups.items()}
@@ -207,7 +212,7 @@ def _of_gang(
             for lack in explain.on_required_node(partition, member):
                 room += _on_the_required_node(partition, present, member, lack, order)
         else:
-            room += repairs(partition, present, Obstacle(member, explain.Nodes({})), order)
+            room += repairs(partition, present, Obstacle(member, explain.Nodes({})), order, rooms)
     yield from room
     if order[0] != "grow" or (reason.fits_quota and not room):  # else more room alone may do
         largest = max(before, key=lambda name: before[name])
@@ -448,8 +453,13 @@ def _ends_of(present: Present, apps: Iterable[Application], missing: dict[str, i
     return _fewest(present, (alloc for app in apps for alloc in app.allocations.values()), missing)
 
 
-def _end_on_nodes(partition: Partition, present: Present, ask: Ask) -> End | None:
-    """Return the fewest allocations of any one node whose end gives the ask its room there.
+def _for_all(ask: Ask, missing: dict[str, int], rooms: int) -> dict[str, int]:
+    """Return what is missing for so many asks of this size where `missing` is for one."""
+    return {name: amount + (rooms - 1) * ask.shape.resource.get(name, 0) for name, amount in missing.items()}
+
+
+def _end_on_nodes(partition: Partition, present: Present, ask: Ask, rooms: int) -> End | None:
+    """Return the fewest allocations of any one node, or of each of so many, whose end gives the ask its room there.
 
     The node that the ask reserves comes first, as nobody else is let on; those that others reserve come last.
     """
@@ -457,15 +467,19 @@ def _end_on_nodes(partition: Partition, present: Present, ask: Ask) -> End | Non
         own = _end_on(partition, present, ask, ask.reserved)
         if own is not None:
             return own
-    best: End | None = None
+    found: list[tuple[bool, int, End]] = []  # whether another ask reserves the node, and how many end
+    single = 0
     for node in sorted(partition.nodes.values(), key=lambda node: (bool(node.reservations), node.rank)):
-        if best is not None and (node.reservations or len(best.allocations) == 1):
+        reserved = bool(node.reservations)
+        if single >= rooms or (reserved and len(found) >= rooms):  # none is better
             break
         if node.id in present.nodes and node.schedulable and not partition.atomic.backfill.holds(node):
-            found = _end_on(partition, present, ask, node)
-            if found is not None and (best is None or len(found.allocations) < len(best.allocations)):
-                best = found
-    return best
+            end = _end_on(partition, present, ask, node)
+            if end is not None:
+                found.append((reserved, len(end.allocations), end))
+                single += len(end.allocations) == 1
+    best = sorted(found, key=itemgetter(0, 1))[:rooms]
+    return End(tuple(sorted({each for *_, end in best for each in end.allocations}))) if best else None
 
 
 def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End | None:

@@ -10,6 +10,7 @@ themselves, and no other asks, nodes or configurations come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from licorne.answers.applied import apply, parsed
 from licorne.answers.asks import ChangeError, Wanted
 from licorne.answers.budget import work_of
-from licorne.answers.changes import Change
+from licorne.answers.changes import Change, End
 from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import Order, Present, obstacles, repairs
 from licorne.answers.restored import Restored
@@ -198,18 +199,16 @@ class Trials:
         except ChangeError as error:
             return Outcome(refused=str(error))
         self._look_for_nobody()  # a new configuration brings the settings back
-        return self._wait(order)
+        ended = sum(len(change.allocations) for change in changes if isinstance(change, End))
+        return replace(self._wait(), repairs=self.repairs(order, rooms=max(1, 3 * ended)))
 
     def _look_for_nobody(self) -> None:
         """Switch the hints for autoscalers off, for which all pending asks are looked at after each second."""
         for partition in self.home.restored.partitions:
             partition.settings = replace(partition.settings, outstanding_inspection=False)
 
-    def _wait(self, order: Order = ()) -> Outcome:
-        """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is.
-
-        `order`: with repairs, which are not needed of every trial: all nodes are looked at for them.
-        """
+    def _wait(self) -> Outcome:
+        """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is."""
         api, start = self.home.restored.api, self.home.now_ns
         latest = start + horizon_ns(self.partition)
         node, placed_ns = "", 0
@@ -229,13 +228,17 @@ class Trials:
             return Outcome(node, placed_ns, work=self.work)
         if self.ask is None:
             return Outcome(refused="the application or the ask ends before it is placed", work=self.work)
-        return Outcome(repairs=self.repairs(order), work=self.work)
+        return Outcome(work=self.work)
 
-    def repairs(self, order: Order) -> tuple[Change, ...]:
-        """Return what may be done now about the reasons why the ask waits, and why those wait for which it waits."""
+    def repairs(self, order: Order, rooms: int = 1) -> tuple[Change, ...]:
+        """Return what may be done now about the reasons why the ask waits, and why those wait for which it waits.
+
+        All nodes are looked at for that, so it is not done where `order` is empty.
+        """
         ask = self.ask
         found = obstacles(self.partition, ask) if order and ask is not None else ()
-        return tuple(each for obstacle in found for each in repairs(self.partition, self.present, obstacle, order))
+        made = (repairs(self.partition, self.present, obstacle, order, rooms) for obstacle in found)
+        return tuple(chain.from_iterable(made))
 
     def _ends_ns(self) -> int:
         """Return until when the ask is looked at: with the timeout of its gang's placeholders it ends, unplaced or as one of them."""
