@@ -369,9 +369,9 @@ def test_fewer_nodes_are_found_though_more_would_do_harm(members: int, waiting: 
 def test_more_nodes_than_the_bound_are_not_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(restore(read_dump(DUMP.read_bytes())))
     wanted = Wanted("default", "report", "report-0")
-    monkeypatch.setattr(proposals, "NODES_MAX", 0)
+    monkeypatch.setattr(proposals, "SIZE_MAX", 0)
     found = propose(home, wanted)
-    assert "more than 0 nodes like cpu-0" in found.untried
+    assert "more than 0 new nodes, or ends of allocations" in found.untried
     assert not any(isinstance(change, changes.MoreNodes) for each in found.found for change in each.changes)
 
 

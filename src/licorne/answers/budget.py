@@ -6,8 +6,8 @@ allocation of the partition; everything else is told in such steps: a decision, 
 a look at all nodes and allocations for what may be done next. On one processor of an AMD EPYC a million steps take about
 0.08 s.
 
-Each search has half of what is left, so that one that fills thousands of nodes leaves something for the others. What a
-search does not use passes to those after it, and those that need few trials come first.
+Each search has half of that, so that one that fills thousands of nodes leaves something for the others; those that need few
+trials come first.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Budget:
         self.spent = 0
 
     def share(self) -> None:
-        """Allow the next search half of what is left."""
-        self.allowed = self.spent + (self.most - self.spent) // 2
+        """Allow the next search half of all, if so much is left."""
+        self.allowed = min(self.most, self.spent + self.most // 2)
 
     def work_max(self, *, suggest: bool) -> int:
         """Return how many steps the next trial may make; `suggest`: it also finds out what may be done next.

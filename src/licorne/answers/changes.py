@@ -304,7 +304,7 @@ def all_merged(changes: Iterable[Change], new: Sequence[Change], *, doubled: boo
     """Return the changes with new ones, each of which is added to one of its kind at the same place, if there is one.
 
     `doubled`: amounts there at least double, so that few trials are needed where many asks compete. New nodes always become
-    four times as many. What the ask wants less counts once: it is less for all reasons at the same time.
+    eight times as many. What the ask wants less counts once: it is less for all reasons at the same time.
     """
     less: dict[str, int] = {}
     for change in new:
@@ -333,7 +333,7 @@ def _both(old: Change, new: Change, *, doubled: bool) -> Change | None:
             both = {**old.attributes, **new.attributes}
             return replace(old, capacity=_sum(old.capacity, new.capacity), attributes=both)
         case MoreNodes(), MoreNodes() if old == replace(new, count=old.count):
-            return replace(old, count=4 * old.count)
+            return replace(old, count=8 * old.count)
         case End(), End():
             return End(tuple(sorted({*old.allocations, *new.allocations})))
     if isinstance(old, Counted) and isinstance(new, Counted) and _at_one_place(old, new):

@@ -46,17 +46,15 @@ from licorne.answers.changes import (
     with_amounts,
 )
 from licorne.answers.copies import on_a_copy
-from licorne.answers.repairs import ENDED_MAX, Order, above_all, openings, other_queues, own_node, running
+from licorne.answers.repairs import SIZE_MAX, Order, above_all, openings, other_queues, own_node, running
 from licorne.answers.trials import Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
 
 if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
-NODES_MAX: Final = 64
-"""More nodes than this are not proposed: each of them takes asks, which all have to be decided in each trial."""
 ROUNDS_MAX: Final = 12
-"""How often a search adds changes. Amounts at least double each time, and nodes and allocations that end become four times as many."""
+"""How often a search adds changes. Amounts at least double each time, and nodes and allocations that end become eight times as many."""
 SMALLER_MAX: Final = 60
 """How many smaller sets of allocations are tried at most, before one is called the smallest."""
 EACH_MAX: Final = 8
@@ -218,7 +216,10 @@ class _Search:
                 return changes
             exact = all_merged(changes, outcome.repairs)
             larger = all_merged(changes, outcome.repairs, doubled=True)
-            if larger == changes or self._is_beyond(larger):
+            if larger == changes:
+                return None
+            if any(_size(change) > SIZE_MAX for change in larger):
+                self.untried[f"more than {SIZE_MAX} new nodes, or ends of allocations"] = None
                 return None
             changes, outcome = larger, self._try(larger, order)
             if outcome.refused:  # such as a limit that would be higher than the max of its queue
@@ -227,18 +228,6 @@ class _Search:
             return changes
         self.untried[f"what the search that {what} would change after {ROUNDS_MAX} trials"] = None
         return None
-
-    def _is_beyond(self, changes: tuple[Change, ...]) -> bool:
-        """Return whether changes are larger than any that is tried, and tell so."""
-        for change in changes:
-            if isinstance(change, MoreNodes) and change.count > NODES_MAX:
-                what = f"like {change.like}" if change.like else "of the size of the ask"
-                self.untried[f"more than {NODES_MAX} nodes {what}"] = None
-                return True
-            if isinstance(change, End) and len(change.allocations) > ENDED_MAX:
-                self.untried[f"the end of more than {ENDED_MAX} allocations"] = None
-                return True
-        return False
 
     # -- no more than enough -------------------------------------------------------------------------------------
 

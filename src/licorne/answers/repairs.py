@@ -69,8 +69,8 @@ not take. `end`: allocations end. `ask`: the ask wants less, or other nodes, or 
 """
 Order = tuple[Kind, ...]
 """Which kinds are preferred."""
-ENDED_MAX: Final = 64
-"""More allocations than this are not proposed to end."""
+SIZE_MAX: Final = 64
+"""More new nodes, or ends of allocations, are not proposed: each takes, or makes room for, asks that are decided in each trial."""
 
 
 class Present(NamedTuple):
@@ -513,7 +513,7 @@ def _fewest(
     )
     while left:
         best = max(rest, key=lambda alloc: _covered(left, alloc), default=None)
-        if best is None or _covered(left, best) == 0 or len(taken) >= ENDED_MAX:
+        if best is None or _covered(left, best) == 0 or len(taken) >= SIZE_MAX:
             return None
         rest.remove(best)
         taken.append(best)
@@ -543,7 +543,7 @@ def _take(missing: dict[str, int], alloc: Ask) -> None:
 
 
 __all__ = [
-    "ENDED_MAX",
+    "SIZE_MAX",
     "Kind",
     "Obstacle",
     "Order",

@@ -200,7 +200,7 @@ class Trials:
             return Outcome(refused=str(error))
         self._look_for_nobody()  # a new configuration brings the settings back
         ended = sum(len(change.allocations) for change in changes if isinstance(change, End))
-        return replace(self._wait(), repairs=self.repairs(order, rooms=max(1, 3 * ended)))
+        return replace(self._wait(), repairs=self.repairs(order, rooms=max(1, 7 * ended)))
 
     def _look_for_nobody(self) -> None:
         """Switch the hints for autoscalers off, for which all pending asks are looked at after each second."""
