@@ -46,7 +46,7 @@ from licorne.answers.changes import (
     with_amounts,
 )
 from licorne.answers.copies import on_a_copy
-from licorne.answers.repairs import SIZE_MAX, Order, above_all, openings, other_queues, own_node, running
+from licorne.answers.repairs import SIZE_MAX, Order, above_all, is_alone, openings, other_queues, own_node, running
 from licorne.answers.trials import Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
 
@@ -157,7 +157,10 @@ class _Search:
         self._search("raises the priority", (), highest)
         if not self._search("adds nodes or raises the configuration", GROW):
             self._search("adds a node for the ask alone", GROW, own_node(partition, present, ask))
-        self._search("lets nodes take the ask", OPEN, islice(openings(partition, present, ask), 1))
+        opened = (
+            islice(openings(partition, present, ask), 1) if is_alone(ask) else None
+        )  # else others may need another node
+        self._search("lets nodes take the ask", OPEN, opened)
         reserved = len(partition.reservations) > (ask.reserved is not None)  # what others reserve, no priority opens
         if not self._search("ends allocations", END) and not reserved:
             self._search("ends allocations, with a higher priority", END, highest)

@@ -231,7 +231,7 @@ def _fewer_members(app: Application, less: dict[str, int], before: dict[str, int
 def _less(ask: Ask, missing: dict[str, int]) -> LessAsked | None:
     """Return the ask without what is missing; None if nothing would be left, or if a gang counts on its amounts."""
     resource = ask.shape.resource
-    if not missing or not _is_alone(ask):
+    if not missing or not is_alone(ask):
         return None
     if any(amount >= resource.get(name, 0) for name, amount in missing.items()):
         return None
@@ -240,7 +240,7 @@ def _less(ask: Ask, missing: dict[str, int]) -> LessAsked | None:
 
 def _nearer(partition: Partition, present: Present, ask: Ask) -> Change | None:
     """Return the change of the ask that brings it nearest to a node: one that takes it then, if there is any."""
-    if not _is_alone(ask):
+    if not is_alone(ask):
         return None
     best: tuple[float, int, Change] | None = None
     constraints = ask.shape.need.constraints
@@ -272,14 +272,14 @@ def _met(ask: Ask, node: Node, mismatch: str) -> Change | None:
     return None
 
 
-def _is_alone(ask: Ask) -> bool:
+def is_alone(ask: Ask) -> bool:
     """Return whether an ask is changed by itself: it is no member of a gang, whose pods have to stay together."""
     return ask.app.atomic is None and not ask.task_group and ask.repeats <= 1
 
 
 def own_node(partition: Partition, present: Present, ask: Ask) -> Iterator[OwnNode]:
     """Yield a node for an ask alone, if one can be made."""
-    new = _more_nodes(partition, present, ask) if _is_alone(ask) and not ask.required else None
+    new = _more_nodes(partition, present, ask) if is_alone(ask) and not ask.required else None
     if new is not None:
         yield OwnNode(new.like, f"{OWN_TAINT}={ask.key[:63]}:NoSchedule", new.capacity, new.attributes)
 
@@ -290,7 +290,7 @@ def above_all(partition: Partition, ask: Ask) -> list[Change]:
     None too where a maximum of running applications is reached, which no priority raises. An ask that is submitted again runs
     past it, because its application has become Completing without the ask; so it would with the priority that it has.
     """
-    if not _is_alone(ask) or ask.app.independent:
+    if not is_alone(ask) or ask.app.independent:
         return []
     if any(isinstance(reason, explain.MaxApplications) for reason in explain.quick_reasons(partition, ask.app, ask)):
         return []
@@ -308,7 +308,7 @@ def above_all(partition: Partition, ask: Ask) -> list[Change]:
 def other_queues(partition: Partition, ask: Ask) -> Iterator[OtherQueue]:
     """Yield some queues that the placement rules let the application into, and whose max leaves room for the ask."""
     app, found = ask.app, 0
-    if not _is_alone(ask) or app.independent:
+    if not is_alone(ask) or app.independent:
         return
     for queue in partition.tree.queues():
         if found == QUEUES_MAX:
@@ -549,6 +549,7 @@ __all__ = [
     "Order",
     "Present",
     "above_all",
+    "is_alone",
     "obstacles",
     "openings",
     "other_queues",
