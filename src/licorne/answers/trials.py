@@ -175,7 +175,7 @@ class Trials:
         self.first = self._wait()
         self.steady = is_steady(self.partition)
 
-    def run(self, changes: Sequence[Change], order: Order = (), *, work_max: int = WORK_UNBOUNDED) -> Outcome:
+    def run(self, changes: Sequence[Change], order: Order, *, work_max: int) -> Outcome:
         """Return what becomes of the ask if the changes are made then; nothing here changes.
 
         `order`: with repairs, of each reason the first of these kinds. `work_max`: the trial is cut short after so many steps.
@@ -199,8 +199,11 @@ class Trials:
         except ChangeError as error:
             return Outcome(refused=str(error))
         self._look_for_nobody()  # a new configuration brings the settings back
+        outcome = self._wait()
+        if outcome.placed or outcome.cut:
+            return outcome
         ended = sum(len(change.allocations) for change in changes if isinstance(change, End))
-        return replace(self._wait(), repairs=self.repairs(order, rooms=max(1, 7 * ended)))
+        return replace(outcome, repairs=self.repairs(order, rooms=max(1, 7 * ended)))
 
     def _look_for_nobody(self) -> None:
         """Switch the hints for autoscalers off, for which all pending asks are looked at after each second."""
