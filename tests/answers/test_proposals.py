@@ -108,9 +108,9 @@ def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_
 
 def test_an_ask_waits_for_what_its_placeholder_waits_for() -> None:
     scene = _gang_without_nodes()
-    (found,) = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
-    assert found.text == "one node more of 500m vcore"
-    assert scenes.Waited(scene, "k0").placed(found.changes)
+    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
+    assert [each.text for each in found] == ["one node more of 500m vcore"]
+    assert scenes.Waited(scene, "k0").placed(found[0].changes)
 
 
 def test_an_ask_that_an_end_under_way_makes_room_for_needs_no_change() -> None:
