@@ -23,6 +23,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCENARIO = EXAMPLES / "scenarios" / "halved-queue.yaml"
 TABLE = EXAMPLES / "own-trace" / "gpu-jobs.csv"
 COLUMNS = TABLE.with_name("gpu-columns.yaml")
+NOISY = SCENARIO.with_name("noisy-tenant.yaml")
 LOG = "; MaxProcs: 4\n1 0 -1 100 3 -1 -1 3 100 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 1 -1 50 4 -1 -1 4 50 -1 1 -1 -1 -1 -1 -1 -1 -1\n3 2 -1 20 1 -1 -1 1 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n4 3 -1 -1 1 -1 -1 1 20 -1 5 -1 -1 -1 -1 -1 -1 -1\n"
 
 
@@ -41,6 +42,10 @@ def test_a_packed_file_holds_the_same(licorne: Command, tmp_path: Path) -> None:
     assert read_workload(packed) == msgspec.structs.replace(
         read_workload(path), file=str(packed), config_place=f"{packed}:2"
     )
+
+
+def test_the_seed_0_is_one(licorne: Command) -> None:
+    assert "scenario of seed 0" in licorne("convert", NOISY, "--seed", "0").out.splitlines()[0]
 
 
 def test_an_interrupted_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

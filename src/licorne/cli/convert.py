@@ -122,7 +122,7 @@ def convert(
         raise UsageError(
             "give a source, or - for standard input: kubectl get pods,nodes -A -o json | licorne convert -"
         )
-    options = {name: value for name, value in given.items() if value not in (None, False, ())}
+    options = {name: value for name, value in given.items() if value is not None and value is not False and value != ()}
     what, read = _kind(source[0], columns=columns is not None)
     for name in options.keys() - signature(read).parameters.keys():
         raise UsageError(f"{source[0]} is read as {what}: --{name.strip('_').replace('_', '-')} is not for that")
