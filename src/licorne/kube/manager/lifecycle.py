@@ -192,9 +192,7 @@ class PodLifecycle:
                 self._outbox.warn(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
         elif record is None:
             self._outbox.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
-        elif record.stage not in PLACED or (
-            record.stage is Stage.ASSUMED and self._outbox.withdraw_bindings(lambda command: command.uid == meta.uid)
-        ):
+        elif not record.node or self._outbox.withdraw_bindings(lambda command: command.uid == meta.uid):
             self.holding.leave(record)
             record.move(PodEvent.SET_ASIDE)
             record.node, record.failure = "", why
