@@ -484,9 +484,7 @@ class Manager:
                 self.warn(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
         elif record is None:
             self.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
-        elif record.stage not in PLACED or (
-            record.stage is Stage.ASSUMED and self._withdraw_bindings(lambda command: command.uid == meta.uid)
-        ):
+        elif not record.node or self._withdraw_bindings(lambda command: command.uid == meta.uid):
             self._leave(record)
             record.move(PodEvent.SET_ASIDE)
             record.node, record.failure = "", why
