@@ -70,13 +70,13 @@ class ConfigMaps:
         """Take in that a ConfigMap is gone."""
         self.map_changed(old.metadata.name, None)
 
-    def read(self) -> Configuration:
+    def configuration(self) -> Configuration:
         """Return what they say now; raises a ConfigurationError."""
         return read_configuration(self._maps)
 
     def begin(self) -> v19.RegisterResourceManagerRequest:
         """Let what they say now count, and return the registration with it; raises a ConfigurationError."""
-        configuration = self.read()
+        configuration = self.configuration()
         self._texts_at_start = configuration.texts
         self._policy_group = configuration.settings.policy_group
         self._adopt(configuration)

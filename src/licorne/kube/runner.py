@@ -374,7 +374,7 @@ class Runner:
         if await lease.attempt():
             return
         await self._read(CONFIG_MAP_NAMES)
-        self._watch(self.config_maps.read())
+        self._watch(self.config_maps.configuration())
         if self._server is not None:
             await self._server.start()
         await lease.take()
