@@ -696,7 +696,7 @@ def test_a_pod_that_is_refused_while_it_is_bound_and_then_changed_is_not_given_a
     cluster.see()
     assert cluster.counted("n0") == {}
     if set_aside:
-        cluster.manager.outbox.warn = lambda *_: None  # type: ignore[method-assign]
+        cluster.manager.outbox.warn = lambda *_: None
         with patch.object(lifecycle, "read_pod", side_effect=RuntimeError):
             cluster.see(of_memory("p", "3Gi"))
     assert not [command for command in cluster.see(of_memory("p", "2Gi")) if isinstance(command, Bind)]
