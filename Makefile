@@ -216,7 +216,7 @@ constraints: $(VENV)/made  ## Choose anew the versions of all packages, the newe
 	$(BIN)/python tools/constraints.py $(VENV)/report.json
 
 clean-compiled:  ## Remove what was compiled: the hot modules then run as plain Python
-	find src \( -name '*.so' -o -name '*.pyd' -o -name '*.pxd' \) -delete
+	find src \( -name '*.so' -o -name '*.pyd' \) -delete
 	rm -rf build
 
 clean: clean-compiled  ## Remove everything that was made, .venv and .venv-* too

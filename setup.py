@@ -1,7 +1,7 @@
 """Builds licorne: the hot modules are compiled where that is possible, and run as plain Python where it is not.
 
 A module is hot if it imports `cython`. The same `.py` files serve both ways (Cython's pure Python mode). What Cython
-must know of them beyond their own text, the layout of their classes for each other, is derived from that text
+reads, their text with imports in C and the layout of their classes for each other, is derived from that text
 (`tools/pxd.py`), never written by hand; so is what type checkers read of them in an installed package (`tools/pyi.py`),
 compiled or not. What C has and Cython has no name for is declared in `tools/prefetch.pxd`.
 
@@ -22,6 +22,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -136,13 +137,13 @@ class AllOrNothing(build_ext):
         for path in Path("src").rglob("*" + str(sysconfig.get_config_var("EXT_SUFFIX"))):
             if path not in made:
                 path.unlink()
-                path.with_name(path.name.partition(".")[0] + ".pxd").unlink(missing_ok=True)
 
     def translate(self) -> None:
         """Turn the hot modules into C, those that changed, or all if the last build here had other settings."""
         from Cython.Build import cythonize  # noqa: PLC0415  may be missing, which is no more than another failure
 
         pxd.generate(
+            GENERATED / "src",
             {extension.name: Path(extension.sources[0]) for extension in self.extensions},
             PACKAGES,
             modules(pxd.has_constants),
@@ -151,19 +152,19 @@ class AllOrNothing(build_ext):
         note = GENERATED / "settings"
         known = note.exists() and note.read_text(encoding="utf-8") == settings
         note.unlink(missing_ok=True)
-        translated = cythonize(
-            self.extensions,
-            include_path=["src", "tools"],
-            build_dir=str(GENERATED),
-            force=not known,
-            nthreads=self.parallel,
-            quiet=True,
-            compiler_directives=DIRECTIVES,
-        )
+        tools = str(Path("tools").resolve())
+        with chdir(GENERATED):  # where the texts for Cython have the paths of the modules, which tracebacks show
+            translated = cythonize(
+                self.extensions,
+                include_path=["src", tools],
+                force=not known,
+                nthreads=self.parallel,
+                quiet=True,
+                compiler_directives=DIRECTIVES,
+            )
         sources = {extension.name: extension.sources for extension in translated}
         for extension in self.extensions:
-            extension.sources = sources[extension.name]
-        GENERATED.mkdir(parents=True, exist_ok=True)
+            extension.sources = [str(GENERATED / source) for source in sources[extension.name]]
         note.write_text(settings, encoding="utf-8")
 
     def get_outputs(self) -> list[str]:

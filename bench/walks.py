@@ -1,9 +1,10 @@
 """Count the files of the package whose functions run for one thing that a scheduler does.
 
-These are the files to read for understanding what happens to one ask, or to one request. Counted are, without any compiled
-module: an ask from its bytes to the answer, a GET of the queues, and a reload of a changed queue configuration, each in
-`licorne serve`; and in process a preemption for a guarantee. Each is done a few times, and a file counts if its functions
-ran each time; this excludes what the service does now and then by itself.
+These are the files to read for understanding what happens to one ask, or to one request; a return is a call into a file
+that was left before. Counted are, without any compiled module: an ask from its bytes to the answer, a GET of the queues, and
+a reload of a changed queue configuration, each in `licorne serve`; the first pod of an application from its creation to its binding in `licorne kube`,
+whose API server is played; and in process a preemption for a guarantee. Each is done a few times, and a file counts if its
+functions ran each time; this excludes what a service does now and then by itself.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import msgspec
 
+from bench.kube.playing import playing
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.client import SchedulerClient
 from licorne.si import v19
@@ -40,11 +43,11 @@ HOOK = """
 import json, os, signal, sys, threading
 import licorne
 ROOT = os.path.dirname(licorne.__file__) + os.sep
-found = set()
+found = []
 watching = False
 def watch(frame, event, argument):
     if watching and event == "call":
-        found.add(frame.f_code.co_filename)
+        found.append(frame.f_code.co_filename)
 def begin(*_):
     global watching
     found.clear()
@@ -52,7 +55,7 @@ def begin(*_):
 def end(*_):
     global watching
     watching = False
-    files = sorted(name[len(ROOT):] for name in found if name.startswith(ROOT))
+    files = [name[len(ROOT):] for name in found if name.startswith(ROOT)]
     with open(sys.argv[1] + ".new", "w") as file:
         json.dump(files, file)
     os.replace(sys.argv[1] + ".new", sys.argv[1])
@@ -63,7 +66,7 @@ sys.setprofile(watch)
 from licorne.cli import main
 main(sys.argv[2:])
 """
-"""A program that runs the command and records the files whose functions are called between the two signals."""
+"""A program that runs the command and records the file of each call of a function between the two signals."""
 CONFIG = """
 partitions:
   - name: default
@@ -79,43 +82,55 @@ partitions:
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """What was done, and the files whose functions ran for it, relative to the package's folder."""
+    """What was done, the files whose functions ran for it, relative to the package's folder, and how often it returned to one."""
 
     what: str
     files: tuple[str, ...]
+    returns: int
+
+    @classmethod
+    def of(cls, what: str, times: list[list[str]]) -> Walk:
+        """Return what several times have in common; each is the files of all calls, in their order."""
+        files = frozenset.intersection(*map(frozenset, times))
+        stays = min(sum(1 for _ in groupby(name for name in calls if name in files)) for calls in times)
+        return cls(what, tuple(sorted(files)), stays - len(files))
 
 
 def walks() -> list[Walk]:
     """Return all walks, in the order of the module's docstring."""
     with tempfile.TemporaryDirectory() as folder:
-        return [*_of_the_service(Path(folder)), preemption_walk()]
+        return [*_of_the_service(Path(folder)), _of_kube(Path(folder)), preemption_walk()]
 
 
-# -- in the service ----------------------------------------------------------------------------------------
+# -- in a service ------------------------------------------------------------------------------------------
 
 
 class _Watched:
-    """`licorne serve` in a process that records the files whose functions run."""
+    """A command that serves, in a process that records the files whose functions run."""
 
-    def __init__(self, folder: Path) -> None:
-        self.config = folder / "queues.yaml"
+    def __init__(self, folder: Path, *command: str) -> None:
         self._answer = folder / "files.json"
-        self.reload(10)
-        command = [sys.executable, "-c", HOOK, str(self._answer), "serve", "--grpc", "127.0.0.1:0"]
-        command += ["--rest", "127.0.0.1:0", "--config", str(self.config), "--log-format", "json"]
         environment = {**os.environ, "LICORNE_INTERPRETED": "1"}
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)  # noqa: S603
-        self.addresses = {name: self._wait_for(name)["addresses"][0] for name in ("listening", "listening for REST")}
+        self.process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", HOOK, str(self._answer), *command, "--log-format", "json"],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
 
-    def _wait_for(self, name: str) -> dict[str, Any]:
+    def wait_for(self, name: str) -> dict[str, Any]:
+        """Wait until the log has an event of this name, and return it."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if line.startswith("{") and (event := json.loads(line))["event"] == name:
                 return dict(event)
         raise RuntimeError(f"the service ended before it said {name!r}")
 
-    def files_of(self, act: Callable[[], None], before: Callable[[], None]) -> frozenset[str]:
-        """Return the files whose functions run during `act`; those of `before`, which is called first, do not count."""
+    def walk(self, what: str, act: Callable[[], None], before: Callable[[], None]) -> Walk:
+        """Return the files whose functions run each time during `act`; those of `before`, which is called first, do not count."""
+        return Walk.of(what, [self._calls_of(act, before) for _ in range(TIMES)])
+
+    def _calls_of(self, act: Callable[[], None], before: Callable[[], None]) -> list[str]:
         self._answer.unlink(missing_ok=True)
         before()
         time.sleep(APART_S)
@@ -128,20 +143,7 @@ class _Watched:
             if time.monotonic() > end:
                 raise TimeoutError("the service does not say what ran")
             time.sleep(0.01)
-        return frozenset(json.loads(self._answer.read_text(encoding="utf-8")))
-
-    def reload(self, most: int) -> None:
-        """Write another queue configuration."""
-        self.config.write_text(CONFIG.format(most=most), encoding="utf-8")
-
-    def wait_for_reload(self) -> None:
-        """Wait until the service has applied the configuration."""
-        self._wait_for("queue configuration applied")
-
-    def get(self, path: str) -> None:
-        """Send a request to REST."""
-        with urlopen(f"http://{self.addresses['listening for REST']}{path}", timeout=WAIT_S) as answer:
-            answer.read()
+        return list(json.loads(self._answer.read_text(encoding="utf-8")))
 
 
 class _Manager(ResourceManagerCallback):
@@ -197,8 +199,8 @@ def _application(leaf: str) -> v19.AddApplicationRequest:
 
 
 @contextmanager
-def _watched(folder: Path) -> Iterator[_Watched]:
-    made = _Watched(folder)
+def _watched(folder: Path, *command: str) -> Iterator[_Watched]:
+    made = _Watched(folder, *command)
     limit = threading.Timer(LIMIT_S, made.process.kill)  # a service that hangs ends, and so does the reading of its log
     limit.start()
     try:
@@ -212,23 +214,43 @@ def _watched(folder: Path) -> Iterator[_Watched]:
 
 
 def _of_the_service(folder: Path) -> Iterator[Walk]:
-    with _watched(folder) as watched, SchedulerClient(watched.addresses["listening"]) as client:
-        manager = _Manager(client)
-        queues = "/ws/v1/partition/default/queues"
-        mosts = iter(range(11, 11 + TIMES))
+    config, mosts = folder / "queues.yaml", iter(range(10, 11 + TIMES))
+
+    def write() -> None:
+        config.write_text(CONFIG.format(most=next(mosts)), encoding="utf-8")
+
+    write()
+    command = ["serve", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", "--config", str(config)]
+    with _watched(folder, *command) as watched:
+        grpc, rest = (watched.wait_for(name)["addresses"][0] for name in ("listening", "listening for REST"))
+
+        def get() -> None:
+            with urlopen(f"http://{rest}/ws/v1/partition/default/queues", timeout=WAIT_S) as answer:
+                answer.read()
 
         def reload() -> None:
-            watched.reload(next(mosts))
-            watched.wait_for_reload()
+            write()
+            watched.wait_for("queue configuration applied")
 
-        acts: dict[str, Callable[[], None]] = {
-            "an ask, from its bytes to the answer": manager.ask,
-            "a GET of the queues, after one more allocation": lambda: watched.get(queues),
-            "a reload of the queue configuration": reload,
-        }
-        for what, act in acts.items():
-            always = frozenset.intersection(*(watched.files_of(act, manager.ask) for _ in range(TIMES)))
-            yield Walk(what, tuple(sorted(always)))
+        with SchedulerClient(grpc) as client:
+            ask = _Manager(client).ask
+            yield watched.walk("an ask, from its bytes to the answer", ask, ask)
+            yield watched.walk("a GET of the queues, after one more allocation", get, ask)
+            yield watched.walk("a reload of the queue configuration", reload, ask)
+
+
+def _of_kube(folder: Path) -> Walk:
+    with playing(nodes=1, pods=0, waiting=0) as (server, kept):
+        command = ["kube", "--no-rest", "--kubeconfig", str(kept / "kubeconfig")]
+        bound = iter(range(1, 2 * TIMES + 1))
+
+        def play() -> None:
+            server.ask("/play/1", b"")
+            server.bindings(next(bound))
+
+        with _watched(folder, *command) as watched:
+            watched.wait_for("the cluster has been read")
+            return watched.walk("the first pod of an application, from its creation to its binding", play, play)
 
 
 # -- in process --------------------------------------------------------------------------------------------
@@ -239,11 +261,11 @@ def preemption_walk() -> Walk:
     environment = {**os.environ, "LICORNE_INTERPRETED": "1"}
     command = [sys.executable, "-c", "from bench.walks import preempt; preempt()"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603
-    return Walk("a preemption, in process", tuple(json.loads(done.stdout)))
+    return Walk.of("a preemption, in process", [json.loads(done.stdout)])
 
 
 def preempt() -> None:
-    """Let one queue preempt from another; print the files whose functions ran from the ask on."""
+    """Let one queue preempt from another; print the file of each call from the ask on."""
     second = 10**9
     evicted: list[Any] = []
     api = SchedulerAPI(on_output=lambda _, outputs: evicted.extend(o for o in outputs if isinstance(o, Released)))
@@ -266,11 +288,11 @@ def preempt() -> None:
         api.schedule(now_ns=now_ns)
 
     ask("b", 10, 0, may_preempt=False)
-    found: set[str] = set()
+    found: list[str] = []
 
     def watch(frame: Any, event: str, _: object) -> None:
         if event == "call":
-            found.add(frame.f_code.co_filename)
+            found.append(frame.f_code.co_filename)
 
     sys.setprofile(watch)
     ask("a", 1, second, may_preempt=True)
@@ -279,7 +301,7 @@ def preempt() -> None:
     if not evicted:
         raise RuntimeError("nothing was preempted")
     root = str(Path(sys.modules["licorne"].__file__ or "").parent) + os.sep
-    sys.stdout.write(json.dumps(sorted(name.removeprefix(root) for name in found if name.startswith(root))))
+    sys.stdout.write(json.dumps([name.removeprefix(root) for name in found if name.startswith(root)]))
 
 
 __all__ = ["Walk", "preempt", "preemption_walk", "walks"]

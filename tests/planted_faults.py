@@ -87,7 +87,6 @@ OF_TESTS = (
     "answers/test_proposals.py::test_a_planted_fault_is_caught",
     "answers/test_proposals.py::test_a_planted_fault_is_caught_by_one_scene",
     "answers/test_proposals.py::test_a_planted_fault_is_caught_with_gangs",
-    "answers/test_proposals.py::test_a_planted_fault_of_what_is_impossible_is_caught",
     "answers/test_shares.py::test_a_planted_fault_is_caught",
     "cli/test_reproduce.py::test_a_planted_fault_is_caught",
     "config/test_hostile.py::test_a_check_that_costs_more_is_found",

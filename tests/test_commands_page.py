@@ -21,7 +21,7 @@ def test_every_command_and_option_is_on_the_page() -> None:
     from licorne.cli.commands import app  # noqa: PLC0415
 
     text = PAGE.read_text(encoding="utf-8")
-    assert "* `INPUT`: A workload, a trace" in text
+    assert "* `SOURCE`: A workload in JSON lines" in text
     for name, command in app.resolved_commands().items():
         if name.startswith("-") or command.default_command is None:
             continue

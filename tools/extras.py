@@ -45,7 +45,7 @@ def ask(wheel: Path, extra: str, folder: Path) -> int:
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
     subprocess.run([UV, "pip", "install", "--quiet", "--python", python, wanted], check=True)
     if not has(python, "cli"):
-        expect(python, "version", Status.PACKAGES, "'licorne[cli]'")
+        expect(python, "--version", Status.PACKAGES, "'licorne[cli]'")
         return 1
     names = [name for name in app.resolved_commands() if not name.startswith("-")]
     calls = [(f"{name} --help", Status.DONE, f"Usage: licorne {name}") for name in names]

@@ -1,4 +1,8 @@
-"""Derives the declarations (`.pxd`) that Cython needs for a hot module from the Python text of the module.
+"""Derives what Cython reads of a hot module from its Python text: the same text with C imports, and declarations (`.pxd`).
+
+A hot module imports once, in plain Python. In the text for Cython an import of what another hot module declares to C, or
+of a constant, becomes one from `cython.cimports`, and `cython` is Cython's own. Each line keeps its number, so tracebacks
+fit the module's own text.
 
 Typed access to a class from another module, or before its definition in its own, needs the layout of the class and
 the C signatures of its methods in a `.pxd` file. The module already has all of that, as annotations and decorators. A
@@ -8,9 +12,9 @@ alone: no module is imported or executed.
 For each module these are declared:
 
 * each `@cython.cclass` class, with a forward declaration, so that classes may name each other in any order;
-* `from cython.cimports.a.b import C` under `if cython.compiled:`, where C is a hot class, becomes `from a.b cimport C`.
-  It comes after the forward declarations, and functions are left out, so two modules may import from each other, as
-  long as neither inherits from the other;
+* `from a.b import C`, where C is a hot class, becomes `from a.b cimport C`, but not under `if TYPE_CHECKING:`. It comes
+  after the forward declarations, and functions are left out, so two modules may import from each other, as long as
+  neither inherits from the other;
 * the annotations in the class body, as attributes: visible to Python (`cdef public`), except pointers, C arrays and
   `__weakref__`, which allows weak references;
 * the `@cython.cfunc` and `@cython.ccall` methods of the class, except those that override a declared one;
@@ -29,6 +33,7 @@ inherits from it, whether hot or not. Bases are matched by their names alone.
 from __future__ import annotations
 
 import ast
+from importlib.util import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -71,6 +76,8 @@ BUILTINS = CONTAINERS | {"bytearray", "bytes", "complex", "memoryview", "object"
 """Python types with the same name in Cython; a class that is neither one of these nor hot is an `object`."""
 
 CIMPORTS = "cython.cimports."
+PLAIN = "licorne._plain"
+"""Has `cython` for the interpreter; a module that imports it from here is hot."""
 
 
 class DeclarationError(Exception):
@@ -224,6 +231,34 @@ def declare_class(
     return [*head, f"cdef class {name}{bases}:", *(f"    {line}" for line in body or ["pass"])]
 
 
+def names_in_c(tree: ast.Module) -> frozenset[str]:
+    """Collect what a hot module declares to C: its extension types and its C functions."""
+    functions = (node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_c_function(node))
+    return frozenset({*classes_of(tree), *functions})
+
+
+def c_import(node: ast.ImportFrom, package: str, known: Mapping[str, Collection[str]]) -> str:
+    """Write an import for Cython, in one line; `known` has the names that each module declares to C."""
+    source = resolve_name("." * node.level + (node.module or ""), package)
+    if source == PLAIN:
+        return "import cython"
+    in_c = [alias for alias in node.names if alias.name in known.get(source, ())]
+    others = [alias for alias in node.names if alias not in in_c]
+    parts = [(CIMPORTS + source, in_c), (source, others)]
+    return "; ".join(f"from {place} import {', '.join(map(ast.unparse, names))}" for place, names in parts if names)
+
+
+def for_cython(name: str, text: str, known: Mapping[str, Collection[str]]) -> str:
+    """Return the text of a hot module as Cython reads it: imports in C where that is possible, each in its place."""
+    lines = text.split("\n")
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom):
+            end = node.end_lineno or node.lineno
+            blank = [""] * (end - node.lineno)
+            lines[node.lineno - 1 : end] = [c_import(node, name.rpartition(".")[0], known), *blank]
+    return "\n".join(lines)
+
+
 def cimported_classes(tree: ast.Module, known: Mapping[str, Class]) -> Iterator[tuple[str, list[str]]]:
     """Yield the modules from which hot classes are cimported, with their names; declarations need no other cimports."""
     for node in ast.walk(tree):
@@ -249,12 +284,21 @@ def declare(name: str, tree: ast.Module, known: Mapping[str, Class], bases_of_ot
 
 def is_hot(path: Path) -> bool:
     """Whether a module is to be compiled: it imports `cython`, the interpreter's from `licorne._plain`."""
-    return "\n    from licorne._plain import cython\n" in path.read_text(encoding="utf-8")
+    return f"\nfrom {PLAIN} import cython\n" in path.read_text(encoding="utf-8")
 
 
 def has_constants(path: Path) -> bool:
     """Whether a plain module has constants for C: it imports `cython` for the type checker alone."""
     return "\nif TYPE_CHECKING:\n    import cython\n" in path.read_text(encoding="utf-8") and not is_hot(path)
+
+
+def constants_in(tree: ast.Module) -> dict[str, tuple[ast.expr, ast.expr]]:
+    """Return the annotation and the value of each constant of a plain module."""
+    return {
+        node.target.id: (node.annotation, node.value)
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
+    }
 
 
 def constants(name: str, tree: ast.Module) -> str:
@@ -267,17 +311,15 @@ def constants(name: str, tree: ast.Module) -> str:
     """
     values: dict[str, int] = {}
     macros, declared = [], []
-    for node in tree.body:
-        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:
-            continue
-        kind, own = c_type(node.annotation, ()), node.target.id
-        value = eval(ast.unparse(node.value), {"__builtins__": {}}, values)  # noqa: S307 - our own text
+    for own, (annotation, text) in constants_in(tree).items():
+        kind = c_type(annotation, ())
+        value = eval(ast.unparse(text), {"__builtins__": {}}, values)  # noqa: S307 - our own text
         if kind not in INTEGERS or type(value) is not int:
-            message = f"line {node.lineno}: `{own}`: a shared constant is an integer of C"
+            message = f"line {annotation.lineno}: `{own}`: a shared constant is an integer of C"
             raise DeclarationError(message)
         suffix, least, most = INTEGERS[kind]
         if not least <= value <= most:
-            message = f"line {node.lineno}: `{own}`: {value} is no {kind}"
+            message = f"line {annotation.lineno}: `{own}`: {value} is no {kind}"
             raise DeclarationError(message)
         values[own] = value
         macro = f"{name.replace('.', '_')}_{own}"
@@ -287,39 +329,52 @@ def constants(name: str, tree: ast.Module) -> str:
     return "\n".join([*head, *macros, '    """', *declared]) + "\n"
 
 
-def generate(
-    sources: Mapping[str, Path], folders: Iterable[Path], shared: Mapping[str, Path] | None = None
-) -> Sequence[Path]:
-    """Write a `.pxd` beside each hot module (`sources`, by name) and each module of constants (`shared`).
+def write(path: Path, text: str) -> bool:
+    """Write a file unless it has this text already, so that builds stay short; say whether it was written."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return True
 
-    A file that is up to date is not written, so that builds stay short. Returns the files that were written. `folders`
-    contain all modules with classes that may inherit from the declared ones. Class names must differ across the hot
-    modules, since a base is looked up by its name.
+
+def generate(
+    folder: Path, sources: Mapping[str, Path], folders: Iterable[Path], shared: Mapping[str, Path] | None = None
+) -> Sequence[Path]:
+    """Write what Cython reads below a folder: the text of each hot module (`sources`, by name) and its `.pxd`.
+
+    Each module of constants (`shared`) has a `.pxd` alone. A file that is up to date is not written; returns those that
+    were. `folders` contain all modules with classes that may inherit from the declared ones. Class names must differ
+    across the hot modules, since a base is looked up by its name.
 
     Raises:
         DeclarationError: a class name occurs twice, or a module cannot be declared.
     """
-    trees = {name: ast.parse(path.read_text(encoding="utf-8"), filename=str(path)) for name, path in sources.items()}
+    paths = {**sources, **(shared or {})}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+    trees = {name: ast.parse(text, filename=str(paths[name])) for name, text in texts.items()}
     known: dict[str, Class] = {}
-    for name, tree in trees.items():
-        for class_name, cls in classes_of(tree).items():
+    for name in sources:
+        for class_name, cls in classes_of(trees[name]).items():
             if class_name in known:
                 message = f"{name}: a hot class named {class_name} exists already in another module"
                 raise DeclarationError(message)
             known[class_name] = cls
+    in_c = {name: names_in_c(tree) if name in sources else constants_in(tree) for name, tree in trees.items()}
     bases_of_others = bases_in(path for folder in folders for path in folder.rglob("*.py"))
-    written = []
-    for name, path in {**sources, **(shared or {})}.items():
-        target = path.with_suffix(".pxd")
+    made: dict[Path, str] = {}
+    for name, text in texts.items():
+        path = folder.joinpath(*name.split("."))
         try:
-            if name in trees:
-                text = declare(name, trees[name], known, bases_of_others)
+            if name in sources:
+                hot = made[path.with_suffix(".py")] = for_cython(name, text, in_c)
+                made[path.with_suffix(".pxd")] = declare(name, ast.parse(hot), known, bases_of_others)
             else:
-                text = constants(name, ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
+                made[path.with_suffix(".pxd")] = constants(name, trees[name])
         except DeclarationError as error:
-            message = f"{path}, {error}"
+            message = f"{paths[name]}, {error}"
             raise DeclarationError(message) from None
-        if not target.exists() or target.read_text(encoding="utf-8") != text:
-            target.write_text(text, encoding="utf-8")
-            written.append(target)
-    return written
+    # Cython prefers declarations in packages to others, and may find older ones on `sys.path`.
+    packages = {parent for path in made for parent in path.parents if folder in parent.parents}
+    made |= {package / "__init__.py": "" for package in packages}
+    return [path for path, text in made.items() if write(path, text)]

@@ -2,10 +2,10 @@
 
 This project's own checker reads the text itself: its configuration says what `cython` means (`typings/cython.pyi`) and
 that `if cython.compiled:` never holds. In another program `cython` is a package without types: whatever its decorators
-touch becomes `Any`, and so do the classes that a module imports under `if cython.compiled:`; a misspelled method of the
-scheduler would then pass. A checker prefers a stub to the text, and the stub has what Python sees of the module, in
-Python's types. It is made from the syntax tree at each build, like the declarations for Cython (`tools/pxd.py`), and
-only in the built package: beside the sources it would hide them from the project's checker.
+touch becomes `Any`; a misspelled method of the scheduler would then pass. A checker prefers a stub to the text, and
+the stub has what Python sees of the module, in Python's types. It is made from the syntax tree at each build, like what
+Cython reads (`tools/pxd.py`), and only in the built package: beside the sources it would hide them from the project's
+checker.
 
 A stub has:
 

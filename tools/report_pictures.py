@@ -21,11 +21,11 @@ COMMANDS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
         },
     ),
     (
-        ("compare", "own", f"{HOLIDAY}/no-preemption.yaml", f"{HOLIDAY}/workload.jsonl", "--report"),
+        ("compare", "own", f"{HOLIDAY}/no-preemption.yaml", f"{HOLIDAY}/workload.jsonl", "--output"),
         {"gantt.png": "report-gantt.png"},
     ),
     (
-        ("sweep", "--file", "examples/sweeps/holiday.yaml"),
+        ("sweep", "--file", "examples/sweeps/holiday.yaml", "--output"),
         {"slowdown-mean.png": "sweep-slowdown.png"},
     ),
 )

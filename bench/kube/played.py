@@ -91,6 +91,7 @@ class Played:
         self.changes: list[bytes] = []
         self.changed = asyncio.Event()
         self.bindings: dict[str, float] = {}
+        self.held: dict[str, Any] | None = None
         for _ in range(waiting):
             self.create()
 
@@ -167,6 +168,16 @@ class Played:
         self._tell("MODIFIED", made)
         return web.json_response({"status": "Success"}, status=201)
 
+    async def lease(self, request: web.Request) -> web.Response:
+        """Keep the Lease as it was written last."""
+        if request.method != "GET":
+            self.version += 1
+            self.held = await request.json()
+            self.held["metadata"]["resourceVersion"] = str(self.version)
+        if self.held is None:
+            return web.json_response({"reason": "NotFound"}, status=404)
+        return web.json_response(self.held)
+
     async def play(self, request: web.Request) -> web.Response:
         """Create pods, some at a time."""
         for number in range(int(request.match_info["count"])):
@@ -194,6 +205,7 @@ async def main(nodes: int, pods: int, waiting: int) -> None:
     app.router.add_post(core + "/namespaces/default/pods/{name}/binding", played.bind)
     app.router.add_get(core + "/{plural}", played.collection)
     app.router.add_get(core + "/namespaces/default/{plural}", played.collection)
+    app.router.add_route("*", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{name:.*}", played.lease)
     app.router.add_get("/apis/scheduling.k8s.io/v1/{plural}", played.collection)
     app.router.add_get("/apis/policy/v1/{plural}", played.collection)
     app.router.add_post("/play/{count}", played.play)

@@ -1,7 +1,7 @@
 """The module `cython` for hot modules that run as plain Python: what their text names, doing as little as possible.
 
-A hot module imports `cython` for type checkers and for Cython, which reads both branches of a condition, and this
-module for the interpreter. So the package needs no Cython at run time. Cython has a module of its own for this, which
+A hot module imports `cython` from here. For type checkers that is `cython` itself, and so it is in the text that Cython
+reads (`tools/pxd.py`); so the package needs no Cython at run time. Cython has a module of its own for this, which
 would be slower: it checks and converts at every `cython.cast`, which took a third of the time of a decision. In the hot
 modules a cast only gives the compiler a type that it cannot infer; numbers are converted with `float` and `int`.
 
@@ -11,7 +11,9 @@ What only compiled branches name (`cython.address`, `cython.NULL`) is missing he
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+__all__ = ["cython"]
 
 T = TypeVar("T")
 
@@ -32,7 +34,10 @@ def _declare(kind: object, value: T) -> T:
 _nothing: dict[object, Any] = {}
 _TYPES = "Py_ssize_t int longlong p_Py_ssize_t p_char p_double p_longlong p_void double size_t uchar ulonglong"
 
-cython: Any = ModuleType("cython")  # a module, since CPython finds the attributes of modules fastest
+if TYPE_CHECKING:
+    import cython
+else:
+    cython = ModuleType("cython")  # a module, since CPython finds the attributes of modules fastest
 vars(cython).update(
     dict.fromkeys(_TYPES.split(), object),
     compiled=False,

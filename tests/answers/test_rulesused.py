@@ -49,7 +49,7 @@ def warned(
 ) -> list[str]:
     file = tmp_path / "queues.yaml"
     file.write_text(config)
-    assert run(["config", "check", str(file), f"--with={beside}", "--json"]) == 0
+    assert run(["config", "check", str(file), f"--from={beside}", "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return [
         f"{each['rule']} {each['place']}" for each in found["warnings"] if each["rule"] in (rules or ("rule-idle",))

@@ -1,6 +1,6 @@
 """What tools/pxd.py derives from a hot module: the recipe by which modules compile, kept as tables.
 
-That Cython accepts these declarations is shown by the build itself, for every hot module.
+That Cython accepts these texts and declarations is shown by the build itself, for every hot module.
 """
 
 from __future__ import annotations
@@ -58,10 +58,13 @@ def test_type(annotation: str, attribute: str, argument: str) -> None:
 BASE = '''
     """A base."""
     from __future__ import annotations
-    import cython
+    from licorne._plain import cython
+    from hot.leaf import (
+        Leaf,
+        helper,
+    )
     if cython.compiled:
         from cython.cimports.libc.stdlib import free
-        from cython.cimports.hot.leaf import Leaf, helper
 
     LIMIT = cython.declare(cython.longlong, 9)
 
@@ -84,9 +87,8 @@ BASE = '''
 '''
 LEAF = '''
     """A leaf."""
-    import cython
-    if cython.compiled:
-        from cython.cimports.hot.base import Base
+    from licorne._plain import cython
+    from .base import Base, double as twice
 
     @cython.cclass
     class Leaf(Base):
@@ -106,9 +108,40 @@ def modules(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
+def derived(modules: dict[str, Path], tmp_path: Path, file: str) -> str:
+    pxd.generate(tmp_path / "made", modules, [tmp_path])
+    return (tmp_path / "made" / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("imports", "in_c"),
+    [
+        ("from licorne._plain import cython", "import cython"),
+        ("from hot.base import Base", "from cython.cimports.hot.base import Base"),
+        ("from .base import Base", "from cython.cimports.hot.base import Base"),
+        ("from hot.base import double as twice", "from cython.cimports.hot.base import double as twice"),
+        (
+            "from hot.base import (\n    LIMIT,\n    Base,\n)",
+            "from cython.cimports.hot.base import Base; from hot.base import LIMIT\n\n\n",
+        ),
+        ("from .numbers import MOST", "from cython.cimports.hot.numbers import MOST"),
+        ("from base import Base", "from base import Base"),
+        ("if TYPE_CHECKING:\n    from .base import Base", "if TYPE_CHECKING:\n    from .base import Base"),
+    ],
+)
+def test_cython_imports_in_c_what_another_module_declares_in_the_same_lines(
+    modules: dict[str, Path], tmp_path: Path, imports: str, in_c: str
+) -> None:
+    numbers = tmp_path / "numbers.py"
+    numbers.write_text("MOST: cython.int = 3\n", encoding="utf-8")
+    user = modules["hot.user"] = tmp_path / "user.py"
+    user.write_text(f'"""A user."""\n{imports}\n\nx = 1\n', encoding="utf-8")
+    pxd.generate(tmp_path / "made", modules, [tmp_path], {"hot.numbers": numbers})
+    assert (tmp_path / "made" / "hot" / "user.py").read_text(encoding="utf-8") == f'"""A user."""\n{in_c}\n\nx = 1\n'
+
+
 def test_module_with_a_base_class(modules: dict[str, Path], tmp_path: Path) -> None:
-    pxd.generate(modules, [tmp_path])
-    text = modules["hot.base"].with_suffix(".pxd").read_text(encoding="utf-8")
+    text = derived(modules, tmp_path, "hot/base.pxd")
     assert text == dedent("""\
         # Derived from hot.base at build time; do not edit.
         cimport cython
@@ -131,8 +164,7 @@ def test_module_with_a_base_class(modules: dict[str, Path], tmp_path: Path) -> N
 def test_subclass_is_final_and_does_not_declare_again_what_it_overrides(
     modules: dict[str, Path], tmp_path: Path
 ) -> None:
-    pxd.generate(modules, [tmp_path])
-    text = modules["hot.leaf"].with_suffix(".pxd").read_text(encoding="utf-8")
+    text = derived(modules, tmp_path, "hot/leaf.pxd")
     assert text == dedent("""\
         # Derived from hot.leaf at build time; do not edit.
         cimport cython
@@ -149,20 +181,20 @@ def test_subclass_is_final_and_does_not_declare_again_what_it_overrides(
 
 def test_a_class_is_not_final_if_one_in_a_module_beside_it_inherits(modules: dict[str, Path], tmp_path: Path) -> None:
     modules["hot.leaf"].with_name("plain.py").write_text("class Plain(Leaf): ...\n", encoding="utf-8")
-    pxd.generate(modules, [tmp_path])
-    assert "final" not in modules["hot.leaf"].with_suffix(".pxd").read_text(encoding="utf-8")
+    assert "final" not in derived(modules, tmp_path, "hot/leaf.pxd")
 
 
 def test_weak_references_are_declared(tmp_path: Path) -> None:
     path = tmp_path / "hot.py"
     path.write_text("@cython.cclass\nclass Hot:\n    __weakref__: object\n", encoding="utf-8")
-    pxd.generate({"hot": path}, [tmp_path])
-    assert "    cdef object __weakref__\n" in path.with_suffix(".pxd").read_text(encoding="utf-8")
+    assert "    cdef object __weakref__\n" in derived({"hot": path}, tmp_path, "hot.pxd")
 
 
-def test_correct_declarations_are_not_written_again(modules: dict[str, Path], tmp_path: Path) -> None:
-    assert len(pxd.generate(modules, [tmp_path])) == len(modules)
-    assert pxd.generate(modules, [tmp_path]) == []
+def test_what_is_up_to_date_is_not_written_again(modules: dict[str, Path], tmp_path: Path) -> None:
+    assert len(pxd.generate(tmp_path / "made", modules, [tmp_path])) == len(
+        ["base.py", "base.pxd", "leaf.py", "leaf.pxd", "__init__.py"]
+    )
+    assert pxd.generate(tmp_path / "made", modules, [tmp_path]) == []
 
 
 @pytest.mark.parametrize(
@@ -177,11 +209,11 @@ def test_a_type_that_cannot_be_declared_is_refused_with_its_line(tmp_path: Path,
     path = tmp_path / "odd.py"
     path.write_text(f'"""Odd."""\nimport cython\n@cython.cclass\nclass Odd:\n    {text}\n', encoding="utf-8")
     with pytest.raises(pxd.DeclarationError) as refusal:
-        pxd.generate({"odd": path}, [tmp_path])
+        pxd.generate(tmp_path / "made", {"odd": path}, [tmp_path])
     assert reason in str(refusal.value)
     assert str(path) in str(refusal.value)
 
 
 def test_hot_classes_have_names_of_their_own(modules: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(pxd.DeclarationError, match="a hot class named Base exists already"):
-        pxd.generate({**modules, "hot.again": modules["hot.base"]}, [tmp_path])
+        pxd.generate(tmp_path / "made", {**modules, "hot.again": modules["hot.base"]}, [tmp_path])

@@ -20,16 +20,13 @@ MODULE = '''
     from operator import attrgetter
     from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-    if TYPE_CHECKING:
-        import cython
-    else:
-        from licorne._plain import cython
+    from base import Base, helper
+    from licorne._plain import cython
 
     if cython.compiled:
-        from cython.cimports.base import Base, helper
-        from cython.cimports.libc.stdlib import free
+        from cython.cimports.libc.math import sqrt
     else:
-        from base import Base, helper
+        from math import sqrt
 
     if TYPE_CHECKING:
         from owner import Owner

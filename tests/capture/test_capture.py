@@ -306,7 +306,7 @@ def test_ctrl_c_ends_with_a_complete_file(tmp_path: Path, licorne: Command) -> N
     with served(play) as url:
         interrupting = threading.Thread(target=interrupt, daemon=True)
         interrupting.start()
-        done = licorne("record", url, "-o", file, "--every", "0.2", "--json")
+        done = licorne("convert", url, "-o", file, "--every", "0.2")
         interrupting.join()
     assert done.status == 0, done.err
     assert len(keys(read_workload(file))) > 5
@@ -315,15 +315,14 @@ def test_ctrl_c_ends_with_a_complete_file(tmp_path: Path, licorne: Command) -> N
 
 def test_the_limit_of_asks_ends_it(tmp_path: Path, licorne: Command) -> None:
     with served(Playback()) as url:
-        done = licorne("record", url, "-o", tmp_path / "week.jsonl", "--every", "0.1", "--max-asks", "4")
+        done = licorne("convert", url, "-o", tmp_path / "week.jsonl", "--every", "0.1", "--max-asks", "4")
     assert done.status == 0
-    assert "note: the recording ended as it had 4 asks" in done.out
+    assert "note: the recording ended as it had 4 asks" in done.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "expected"),
     [
-        (("not-a-url",), 2, "give the address of a scheduler"),
         (("http://127.0.0.1:1",), 4, "nothing listens there"),
         (("http://127.0.0.1:1", "--for", "soon"), 2, "--for: soon: give seconds"),
         (("http://127.0.0.1:1", "--token-file", "nowhere"), 4, "nowhere"),
@@ -332,7 +331,7 @@ def test_the_limit_of_asks_ends_it(tmp_path: Path, licorne: Command) -> None:
 def test_errors_say_what_to_do(
     tmp_path: Path, licorne: Command, arguments: tuple[str, ...], status: int, expected: str
 ) -> None:
-    done = licorne("record", *arguments, "-o", tmp_path / "week.jsonl")
+    done = licorne("convert", *arguments, "-o", tmp_path / "week.jsonl")
     assert done.status == status
     assert expected in done.err
     assert list(tmp_path.iterdir()) == []

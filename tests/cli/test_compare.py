@@ -95,20 +95,6 @@ def test_what_cannot_be_compared_is_told(
     assert expected in told.err
 
 
-def test_a_table_of_jobs_is_compared_by_its_columns(licorne: Command, tmp_path: Path) -> None:
-    own = HOLIDAY.parent / "own-trace"
-    closed = tmp_path / "queues.yaml"
-    closed.write_text(
-        "partitions: [{name: default, queues: [{name: root, queues: [{name: a, submitacl: 'nobody'}]}]}]",
-        encoding="utf-8",
-    )
-    table = (own / "gpu-jobs.csv", "--columns", own / "gpu-columns.yaml")
-    answer = compared(licorne, "own", closed, *table)
-    assert answer["old"]["never_placed"] == 0
-    assert answer["new"]["placed"] == 0
-    assert licorne("compare", "own", closed, table[0]).status != Status.DONE
-
-
 def test_a_state_dump_is_told_from_a_workload(licorne: Command) -> None:
     dump = "examples/pods-wait/dump.json"
     done = licorne("compare", "own", NO_PREEMPTION, dump)

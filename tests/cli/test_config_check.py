@@ -201,14 +201,14 @@ def test_beside_a_cluster_more_is_warned_of(licorne: Command, tmp_path: Path) ->
     )
     alone = licorne("config", "check", "--strict", path)
     assert (alone.status, alone.out) == (0, "")
-    outcome = licorne("config", "check", path, "--with", EXAMPLE / "dump.json", "--json")
+    outcome = licorne("config", "check", path, "--from", EXAMPLE / "dump.json", "--json")
     warnings = json.loads(outcome.out)["warnings"]
     assert {each["rule"] for each in warnings} == {"cluster-guarantees", "cluster-unbound"}
-    assert licorne("config", "check", "--strict", path, "--with", EXAMPLE / "dump.json").status == 6
+    assert licorne("config", "check", "--strict", path, "--from", EXAMPLE / "dump.json").status == 6
 
 
 def test_a_cluster_that_cannot_be_read_is_said(licorne: Command, tmp_path: Path) -> None:
-    outcome = licorne("config", "check", EXAMPLE / "queues.yaml", "--with", tmp_path / "nowhere.json")
+    outcome = licorne("config", "check", EXAMPLE / "queues.yaml", "--from", tmp_path / "nowhere.json")
     assert outcome.status == 4
     assert "nowhere.json: No such file or directory" in outcome.err
 
@@ -228,7 +228,7 @@ def test_a_workload_is_compared_with_too(licorne: Command, tmp_path: Path) -> No
         "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
         "{name: small, resources: {max: {vcore: 2}}}, {name: big, resources: {guaranteed: {vcore: 8}}}]}]}]"
     )
-    found = licorne("config", "check", path, "--with", workload).out
+    found = licorne("config", "check", path, "--from", workload).out
     assert "pod k" in found
     assert "root.gone" in found
     assert "cluster-guarantees" in found

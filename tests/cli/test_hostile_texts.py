@@ -113,5 +113,4 @@ def test_commands_print_in_no_other_way() -> None:
         ("common.py", "print"),
         ("help.py", "Text"),
         ("progress.py", "Console"),
-        ("record.py", "write"),
     ]

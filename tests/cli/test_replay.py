@@ -104,7 +104,7 @@ def test_a_dump_and_the_recording_of_a_moment_give_the_same_answers(
     licorne: Command, recording: Path, tmp_path: Path, at_s: int
 ) -> None:
     dump = tmp_path / "dump.json"
-    licorne("replay", recording, "--at", at_s, "--dump", dump)
+    licorne("replay", recording, "--at", at_s, "--output", dump)
     for command in ("why", "shares"):
         from_recording = json.loads(licorne(command, "--from", recording, "--at", at_s, "--json").out)
         from_dump = json.loads(licorne(command, "--from", dump, "--json").out)
@@ -151,7 +151,7 @@ def test_an_anonymous_recording_replays_and_names_nobody(licorne: Command, tmp_p
     assert told.status == Status.DONE
     assert "the decisions are those of the recording" in licorne("replay", folder).out
     state = tmp_path / "state.json"
-    assert licorne("replay", folder, "--at", BACK_S, "--dump", state).status == Status.DONE
+    assert licorne("replay", folder, "--at", BACK_S, "-o", state).status == Status.DONE
     users = {app["user"] for app in json.loads(state.read_bytes())["applications"]}
     assert len(users) == 3
     assert users.isdisjoint({"vera", "lena", "victor"})
@@ -187,7 +187,7 @@ def test_without_a_moment_a_service_that_ended_is_asked_about_just_before(licorn
     assert note in said.out
     assert note in licorne("shares", "--from", ended).out
     (ended.parent / "queues.yaml").write_text("partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]")
-    checked = licorne("config", "check", ended.parent / "queues.yaml", "--with", ended)
+    checked = licorne("config", "check", ended.parent / "queues.yaml", "--from", ended)
     assert checked.status == Status.DONE, checked.err
     assert note in checked.err
     assert str(explain(ended).notes[0]) == note
@@ -215,13 +215,13 @@ def test_a_configuration_is_checked_beside_a_moment(licorne: Command, recording:
         "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
         "[{name: vision}, {name: language, resources: {max: {nvidia.com/gpu: 1000}}}]}]}]"
     )
-    check = ("config", "check", tmp_path / "queues.yaml", "--with")
+    check = ("config", "check", tmp_path / "queues.yaml", "--from")
     assert licorne(*check, recording, "--at", BACK_S).status == Status.DONE
     early = licorne(*check, recording, "--at", "yesterday")
     assert (early.status, "--at yesterday: is no time" in early.err) == (Status.USAGE, True)
     for other in (HOLIDAY, DUMP):
         refused = licorne(*check, other, "--at", BACK_S)
-        assert (refused.status, "only a recording has other moments; give its folder: --with DIR" in refused.err) == (
+        assert (refused.status, "only a recording has other moments; give its folder: --from DIR" in refused.err) == (
             Status.USAGE,
             True,
         )

@@ -82,7 +82,7 @@ def test_the_table_says_for_each_cell_whether_it_agrees(licorne: Command, table:
 
 def test_json_and_the_page_to_cite_have_the_same(licorne: Command, table: list[Cell], tmp_path: Path) -> None:
     cite = tmp_path / "page.md"
-    outcome = licorne("reproduce", "rlscheduler", tmp_path, "--json", "--cite", cite)
+    outcome = licorne("reproduce", "rlscheduler", tmp_path, "--json", "--output", cite)
     found = json.loads(outcome.out)
     assert found["cells"] == [
         {"row": "r", "column": "c", "expected": 1.25, "got": 1.25, "tolerance": 0, "decimals": 2, "agrees": True}
@@ -98,7 +98,7 @@ def test_json_and_the_page_to_cite_have_the_same(licorne: Command, table: list[C
     ):
         assert words in text
     again = tmp_path / "again.md"
-    licorne("reproduce", "rlscheduler", tmp_path, "--cite", again)
+    licorne("reproduce", "rlscheduler", tmp_path, "-o", again)
     assert again.read_text() == text
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from licorne import simulate
 from licorne.cli import run
 from licorne.cli.statuses import Status
+from licorne.sim import load_workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/scenarios"
 NOISY = str(EXAMPLES / "noisy-tenant.yaml")
@@ -50,11 +52,11 @@ def test_warnings_are_printed_and_are_no_mistakes(capsys: pytest.CaptureFixture[
 def test_a_workload_is_written_and_simulated_alike(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     written = tmp_path / "w.jsonl.gz"
     choices = ("--seed", "3", "--load", "0.3")
-    assert run(["scenario", "workload", NOISY, str(written), *choices]) == 0
-    direct = out(capsys, "scenario", "workload", NOISY, *choices)
+    assert run(["convert", NOISY, "-o", str(written), *choices]) == 0
+    direct = out(capsys, "convert", NOISY, *choices)
     digests = {
         json.loads(out(capsys, "simulate", str(written), "--json"))["digest"],
-        json.loads(out(capsys, "simulate", NOISY, *choices, "--json"))["digest"],
+        simulate(load_workload(NOISY, seed=3, load=0.3)).digest,
     }
     assert len(digests) == 1
     assert direct.splitlines()[0] == (
@@ -70,9 +72,7 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("command", "status", "said"),
     [
-        (("simulate", "examples/migration/small.jsonl", "--seed", "1"), 2, "is no scenario (.yaml)"),
-        (("simulate", "examples/migration/small.jsonl", "--load", "2"), 2, "says itself when pods arrive"),
-        (("simulate", NOISY, "--as", "fill"), 2, "--as and --load are for the openb trace"),
+        (("convert", "examples/migration/small.jsonl", "--seed", "1"), 2, "a seed and a load are for a scenario"),
         (("simulate", "examples/migration/queues.yaml"), 1, "this is no scenario: it begins with `scenario:`"),
     ],
 )

@@ -173,11 +173,8 @@ def test_pods_and_series_are_files_by_the_ending_of_their_names(licorne: Command
         (("--pods", "x.csv", "--series", "x.csv"), "licorne: x.csv: --pods and --series need a file each"),
         (("--pods", "none/x.csv"), "licorne: none/x.csv: No such file or directory"),
         (("--every", "5"), "licorne: --every is the interval of --series, which is not given"),
-        (("--from", "5", "--to", "5"), "licorne: --from 5 is not before --to 5"),
-        (
-            ("--as", "load"),
-            "says itself when pods arrive: --as and --load are for the openb trace. For a higher load, divide",
-        ),
+        (("--since", "5", "--until", "5"), "licorne: --since 5 is not before --until 5"),
+        (("--swf", "out.txt"), "out.txt: the name of a log ends in .swf or .swf.gz"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(
@@ -219,11 +216,12 @@ def test_parquet_without_its_extra_says_what_to_install(
 
 
 def test_figures_of_a_window(licorne: Command, small: Path) -> None:
-    result = json.loads(licorne("simulate", small, "--json", "--from", 30, "--to", 90.5).out)
+    result = json.loads(licorne("simulate", small, "--json", "--since", 30, "--until", 90.5).out)
     assert result["window_s"] == [30.0, 90.5]
     assert (result["waiting_times"][-1]["placed"], result["placed"]) == (1, 2)
     assert (
-        "waiting time until placed, from 30 s to 1 min 30 s" in licorne("simulate", small, "--from", 30, "--to", 90).out
+        "waiting time until placed, from 30 s to 1 min 30 s"
+        in licorne("simulate", small, "--since", 30, "--until", 90).out
     )
 
 
@@ -247,7 +245,7 @@ def test_times_that_are_dates_are_noticed(licorne: Command, small: Path, tmp_pat
     assert not (tmp_path / "series.csv").exists()
     assert licorne("simulate", dates, "--series", tmp_path / "series.csv", "--every", 86_400).status == 0
     note = "times count from 0, and the first pod arrives at 1700000000 s"
-    for path, options, noted in ((dates, (), 1), (dates, ("--from", 1_700_000_000), 0), (small, (), 0)):
+    for path, options, noted in ((dates, (), 1), (dates, ("--since", 1_700_000_000), 0), (small, (), 0)):
         notes = json.loads(licorne("simulate", path, "--json", *options).out)["notes"]
         assert sum(one.startswith(note) for one in notes) == noted
 
@@ -336,67 +334,6 @@ def test_tables_without_content_are_left_out(licorne: Command, small: Path) -> N
     shown = licorne("simulate", small).out
     assert "evictions" not in shown
     assert "gangs" not in shown
-
-
-LOG = "; MaxProcs: 4\n1 0 -1 100 3 -1 -1 3 100 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 1 -1 50 4 -1 -1 4 50 -1 1 -1 -1 -1 -1 -1 -1 -1\n3 2 -1 20 1 -1 -1 1 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n4 3 -1 -1 1 -1 -1 1 20 -1 5 -1 -1 -1 -1 -1 -1 -1\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "waits"),
-    [
-        (("--jobs", "one"), [0, 99, 0]),
-        (("--jobs", "one", "--order", "fcfs"), [0, 99, 148]),
-        (("--jobs", "one", "--order", "fcfs", "--backfill"), [0, 99, 0]),
-        (("--order", "fcfs", "--backfill"), [0, 99, 0]),
-    ],
-)
-def test_a_batch_log_is_simulated_and_written(
-    licorne: Command, tmp_path: Path, options: tuple[str, ...], waits: list[int]
-) -> None:
-    log, out = tmp_path / "a.swf", tmp_path / "out.swf"
-    log.write_text(LOG)
-    outcome = licorne("simulate", log, *options, "--swf", out)
-    assert outcome.status == 0
-    assert "note: 1 job left out: the run time is not known" in outcome.out
-    rows = [line.split() for line in out.read_text().splitlines() if line[0] != ";"]
-    assert [(int(row[0]), int(row[2])) for row in rows] == list(enumerate(waits, 1))
-
-
-@pytest.mark.parametrize(
-    ("input", "options", "words"),
-    [
-        ("a.swf", ("--backfill",), "--backfill is for jobs in a strict order: give --order too"),
-        ("a.swf", ("--load", "0.5"), "--as and --load are for the openb trace"),
-        (
-            "a.swf",
-            ("--order", "sjf", "--config", "q.yaml"),
-            "--order is for the queues that a log has without --config",
-        ),
-        ("a.swf", ("--swf", "out.txt"), "out.txt: the name of a log ends in .swf or .swf.gz"),
-        ("small.jsonl", ("--order", "sjf"), "and no table of jobs without --columns: --jobs and --order are for those"),
-        ("small.jsonl", ("--columns", "heilos"), "heilos: no such file; a mapping is a YAML file, or one of those"),
-        (
-            "small.jsonl",
-            ("--columns", "helios"),
-            "small.jsonl:1: not a row of CSV",
-        ),
-        ("small.jsonl", ("--columns", ""), "--columns needs philly, helios or the name of a file"),
-        ("cut.swf", (), "cut.swf:2: has 9 numbers, where a job has 18; is the line cut off?"),
-    ],
-)
-def test_options_and_logs_that_cannot_be_used(
-    licorne: Command, small: Path, input: str, options: tuple[str, ...], words: str
-) -> None:
-    (small.parent / "a.swf").write_text(LOG)
-    options = tuple(str(small.parent / option) if option == "q.yaml" else option for option in options)
-    (small.parent / "q.yaml").write_text(
-        "partitions:\n  - name: default\n    queues:\n      - name: root\n        submitacl: '*'\n        queues: [{name: jobs}]\n"
-    )
-    (small.parent / "cut.swf").write_text(LOG[: LOG.index(" -1 1 -1")])
-    outcome = licorne("simulate", small.parent / input, *options)
-    unreadable = words.startswith(("heilos", "small.jsonl:1", "cut.swf"))
-    assert outcome.status == (1 if unreadable else 2)
-    assert words in outcome.err
 
 
 def test_a_strict_order_may_stand_in_a_configuration_for_a_simulation(

@@ -316,14 +316,13 @@ def test_a_dump_whose_configuration_is_refused_is_told(
     dump.pop("licorne", None)  # as YuniKorn writes it
     dump["config"]["Partitions"][0]["Queues"][0]["Queues"][0]["Name"] = "no name!"
     (tmp_path / "dump.json").write_text(json.dumps(dump))
-    option = "--with" if command[0] == "config" else "--from"
-    done = licorne(*command, option, tmp_path / "dump.json")
+    done = licorne(*command, "--from", tmp_path / "dump.json")
     assert (done.status, done.out) == (5, "")
     assert "dump.json: its queue configuration is refused" in done.err
     assert "no name!" in done.err
     assert ("give another one with --config" in done.err) == (command[0] != "config")
     if command[0] != "config":
-        assert licorne(*command, option, tmp_path / "dump.json", "--config", EXAMPLE / "queues.yaml").status == 0
+        assert licorne(*command, "--from", tmp_path / "dump.json", "--config", EXAMPLE / "queues.yaml").status == 0
 
 
 def test_the_dump_of_the_example_is_what_its_program_writes() -> None:

@@ -28,19 +28,17 @@ UNFIT = [
     ("compare own Q W --setting x", "--setting 'x': is written KEY=VALUE"),
     ("compare own Q W --setting reservation.dealy=2s", "--setting 'reservation.dealy': no such setting"),
     ("simulate W --setting x", "--setting 'x': is written KEY=VALUE"),
-    ("simulate W --load 2", "--as and --load are for the openb trace"),
-    ("simulate W --seed 2", "--seed is for those"),
-    ("simulate W --order sjf", "--jobs and --order are for those"),
+    ("convert W --load 2", "a seed and a load are for a scenario"),
+    ("convert W --order sjf", "is read as a workload: --order is not for that"),
     ("simulate W --every 5m", "--every is the interval of --series, which is not given"),
-    ("simulate W --from 2h --to 1h", "--from 7200 is not before --to 3600"),
+    ("simulate W --since 2h --until 1h", "--since 7200 is not before --until 3600"),
     ("simulate W --device-policy first", "has no devices"),
     ("simulate W --pods x.txt", "x.txt"),
-    ("sweep OUT", "nothing to simulate: give --workload"),
-    ("sweep OUT --workload W --workload W", "is given twice"),
+    ("sweep -o OUT", "nothing to simulate: give workloads"),
+    ("sweep W W -o OUT", "is given twice"),
     ("place --config Q --user ann --tag x", "--tag 'x': is written KEY=VALUE"),
     ("report OUT -o OUT", "give the folders of two reports or more"),
-    ("import -o OUT", "give a file, or - for standard input"),
-    ("record ftp://x -o OUT", "give the address of a scheduler"),
+    ("convert -o OUT", "give a source, or - for standard input"),
     ("why --at 2026-11-03 --from W", "only a recording has other moments"),
     ("shares --since 2026-11-03 --from W", "only a recording knows the time before"),
     ("reproduce nothing OUT", "no such reproduction"),
@@ -96,17 +94,17 @@ def test_the_benchmark_writes_the_workload_of_a_case(tmp_path: Path, monkeypatch
         ("config check --bogus Q", "Unknown option: --bogus."),
         ("config check --strcit Q", "Unknown option: --strcit. Did you mean --strict?"),
         ("config check - -", "standard input (-) is given 2 times, and can be read only once"),
-        ("config check - --with -", "standard input (-) is given 2 times, and can be read only once"),
+        ("config check - --from -", "standard input (-) is given 2 times, and can be read only once"),
         ("compare - Q -", "standard input (-) is given 2 times, and can be read only once"),
         ("simulate --config=- -", "standard input (-) is given 2 times, and can be read only once"),
         ("why -", "why: - (standard input) is not read here; see licorne why --help"),
         ("scenario check -", "scenario check: - (standard input) is not read here"),
         ("simulate W --pods -", "parameter --pods requires an argument"),
         (
-            "simulate W --from soon",
-            "Invalid value for --from: soon: give seconds, like 90, or a duration, like 1m30s or 168h",
+            "simulate W --since soon",
+            "Invalid value for --since: soon: give seconds, like 90, or a duration, like 1m30s or 168h",
         ),
-        ("record http://x -o OUT --for 0s", "--for"),
+        ("convert http://x -o OUT --for 0s", "--for"),
     ],
 )
 def test_the_message_says_what_to_do_once(licorne: Command, tmp_path: Path, line: str, complaint: str) -> None:
@@ -129,14 +127,13 @@ def test_a_workload_may_come_from_standard_input(
     assert '"placed": 2' in outcome.out
 
 
-@pytest.mark.parametrize("line", ["scenario workload S", "scenario workload S -"])
-def test_a_workload_is_written_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+def test_a_workload_is_written_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from licorne.cli import run  # noqa: PLC0415  # its output is bytes
 
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out, flush=lambda: None))
     monkeypatch.chdir(tmp_path)
-    assert run(line.replace("S", str(SCENARIO)).split()) == Status.DONE
+    assert run(["convert", str(SCENARIO)]) == Status.DONE
     assert out.getvalue().startswith(b'{"t":"meta"')
     assert not list(tmp_path.iterdir())
 
@@ -144,7 +141,7 @@ def test_a_workload_is_written_to_standard_output(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(("text", "seconds"), [("40", 40), ("40s", 40), ("0.5m", 30), ("1m30s", 90), ("1e1", 10)])
 def test_a_time_is_seconds_or_a_duration(licorne: Command, text: str, seconds: float) -> None:
     given, plain = (
-        licorne("simulate", WORKLOAD, "--config", QUEUES, "--to", each, "--json") for each in (text, seconds)
+        licorne("simulate", WORKLOAD, "--config", QUEUES, "--until", each, "--json") for each in (text, seconds)
     )
     assert given.status == Status.DONE
     found, expected = (json.loads(each.out) for each in (given, plain))

@@ -112,7 +112,7 @@ def test_the_commands_of_the_image_run(tmp_path: Path) -> None:
         check = here(json.loads(one("HEALTHCHECK").partition("CMD")[2]), folders)
         assert check[:2] == ["licorne", "health"]
         healthy = subprocess.run(
-            [*COMMAND, *check[1:], "--address", f"127.0.0.1:{port}"], capture_output=True, text=True, check=False
+            [*COMMAND, *check[1:], f"127.0.0.1:{port}"], capture_output=True, text=True, check=False
         )
         assert (healthy.returncode, healthy.stdout) == (0, "serving\n"), healthy.stderr
         running.process.terminate()

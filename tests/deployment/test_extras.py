@@ -151,12 +151,12 @@ def test_other_parts_say_what_to_install(environment: Environment, extra: str) -
 @pytest.mark.parametrize(
     ("extra", "arguments", "missing"),
     [
-        ("", ["version"], "cli"),
+        ("", ["--version"], "cli"),
         ("client", ["--help"], "cli"),
         ("service", ["serve"], "cli"),
         ("cli", ["serve"], "service"),
         ("cli", ["health"], "service"),
-        ("cli", ["import", "-", "--output", "out"], "kube"),
+        ("cli", ["convert", "-"], "kube"),
         ("cli", ["kube"], "kube"),
         ("cli", ["mcp"], "mcp"),
     ],
@@ -174,7 +174,7 @@ def test_a_command_without_its_extra_says_what_to_install(
 
 @pytest.mark.gate
 @pytest.mark.parametrize(
-    ("extra", "arguments"), [("cli", ["--help"]), ("cli", ["version"]), ("all", ["serve", "--help"])]
+    ("extra", "arguments"), [("cli", ["--help"]), ("cli", ["--version"]), ("all", ["serve", "--help"])]
 )
 def test_a_command_with_its_extra_runs(environment: Environment, extra: str, arguments: list[str]) -> None:
     out, error = run(environment(extra), "-m", "licorne.cli", *arguments)

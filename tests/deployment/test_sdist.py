@@ -23,7 +23,6 @@ MADE = {"PKG-INFO", "setup.cfg"}
 
 LEFTOVERS = (
     Path("bench", "results", "new.json"),
-    Path("src", "licorne", "calls.pxd"),
     Path("src", "licorne", "calls.so"),
     Path("tests", "__pycache__", "old.pyc"),
 )

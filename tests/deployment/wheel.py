@@ -32,8 +32,7 @@ def build_wheel(folder: Path, names: Iterable[str] = SOURCES, **environment: str
     source.mkdir()
     for name in names:
         if (ROOT / name).is_dir():
-            derived = ["*.pxd"] if name == "src" else []
-            ignored = shutil.ignore_patterns("*.so", "*.c", *derived, "__pycache__", "*.egg-info")
+            ignored = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "*.egg-info")
             shutil.copytree(ROOT / name, source / name, ignore=ignored)
         else:
             (source / name).parent.mkdir(parents=True, exist_ok=True)

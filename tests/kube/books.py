@@ -147,12 +147,24 @@ def capacity(node: Node) -> Amounts:
 
 
 class View:
-    """A cluster at a moment. `places`: pods that have not ended, each with its node or ""."""
+    """A cluster at a moment.
 
-    def __init__(self, nodes: Iterable[Node], places: Iterable[tuple[Pod, str]], limits: Limits) -> None:
+    `places`: pods that have not ended, each with its node or "". `in_flight`: of those without a node, by UID, on which node
+    one waits until the placeholder whose place it takes has ended: it takes room there, and in its queue only the
+    placeholder counts.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        places: Iterable[tuple[Pod, str]],
+        limits: Limits,
+        in_flight: Mapping[str, str] | None = None,
+    ) -> None:
         self.nodes = {node.metadata.name: node for node in nodes}
         self.places = list(places)
         self.limits = limits
+        self._in_flight = in_flight or {}
         self._on: dict[str, list[Pod]] = {}
         self.in_queue: dict[str, Amounts] = {}
         """What queues use: of our pods, those on a node that is there."""
@@ -162,6 +174,12 @@ class View:
                 if is_ours(pod):
                     for queue in lineage(queue_of(pod)):
                         self.in_queue[queue] = plus(self.in_queue.get(queue, {}), amounts(pod))
+            elif not node and (waits_on := self._in_flight.get(pod.metadata.uid)) in self.nodes:
+                self._on.setdefault(waits_on, []).append(pod)
+
+    def with_places(self, places: Iterable[tuple[Pod, str]]) -> View:
+        """Return the same cluster with other pods, or with these on other nodes."""
+        return View(self.nodes.values(), places, self.limits, self._in_flight)
 
     def on(self, node: str) -> list[Pod]:
         """Return the pods of a node."""
@@ -258,7 +276,7 @@ class View:
             return False
         gone = {pod.metadata.uid for pod in victims}
         others = [(pod, where) for pod, where in self.places if pod.metadata.uid not in gone]
-        return not View(self.nodes.values(), others, self.limits).why_not(asking, node)
+        return not self.with_places(others).why_not(asking, node)
 
 
 def means(budget: PodDisruptionBudget, pod: Pod) -> bool:

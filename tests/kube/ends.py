@@ -43,7 +43,7 @@ def state(runner: Runner) -> dict[str, Any]:
     a gang is too large for a quota, and refused, by the quota of when it is seen first.
     """
     manager = runner.manager
-    partition = runner.api.cluster.partition(manager.rm_id)
+    partition = runner.api.cluster.partition(manager.outbox.rm_id)
 
     def used(amounts: Vec) -> dict[str, int]:
         return {name: amount for name, amount in amounts.named(partition.types).items() if amount}
@@ -56,7 +56,7 @@ def state(runner: Runner) -> dict[str, Any]:
     return {
         "pods": {
             record.pod.metadata.name: (record.stage, record.node)
-            for record in manager.pods.values()
+            for record in manager.records.pods.values()
             if record.node or (record.application.gang is None and record.work.gang is None)
         },
         "nodes": {node.id: used(node.allocated) for node in partition.nodes.values()},
@@ -64,7 +64,7 @@ def state(runner: Runner) -> dict[str, Any]:
         "applications": applications,
         "users": {app.id: app.user for app in partition.applications.values() if app.id in applications},
         "queues": queues,
-        "unconfirmed": [name for name, r in manager.pods.items() if r.stage is Stage.ASSUMED],
+        "unconfirmed": [name for name, r in manager.records.pods.items() if r.stage is Stage.ASSUMED],
     }
 
 
@@ -83,11 +83,11 @@ def is_at_rest(world: World, runner: Runner) -> bool:
             key: one.metadata.resource_version for key, one in wanted.items()
         }:
             return False
-    for app in manager.applications.values():
+    for app in manager.records.applications.values():
         placeholders = [record for record in app.pods.values() if record.work.ask.placeholder]
         if app.gang_stage is GangStage.RESERVING and not placeholders and app.undecided is None:
             return False  # nobody has seen those that it had made; they are made again in a while
-    return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.pods.values())
+    return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.records.pods.values())
 
 
 def check_same(world: World, fresh: dict[str, Any], known: dict[str, Any]) -> None:
@@ -128,8 +128,8 @@ def check_end(world: World, runner: Runner) -> None:
     """Check that everything is done that can be done."""
     told = state(runner)
     assert told["unconfirmed"] == []
-    assert not runner.manager.asides, "an exception was raised for a pod"
-    known = {record.pod.metadata.name for record in runner.manager.pods.values()}
+    assert not runner.manager.lifecycle.asides, "an exception was raised for a pod"
+    known = {record.pod.metadata.name for record in runner.manager.records.pods.values()}
     there = {pod.metadata.name for pod in world.server.pods() if books.is_ours(pod) and not books.has_ended(pod)}
     assert known == there, f"known {known - there}, forgotten {there - known}"
     view = world.view()
@@ -153,7 +153,7 @@ def check_end(world: World, runner: Runner) -> None:
 
 def _check_evictions(world: World, runner: Runner) -> None:
     """Check what became of those for whom others were evicted: placed, ended, or given up for a cause that this world has."""
-    for one in runner.api.cluster.partition(runner.manager.rm_id).evictions:
+    for one in runner.api.cluster.partition(runner.manager.outbox.rm_id).evictions:
         sound = one.outcome not in NEVER and (
             one.outcome not in NEEDS or getattr(world.kind, NEEDS[one.outcome], False)
         )
@@ -162,7 +162,7 @@ def _check_evictions(world: World, runner: Runner) -> None:
 
 def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
     """Check that a pod has a reason to wait, and that the right one is told."""
-    record = runner.manager.pods[pod.metadata.uid]
+    record = runner.manager.records.pods[pod.metadata.uid]
     conditions = {one.type: one for one in pod.status.conditions or ()}
     told = conditions.get("PodScheduled")
     if pod.spec.scheduling_gates:
@@ -202,7 +202,7 @@ def _is_kept(world: World, runner: Runner, record: PodRecord, node: str) -> bool
     """
     if not world.keeps_nodes or not runner.begun:
         return False
-    known = runner.api.cluster.partition(runner.manager.rm_id).nodes[node]
+    known = runner.api.cluster.partition(runner.manager.outbox.rm_id).nodes[node]
     waiting = [pod for pod in world.server.pods() if not pod.spec.node_name and books.is_ours(pod)]
     others = {pod.metadata.uid for pod in waiting if pod.metadata.uid != record.uid}
     return not known.open and bool(others) and {ask.key for ask in known.reservations} <= others
@@ -214,9 +214,9 @@ def _check_reservations(world: World, runner: Runner, view: View, waiting: list[
     For which of the pods, and which node, is the scheduler's choice. One that requires more than its queue has left
     reserves nothing, neither does a gang that is placed as a whole.
     """
-    partition = runner.api.cluster.partition(runner.manager.rm_id)
+    partition = runner.api.cluster.partition(runner.manager.outbox.rm_id)
     for pod in waiting:
-        stage = runner.manager.pods[pod.metadata.uid].stage
+        stage = runner.manager.records.pods[pod.metadata.uid].stage
         whole = books.application_of(pod) in world.gangs
         if stage is not Stage.ASKED or whole or view.full_queue(pod) or view.is_full(pod):
             continue
@@ -295,9 +295,9 @@ def _expected(world: World, view: View, record: PodRecord, full: str) -> list[st
 
 def _why(runner: Runner, pod: Pod) -> str:
     """Return what is known of a pod that waits."""
-    record = runner.manager.pods[pod.metadata.uid]
+    record = runner.manager.records.pods[pod.metadata.uid]
     application = record.application
-    partition = runner.api.cluster.partition(runner.manager.rm_id)
+    partition = runner.api.cluster.partition(runner.manager.outbox.rm_id)
     reasons = [why for key, _, why in partition.waiting() if key == pod.metadata.uid]
     nodes = {node.id: node.free.named(partition.types) for node in partition.nodes.values()}
     return f"{record.stage} {application.id} is {application.state}, gang {application.gang_stage}: {reasons}, free {nodes}"

@@ -21,20 +21,23 @@ from licorne.core.preemption import eviction_plans, evictions
 from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.queues.tree import Tree
 from licorne.core.scheduling.reservations import Reservations
-from licorne.kube import runner
+from licorne.kube import configuring
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.lease import HeldLease
-from licorne.kube.manager import Manager, anti_affinity, gangs, manager
+from licorne.kube.manager import Manager, anti_affinity, applications, gangs, lifecycle
 from licorne.kube.manager.budgets import Budgets
+from licorne.kube.manager.decisions import Decisions
 from licorne.kube.manager.gangs import Gangs
+from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import constraints, foreign
+from licorne.kube.pods.work import ask_with
 from licorne.kube.reflector import Reflector
 from licorne.kube.writing import Writer
-from licorne.si import v19
 from licorne.si.constants import TAG_WHOLE_TIMEOUT
+from licorne.si.messages import AddApplication, NodeUpdate
 from recording import recorded
 
 ENOUGH = 400
@@ -78,7 +81,7 @@ def _read_whatever_happened(_sound: Any) -> Any:
 
 
 def _counted_when_seen(_sound: Any) -> Any:
-    def bound(self: Manager, uid: str) -> None:
+    def bound(self: PodLifecycle, uid: str) -> None:
         self._take_back(uid)
 
     return bound
@@ -131,9 +134,9 @@ def _no_ports(_sound: Any) -> Any:
 
 
 def _without_taints(sound: Any) -> Any:
-    def info(node: Node, *arguments: Any) -> v19.NodeInfo:
+    def info(node: Node, *arguments: Any) -> NodeUpdate:
         bare = msgspec.structs.replace(node.spec, taints=None, unschedulable=False)
-        told: v19.NodeInfo = sound(msgspec.structs.replace(node, spec=bare), *arguments)
+        told: NodeUpdate = sound(msgspec.structs.replace(node, spec=bare), *arguments)
         return told
 
     return info
@@ -141,7 +144,7 @@ def _without_taints(sound: Any) -> Any:
 
 def _as_at_first(sound: Any) -> Any:
     def seen(self: Manager, node: Node) -> None:
-        sound(self, self.nodes.get(node.metadata.name, node))
+        sound(self, self.records.nodes.get(node.metadata.name, node))
 
     return seen
 
@@ -158,7 +161,7 @@ def _read_with(**changes: Any) -> Callable[[Any], Any]:
 def _all_as_important(sound: Any) -> Any:
     def read(*arguments: Any) -> Any:
         work = sound(*arguments)
-        return msgspec.structs.replace(work, ask=msgspec.structs.replace(work.ask, priority=10))
+        return msgspec.structs.replace(work, ask=ask_with(work.ask, priority=10))
 
     return read
 
@@ -185,20 +188,21 @@ def _untold(sound: Any) -> Any:
 
 
 def _failed_on_sight(sound: Any) -> Any:
-    def hold_or_ask(self: Manager, record: Any) -> None:
+    def hold_or_ask(self: PodLifecycle, record: Any) -> None:
         if record.application.is_failing and not record.work.ask.placeholder:
-            self.fail(record, "ApplicationFailed", "")
+            self.holding.fail(record, "ApplicationFailed", "")
         sound(self, record)
 
     return hold_or_ask
 
 
 def _with_its_age(sound: Any) -> Any:
-    def announce(self: Gangs, application: Any, work: Any) -> None:
-        sound(self, application, work)
-        work.application.tags.pop(TAG_WHOLE_TIMEOUT, None)
+    def announcement(application: Any, work: Any) -> AddApplication:
+        message: AddApplication = sound(application, work)
+        message.tags.pop(TAG_WHOLE_TIMEOUT, None)
+        return message
 
-    return announce
+    return staticmethod(announcement)
 
 
 def _beside_no_claims(_sound: Any) -> Any:
@@ -222,34 +226,34 @@ def _all_there_are(sound: Any) -> Any:
 
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a binding whose answer was lost gives its place back": (Binder, "_bind", _given_back_without_looking),
-    "pods that are gone keep their places": (Manager, "pod_gone", _nothing),
+    "pods that are gone keep their places": (PodLifecycle, "pod_gone", _nothing),
     "a list read anew removes nothing": (Reflector, "_publish", _published_without_comparing),
-    "a pod that could not be bound is forgotten": (Manager, "ask_again", _nothing),
-    "a place is counted when the API server shows the binding": (Manager, "bound", _counted_when_seen),
+    "a pod that could not be bound is forgotten": (PodLifecycle, "ask_again", _nothing),
+    "a place is counted when the API server shows the binding": (PodLifecycle, "bound", _counted_when_seen),
     "lists are read from a cache that may be behind": (Reflector, "run", _read_from_caches),
     "a pause goes unnoticed": (PauseGuard, "check", lambda _sound: lambda _self: True),
     "a pause while the cluster is read again goes unnoticed": (PauseGuard, "was_read", _read_whatever_happened),
-    "a decision of before a pause is forgotten": (Manager, "outdated", _nothing),
-    "queues have no maximum": (runner, "read_configuration", _without_maxima),
-    "a changed ConfigMap changes no queue": (runner.Runner, "_reload", _nothing),
+    "a decision of before a pause is forgotten": (PodLifecycle, "outdated", _nothing),
+    "queues have no maximum": (configuring, "read_configuration", _without_maxima),
+    "a changed ConfigMap changes no queue": (configuring.ConfigMaps, "_reload", _nothing),
     "no node is kept for a pod that waits": (Configuration, "of_scheduler", _without_reservations),
     "others get a node that is kept": (Reservations, "mend_open", _open_though_kept),
     "host ports do not count": (constraints, "host_ports", _no_ports),
     "host ports of other schedulers' pods do not count": (foreign, "host_ports", _no_ports),
-    "pods of other schedulers take nothing": (Manager, "_place_foreign", _nothing),
-    "taints do not count, and cordons neither": (anti_affinity, "node_info", _without_taints),
+    "pods of other schedulers take nothing": (PodLifecycle, "place_foreign", _nothing),
+    "taints do not count, and cordons neither": (anti_affinity, "node_update", _without_taints),
     "a node stays as it was at first": (Manager, "node_seen", _as_at_first),
-    "scheduling gates do not count": (manager, "read_pod", _read_with(gates=())),
-    "a scheduling gate that is removed goes unnoticed": (manager, "asks_the_same", lambda _sound: lambda *_: True),
-    "a gang without placeholders is placed one by one": (manager, "read_pod", _no_whole_gangs),
+    "scheduling gates do not count": (lifecycle, "read_pod", _read_with(gates=())),
+    "a scheduling gate that is removed goes unnoticed": (lifecycle, "asks_the_same", lambda _sound: lambda *_: True),
+    "a gang without placeholders is placed one by one": (lifecycle, "read_pod", _no_whole_gangs),
     "disruption budgets are not told": (Budgets, "tell", _nothing),
-    "nobody is evicted": (Manager, "evict", _nothing),
-    "all pods are as important": (manager, "read_pod", _all_as_important),
+    "nobody is evicted": (Decisions, "_evict", _nothing),
+    "all pods are as important": (lifecycle, "read_pod", _all_as_important),
     "a victim is deleted before it is told so": (Writer, "_send", _untold),
-    "the age of its pods takes time from a gang": (Gangs, "announce", _with_its_age),
-    "a pod that comes while its gang fails is failed": (Manager, "_hold_or_ask", _failed_on_sight),
+    "the age of its pods takes time from a gang": (Gangs, "announcement", _with_its_age),
+    "a pod that comes while its gang fails is failed": (PodLifecycle, "hold_or_ask", _failed_on_sight),
     "a gang begins without a member that is not decided": (gangs, "_undecided", lambda _sound: lambda *_: None),
-    "a placeholder says whose its gang is": (manager, "_creator", lambda _sound: lambda record: record),
+    "a placeholder says whose its gang is": (applications, "_creator", lambda _sound: lambda record: record),
     "what a node has too much is taken from the others": (
         Tree,
         "bound_root",

@@ -8,7 +8,7 @@ import msgspec
 
 from licorne.core.api import SchedulerAPI
 from licorne.core.inspection.explain import ClusterFull, QueueQuota
-from licorne.kube.manager import Manager
+from licorne.kube.manager import Manager, Outbox
 from licorne.kube.manager.commands import Bind
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Namespace, Node, Pod
@@ -32,8 +32,12 @@ class Places:
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
         self.now_ns = 0
-        self.api = SchedulerAPI(clock=lambda: self.now_ns, other_settings=True)
-        self.manager = Manager(self.api, "rm")
+        self.api = SchedulerAPI(
+            clock=lambda: self.now_ns,
+            other_settings=True,
+            on_output=lambda _, outputs: self.manager.decisions.take(outputs),
+        )
+        self.manager = Manager(Outbox(self.api, "rm"))
         request = v19.RegisterResourceManagerRequest(
             rm_id="rm", policy_group="queues", config=self.queues, extra_config=settings or {}
         )
@@ -80,11 +84,11 @@ class Places:
         self.show(name)
 
     def no_pod(self, name: str) -> None:
-        self.manager.pod_gone(msgspec.convert(self.pods.pop(name), Pod))
+        self.manager.lifecycle.pod_gone(msgspec.convert(self.pods.pop(name), Pod))
 
     def show(self, name: str) -> None:
         """Show a pod to the manager as it is among `pods`."""
-        self.manager.pod_seen(msgspec.convert(self.pods[name], Pod))
+        self.manager.lifecycle.pod_seen(msgspec.convert(self.pods[name], Pod))
 
     def run(self, limit: int | None = None) -> dict[str, str]:
         """Decide all that can be decided; return the bindings by pod, which have been confirmed."""
@@ -114,7 +118,7 @@ class Places:
         )
 
     def waiting(self) -> list[Pod]:
-        return [record.pod for record in self.manager.pods.values() if record.stage is Stage.ASKED]
+        return [record.pod for record in self.manager.records.pods.values() if record.stage is Stage.ASKED]
 
     def missed(self) -> list[tuple[str, str]]:
         """Return the pods that wait although a node would take them, each with such a node: tried by brute force.

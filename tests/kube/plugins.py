@@ -18,8 +18,8 @@ import msgspec
 from licorne.config.kubernetes import CPU
 from licorne.core.nodes.constraints import CORDON, NodeConstraints, NodeLabels, Taint, parse_constraints
 from licorne.kube.objects import Pod
-from licorne.kube.pods import node_constraints, read_resources
-from licorne.kube.pods.constraints import node_names
+from licorne.kube.pods.constraints import node_constraints, node_names
+from licorne.kube.pods.resources import read_resources
 from licorne.si.constants import VCORE
 
 from .snapshot import NodeState, Snapshot

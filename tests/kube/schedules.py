@@ -32,7 +32,8 @@ from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 from licorne.kube.pauses import PAUSE_S
-from licorne.kube.pods import is_over, read_resources
+from licorne.kube.pods.resources import read_resources
+from licorne.kube.pods.work import is_over
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.writing.writer import TRIES_TO_TELL
 from licorne.recording import Recorder
@@ -57,7 +58,8 @@ QUIET_S, QUIET_MAX_S = 12.0, 60.0
 """A cluster is at rest when nothing has changed for so long; it is given up after a while."""
 NEVER_S = float("inf")
 HUNG_S = 750.0
-"""How much longer the calm end takes where victims hang: the scheduler gives them up ten minutes after their grace period."""
+"""How much longer the calm end takes for each victim that hangs: a pod may wait for one after the other, until the scheduler
+gives it up ten minutes after its grace period."""
 
 
 class OvercommittedError(AssertionError):
@@ -167,10 +169,7 @@ class World:
             if not is_over(other) and (other.metadata.uid in self.bound or other.metadata.uid in decision.others)
         ]
         nodes = [node for node in self.nodes() if node.metadata.name != decision.node]
-        # What it admits was right when it was chosen.
-        blank = msgspec.convert({"metadata": {"name": decision.node}}, Node)
-        blank.status = decision.status
-        view = View([*nodes, blank], counted, Limits())
+        view = View([*nodes, self._as_decided(decision, counted)], counted, Limits())
         bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=None))
         why_not = view.why_not(bare, decision.node)
         if why_not:
@@ -179,6 +178,19 @@ class World:
         known.append(decision.limits)
         full = [queue for limits in known if (queue := View(self.nodes(), counted, limits).full_queue(pod))]
         assert len(full) < len(known), f"{pod.metadata.name} is bound, and {full[0]} is full"
+
+    def _as_decided(self, decision: Decision, counted: list[tuple[Pod, str]]) -> Node:
+        """Return the node of a decision with the most that it had when this, or a later one for a pod that counts there, was made.
+
+        What it admits was right when it was chosen.
+        """
+        room = decision.room
+        for other, node in counted:
+            later = self.decisions.get(other.metadata.uid)
+            if later is not None and later.node == node == decision.node and later.at >= decision.at:
+                room = {name: max(amount, later.room[name]) for name, amount in room.items()}
+        given = {"cpu": f"{room['vcore']}m"} | {name: str(room[name]) for name in ("memory", "pods", books.DEVICE)}
+        return msgspec.convert({"metadata": {"name": decision.node}, "status": {"allocatable": given}}, Node)
 
     def check_deletion(self, pod: Pod) -> None:
         """Check that only placeholders and victims are deleted, and victims are told so first, if they can be."""
@@ -226,11 +238,11 @@ class World:
             read_at = client.read_at[plural]
             assert read_at >= resumed_at, f"{what} after a pause until {resumed_at}, {plural} of {read_at}"
         manager = runner.manager
-        assert not manager.asides, f"{what}, and an exception was raised for a pod"
-        nodes = runner.api.cluster.partition(manager.rm_id).nodes
+        assert not manager.lifecycle.asides, f"{what}, and an exception was raised for a pod"
+        nodes = runner.api.cluster.partition(manager.outbox.rm_id).nodes
         for pod in self.server.pods():
             node = self.bound.get(pod.metadata.uid)
-            if node in nodes and node in manager.nodes and not is_over(pod):
+            if node in nodes and node in manager.records.nodes and not is_over(pod):
                 known = any(one.key == pod.metadata.uid for one in nodes[node].allocations)
                 known = known or pod.metadata.uid in nodes[node].foreign
                 assert known, f"{what}, and {pod.metadata.name} was bound to {node} and does not count there"
@@ -757,7 +769,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     for one in processes.running:
         one.client.lease_cut = False
     controlled_until = loop.time() + CALM_S - ends.SETTLED_S
-    ends_at = loop.time() + CALM_S + (HUNG_S if world.kind is not None and world.kind.hangs else 0.0)
+    ends_at = loop.time() + CALM_S + hung_s(world)
     while loop.time() < ends_at:
         world.controllers_act = loop.time() < controlled_until
         world.kubelets()
@@ -782,6 +794,11 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
         "writes": world.server.writes,
     }
     return figures, fresh
+
+
+def hung_s(world: World) -> float:
+    """Return how much longer the calm end takes for the victims that hang."""
+    return HUNG_S * sum(pod.metadata.uid in world.hanging for pod in world.server.pods())
 
 
 async def compare_now(world: World, runner: Runner) -> bool:

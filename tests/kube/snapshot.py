@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from licorne.config.kubernetes import QuantityError
 from licorne.core.nodes.constraints import NodeLabels, parse_ports
 from licorne.kube.objects import Namespace, Node, Pod
-from licorne.kube.pods import host_ports, is_over, node_info, read_allocatable, read_resources
+from licorne.kube.pods.constraints import host_ports
+from licorne.kube.pods.nodes import node_update, read_allocatable
+from licorne.kube.pods.resources import read_resources
+from licorne.kube.pods.work import is_over
 from licorne.kube.predicates.terms import AntiAffinityTerm, anti_affinity_terms
-from licorne.si import v19
+from licorne.si.messages import NodeAction
 
 
 @dataclass
@@ -48,7 +51,7 @@ class Snapshot:
         """Return the snapshot of these objects; pods without a node, of an unknown node or at an end count for nothing."""
         made = cls()
         for node in nodes:
-            attributes = node_info(node, v19.ActionFromRM.CREATE).attributes or {}
+            attributes = node_update(node, NodeAction.CREATE).attributes or {}
             labels = NodeLabels.from_attributes(attributes)
             made.nodes[node.metadata.name] = NodeState(node, labels, read_allocatable(node))
         for namespace in namespaces:

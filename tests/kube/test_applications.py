@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
 
 from kube.places import Places
 from licorne.core.queues.application import Application
+from licorne.kube.manager import lifecycle
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail, PostEvent
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Namespace, Pod, PriorityClass
 from licorne.si import v19
+from licorne.si.messages import AddApplication, Input, RejectedApplication, UpdatedApplication
 
 SECOND_NS = 10**9
 Y = "yunikorn.apache.org/"
@@ -66,7 +70,7 @@ class Cluster(Places):
     def see(self, *pods: Pod) -> list[Any]:
         """Show pods; return the commands of the next four seconds."""
         for each in pods:
-            self.manager.pod_seen(each)
+            self.manager.lifecycle.pod_seen(each)
         commands = []
         for _ in range(4):
             commands += self.manager.commands()
@@ -172,7 +176,7 @@ CREATORS: dict[str, tuple[list[Pod], str]] = {
 def test_which_pod_says_what_the_application_is(name: str) -> None:
     pods, queue = CREATORS[name]
     cluster = Cluster(1)
-    cluster.manager.pods_read(pods)
+    cluster.manager.lifecycle.pods_read(pods)
     cluster.see()
     assert cluster.application("a").queue.path == queue
 
@@ -183,12 +187,12 @@ def test_a_pod_whose_queue_has_too_long_a_name_has_no_others_refused(starts: boo
     cluster = Cluster(1)
     pods = [pod("long", "a", "x" * 2000), pod("short", "a")]
     if starts:
-        cluster.manager.pods_read(pods)
+        cluster.manager.lifecycle.pods_read(pods)
         pods = []
     commands = cluster.see(*pods)
     assert not [each for each in commands if isinstance(each, Fail)]
     assert [each.name for each in commands if isinstance(each, Bind)] == ["short"]
-    assert cluster.manager.pods["long"].stage is Stage.HELD
+    assert cluster.manager.records.pods["long"].stage is Stage.HELD
     assert cluster.originators("a") == ["short"]
 
 
@@ -231,7 +235,7 @@ def test_a_quota_that_is_raised_counts_at_once() -> None:
     assert bound(*(pod(name, "a", "of.n", cpu="2") for name in ("one", "two"))) == ["one"]
     quota("4")
     assert bound() == ["two"]
-    assert [*cluster.api.cluster.partition("rm").applications] == [*cluster.manager.applications] == ["a"]
+    assert [*cluster.api.cluster.partition("rm").applications] == [*cluster.manager.records.applications] == ["a"]
 
 
 def test_a_pod_that_comes_before_its_namespace_waits_for_its_quota() -> None:
@@ -272,7 +276,7 @@ def test_a_pod_whose_priority_class_is_gone_is_asked_for_after_that_moment() -> 
     cluster = Cluster(1)
     cluster.manager.class_seen(priority_class("other"))
     cluster.see(pod("p", "a", priorityClassName="gone"))
-    cluster.manager.ask_again("p")
+    cluster.manager.lifecycle.ask_again("p")
     assert [each.name for each in cluster.see() if isinstance(each, Bind)] == ["p"]
     assert may_be_evicted(cluster, "p")
 
@@ -305,7 +309,7 @@ def test_an_old_pod_waits_for_no_priority_class(age_s: int, waits: bool) -> None
     cluster = Cluster(1)
     shown = pod("p", "a", priorityClassName="gone")
     created_s = datetime.fromisoformat(shown.metadata.creation_timestamp or "").timestamp()
-    cluster.manager.now_s = lambda: created_s + age_s
+    cluster.manager.outbox.now_s = lambda: created_s + age_s
     cluster.manager.class_seen(priority_class("other"))
     assert any(isinstance(each, AskAgain) for each in cluster.see(shown)) is waits
 
@@ -314,7 +318,7 @@ def test_a_priority_class_that_changes_counts_for_pods_that_are_not_asked_for_ye
     cluster = Cluster()
     cluster.manager.class_seen(priority_class("kept"))
     cluster.see(pod("asked", "a", priorityClassName="kept"), pod("gated", "a", priorityClassName="kept", **GATED))
-    cluster.manager.pod_seen(pod("new", "a", priorityClassName="kept"))
+    cluster.manager.lifecycle.pod_seen(pod("new", "a", priorityClassName="kept"))
     cluster.manager.class_seen(priority_class("kept", "false"))
     cluster.see(pod("gated", "a", priorityClassName="kept"))
     assert {key: may_be_evicted(cluster, key) for key in ("asked", "new", "gated")} == {
@@ -353,9 +357,8 @@ def test_a_pod_that_could_not_be_bound_is_failed_with_its_application() -> None:
     cluster = Cluster(1)
     commands = cluster.see(pod("p", "a"))
     assert [each.name for each in commands if isinstance(each, Bind)] == ["p"]
-    cluster.manager.not_bound("p", "no bindings today")
-    state = v19.UpdatedApplication(application_id="a", state="Failing", message="ResourceReservationTimeout")
-    cluster.manager.decisions.update_application(v19.ApplicationResponse(updated=[state]))
+    cluster.manager.lifecycle.not_bound("p", "no bindings today")
+    cluster.manager.decisions.take([UpdatedApplication("a", "Failing", 0, "ResourceReservationTimeout")])
     assert failed(cluster.manager.commands()) == [("p", "ResourceReservationTimeout")]
 
 
@@ -381,11 +384,11 @@ def test_a_pod_that_comes_while_its_application_fails_is_the_next_try() -> None:
     cluster, placeholders = failing()
     late = pod("late", "a", annotations=as_member(placeholders[0]))
     assert not [each for each in cluster.see(late) if isinstance(each, Bind | Fail)]
-    waits = cluster.manager.waiting.why_held(cluster.manager.pods["late"])
+    waits = cluster.manager.lifecycle.waiting.why_held(cluster.manager.records.pods["late"])
     assert waits.startswith("The pod waits until the last try of application a, which has failed, has ended.")
-    cluster.manager.pod_gone(pod("p", "a"))
+    cluster.manager.lifecycle.pod_gone(pod("p", "a"))
     for each in placeholders:
-        cluster.manager.pod_gone(each)
+        cluster.manager.lifecycle.pod_gone(each)
     commands = cluster.see()
     assert failed(commands) == []
     assert [each.owner for each in commands if isinstance(each, CreatePod)] == ["late", "late"]
@@ -395,7 +398,7 @@ def test_the_next_try_does_not_give_its_placeholders_to_a_pod_whose_failure_is_s
     cluster, placeholders = failing()
     cluster.see(pod("late", "a", annotations=as_member(placeholders[0])))
     for each in placeholders:
-        cluster.manager.pod_gone(each)
+        cluster.manager.lifecycle.pod_gone(each)
     assert [each.owner for each in cluster.see() if isinstance(each, CreatePod)] == ["late", "late"]
 
 
@@ -403,8 +406,8 @@ def test_the_next_try_is_not_forgotten_with_the_one_that_has_failed() -> None:
     """Its first pod comes when the scheduler is told of the last placeholder's end, and licorne has not gone on yet."""
     cluster, placeholders = failing()
     for each in (pod("p", "a"), *placeholders):
-        cluster.manager.pod_gone(each)
-    cluster.manager.flush()
+        cluster.manager.lifecycle.pod_gone(each)
+    cluster.manager.lifecycle.flush()
     late = pod("late", "a", annotations=as_member(placeholders[0]))
     assert [each.owner for each in cluster.see(late) if isinstance(each, CreatePod)] == ["late", "late"]
 
@@ -416,9 +419,9 @@ def test_a_placeholder_that_comes_when_its_gang_has_failed_is_deleted(when: str)
     late = pod("late", "a", cpu="3", owner="p", annotations=placeholders[0].metadata.annotations)
     if when != "it fails":
         for each in (pod("p", "a"), *placeholders):
-            cluster.manager.pod_gone(each)
+            cluster.manager.lifecycle.pod_gone(each)
         cluster.see()
-        assert "a" not in cluster.manager.applications
+        assert "a" not in cluster.manager.records.applications
     if when == "the next try reserves room":
         cluster.see(pod("next", "a", annotations=as_member(placeholders[0])))
     commands = cluster.see(late)
@@ -430,7 +433,7 @@ def completes_and_loses_its_queue(cluster: Cluster) -> None:
     """Let application `a`, which has nothing that counts, complete, and take its queue from the configuration."""
     for _ in range(30):
         cluster.see()
-    assert cluster.manager.applications["a"].state == "Completed"
+    assert cluster.manager.records.applications["a"].state == "Completed"
     queues = QUEUES.replace("{name: lender}", "{name: another}")
     cluster.api.update_configuration(v19.UpdateConfigurationRequest(rm_id="rm", config=queues))
 
@@ -446,7 +449,7 @@ def test_a_pod_that_runs_counts_when_its_node_comes_back_though_its_queue_is_gon
     cluster.node("n0", allocatable={"cpu": "4"})
     commands = cluster.see(pod("q", "b", "other", cpu="2"))
     assert [each for each in commands if isinstance(each, Bind | Fail)] == []
-    assert cluster.manager.pods["p"].stage is Stage.BOUND
+    assert cluster.manager.records.pods["p"].stage is Stage.BOUND
     assert cluster.application("a").queue.path == "root.@recovery@"
     created = datetime.fromisoformat("2026-01-01T00:00:00Z").timestamp()
     again_ns = cluster.application("a").allocations["p"].created
@@ -459,7 +462,7 @@ def test_a_pod_that_runs_counts_whatever_queue_it_names(queue: str) -> None:
     cluster = Cluster(1)
     commands = cluster.see(pod("p", "a", queue, cpu="3", nodeName="n0"), pod("q", "b", cpu="2"))
     assert [each for each in commands if isinstance(each, Bind | Fail)] == []
-    assert cluster.manager.pods["p"].stage is Stage.BOUND
+    assert cluster.manager.records.pods["p"].stage is Stage.BOUND
     assert cluster.application("a").queue.path == "root.@recovery@"
 
 
@@ -469,10 +472,10 @@ def test_a_pod_that_runs_is_not_failed_with_its_application() -> None:
     assert failed(cluster.see(pod("late", "a", cpu="1", nodeName="n0"))) == []
     assert "late" in cluster.counted("n0")
     for each in shown:
-        cluster.manager.pod_gone(each)
+        cluster.manager.lifecycle.pod_gone(each)
     assert failed(cluster.see()) == []
     assert cluster.counted("n0") == {"late": {"vcore": 1000, "pods": 1}}
-    cluster.manager.pod_gone(pod("late", "a", cpu="1", nodeName="n0"))
+    cluster.manager.lifecycle.pod_gone(pod("late", "a", cpu="1", nodeName="n0"))
     cluster.see()
     assert cluster.counted("n0") == {}
 
@@ -499,14 +502,14 @@ def test_a_pod_that_runs_counts_whoever_it_names(why: str) -> None:
 def test_no_pod_is_failed_when_an_application_is_refused_and_accepted_at_the_second_attempt() -> None:
     """As after a restart: the oldest pod runs, and names a queue that no queue can be; another one waits."""
     cluster = Cluster(2)
-    cluster.manager.pods_read([pod("runs", "a", "a..b", nodeName="n0"), pod("waits", "a", second=1)])
+    cluster.manager.lifecycle.pods_read([pod("runs", "a", "a..b", nodeName="n0"), pod("waits", "a", second=1)])
     commands = cluster.see()
     assert [type(each).__name__ for each in commands] == ["Bind"]
 
 
 def test_a_pod_that_was_failed_with_its_application_before_its_own_turn_is_not_asked_for() -> None:
     cluster = Cluster(1)
-    cluster.manager.pods_read([pod("first", "a", "none", cpu="1"), pod("second", "a", cpu="1", second=1)])
+    cluster.manager.lifecycle.pods_read([pod("first", "a", "none", cpu="1"), pod("second", "a", cpu="1", second=1)])
     commands = cluster.see()
     assert failed(commands) == [("first", "ApplicationRejected"), ("second", "ApplicationRejected")]
     assert len(commands) == 2
@@ -524,21 +527,19 @@ def refuse_constraints() -> dict[str, Any]:
 def test_a_pod_that_runs_counts_whatever_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No application of a running pod is known that the scheduler refuses at each attempt; so a refusal is planted."""
     cluster = Cluster(1)
-    update = cluster.api.update_application
+    submit = cluster.api.submit
 
-    def refuse_a(request: v19.ApplicationRequest) -> None:
-        refused = [each for each in request.new or () if each.application_id == "a"]
-        for each in refused:
-            said = v19.RejectedApplication(application_id=each.application_id, reason="the test wants it")
-            cluster.manager.decisions.update_application(v19.ApplicationResponse(rejected=[said]))
-        if not refused:
-            update(request)
+    def refuse_a(rm_id: str, inputs: Sequence[Input]) -> None:
+        if any(isinstance(each, AddApplication) and each.application_id == "a" for each in inputs):
+            cluster.manager.decisions.take([RejectedApplication("a", "the test wants it")])
+        else:
+            submit(rm_id, inputs)
 
     more = refuse_constraints() if what == "allocation" else {}
     if what == "application":
-        monkeypatch.setattr(cluster.api, "update_application", refuse_a)
+        monkeypatch.setattr(cluster.api, "submit", refuse_a)
     told: list[str] = []
-    cluster.manager.warn = lambda text, _: told.append(text)
+    cluster.manager.outbox.warn = lambda text, _: told.append(text)
     runs = pod("p", "a", cpu="3", nodeName="n0", **more)
     commands = cluster.see(runs, pod("q", "b", cpu="2"))
     assert [each for each in commands if isinstance(each, Bind | Fail)] == []
@@ -547,12 +548,12 @@ def test_a_pod_that_runs_counts_whatever_is_refused(what: str, monkeypatch: pyte
     assert (event.name, event.reason) == ("p", "CountedAsForeign")
     assert {"application": "the test wants it", "allocation": "is longer than"}[what] in event.note
     assert told == [f"pod n/p: {event.note}"]
-    assert list(cluster.manager.applications) == list(cluster.api.cluster.partition("rm").applications) == ["b"]
+    assert list(cluster.manager.records.applications) == list(cluster.api.cluster.partition("rm").applications) == ["b"]
     cluster.no_node("n0")
     cluster.node("n0", allocatable={"cpu": "4"})
     cluster.see(pod("p", "a", cpu="1", nodeName="n0", **more))
     assert cluster.counted("n0") == {"p": {"vcore": 1000, "pods": 1}, "q": {"vcore": 2000, "pods": 1}}
-    cluster.manager.pod_gone(runs)
+    cluster.manager.lifecycle.pod_gone(runs)
     cluster.see()
     assert list(cluster.counted("n0")) == ["q"]
 
@@ -571,7 +572,7 @@ def test_a_pod_whose_binding_is_under_way_is_not_failed_when_its_node_and_its_ap
     cluster.no_node("n0")
     completes_and_loses_its_queue(cluster)
     assert failed(cluster.see(pod("q", "a"))) == [("q", "ApplicationRejected")]
-    cluster.manager.pod_gone(pod("q", "a"))
+    cluster.manager.lifecycle.pod_gone(pod("q", "a"))
     cluster.node("n0", allocatable={"cpu": "4"})
     cluster.see(pod("p", "a", cpu="3", nodeName="n0"))
     assert list(cluster.counted("n0")) == ["p"]
@@ -631,9 +632,10 @@ def test_a_pod_that_others_keep_off_no_more_runs() -> None:
         cluster.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n", "labels": labels}}, Namespace))
         if labels:
             cluster.see(pod("old", "a", cpu="3"))
-    constraints = cluster.manager.pods["old"].asked.constraints
+    asked = cluster.manager.records.pods["old"].asked
     cluster.see()
-    assert (constraints, [each.key for each in cluster.application("a").allocations.values()]) == ("", ["old"])
+    assert asked is not None and "licorne/node-constraints" not in (asked.tags or {})
+    assert [each.key for each in cluster.application("a").allocations.values()] == ["old"]
 
 
 # -- what the scheduler refuses --------------------------------------------------------------------------------------
@@ -649,7 +651,7 @@ def test_an_ask_of_which_a_change_is_refused_is_not_decided_until_the_pod_is_cha
     cluster = Cluster()
     cluster.see(of_memory("p", "1Gi"))
     cluster.see(of_memory("p", "5E"))  # resized while it waits, to more than the scheduler counts
-    assert cluster.manager.pods["p"].stage is Stage.REFUSED
+    assert cluster.manager.records.pods["p"].stage is Stage.REFUSED
     cluster.node("n0", allocatable={"cpu": "1", "memory": "2Gi"})
     assert not [command for command in cluster.see() if isinstance(command, Bind)]
     assert cluster.counted("n0") == {}
@@ -665,9 +667,9 @@ def test_pods_of_which_a_change_was_refused_leave_nothing_behind() -> None:
     cluster.node("n0", allocatable={"cpu": "4", "memory": "8Gi"})
     cluster.see()
     for number in range(3):
-        cluster.manager.pod_gone(of_memory(f"p{number}", "5E"))
+        cluster.manager.lifecycle.pod_gone(of_memory(f"p{number}", "5E"))
     cluster.see()
-    assert (cluster.counted("n0"), cluster.manager.pods) == ({}, {})
+    assert (cluster.counted("n0"), cluster.manager.records.pods) == ({}, {})
 
 
 def test_a_pod_whose_change_is_refused_while_it_is_bound_keeps_its_place_until_it_is_not() -> None:
@@ -675,19 +677,40 @@ def test_a_pod_whose_change_is_refused_while_it_is_bound_keeps_its_place_until_i
     cluster.see(of_memory("p", "1Gi"))
     cluster.see(of_memory("p", "5E"))
     assert cluster.counted("n0")["p"]["memory"] == 2**30
-    cluster.manager.not_bound("p", "its node is full")
+    cluster.manager.lifecycle.not_bound("p", "its node is full")
     assert any(isinstance(command, AskAgain) for command in cluster.see())
     assert cluster.counted("n0") == {}
-    cluster.manager.ask_again("p")
+    cluster.manager.lifecycle.ask_again("p")
     cluster.see()
-    assert cluster.manager.pods["p"].stage is Stage.REFUSED
+    assert cluster.manager.records.pods["p"].stage is Stage.REFUSED
+
+
+@pytest.mark.parametrize("set_aside", [False, True])
+def test_a_pod_that_is_refused_while_it_is_bound_and_then_changed_is_not_given_another_node(set_aside: bool) -> None:
+    """One that failed of both bindings would give back the place of the second one, which may still arrive."""
+    cluster = Cluster(1)
+    cluster.see(of_memory("p", "1Gi"))
+    cluster.see(of_memory("p", "5E"))
+    cluster.no_node("n0")
+    cluster.node("n0", allocatable={"cpu": "4", "memory": "8Gi"})
+    cluster.see()
+    assert cluster.counted("n0") == {}
+    if set_aside:
+        cluster.manager.outbox.warn = lambda *_: None
+        with patch.object(lifecycle, "read_pod", side_effect=RuntimeError):
+            cluster.see(of_memory("p", "3Gi"))
+    assert not [command for command in cluster.see(of_memory("p", "2Gi")) if isinstance(command, Bind)]
+    assert cluster.counted("n0")["p"]["memory"] == 2 * 2**30
+    cluster.manager.lifecycle.not_bound("p", "its node is full")
+    cluster.see()
+    assert (cluster.counted("n0"), cluster.manager.records.pods["p"].stage) == ({}, Stage.UNBOUND)
 
 
 def test_a_new_originator_takes_the_place_of_one_that_ended_with_the_application_of_before() -> None:
     cluster = Cluster(2)
     gated = pod("gated", "a", cpu="1", second=5, schedulingGates=[{"name": "g"}])
     cluster.see(pod("first", "a", cpu="1"), gated)
-    cluster.manager.pod_gone(cluster.manager.pods["first"].pod)
+    cluster.manager.lifecycle.pod_gone(cluster.manager.records.pods["first"].pod)
     for _ in range(10):  # the application completes after 30 seconds
         cluster.see()
     assert "a" not in cluster.api.cluster.partition("rm").applications
@@ -698,7 +721,7 @@ def test_a_new_originator_takes_the_place_of_one_that_ended_with_the_application
 def test_a_node_that_the_scheduler_refuses_is_told_once_and_taken_when_it_is_another_one() -> None:
     cluster = Cluster()
     complaints: list[str] = []
-    cluster.manager.warn = lambda text, _: complaints.append(text)
+    cluster.manager.outbox.warn = lambda text, _: complaints.append(text)
     many = {f"example.com/r{number}": "1" for number in range(1100)}
     for _ in range(2):
         cluster.node("big", allocatable={"cpu": "4", **many})
@@ -706,7 +729,7 @@ def test_a_node_that_the_scheduler_refuses_is_told_once_and_taken_when_it_is_ano
     events = [command for command in cluster.see(runs) if isinstance(command, PostEvent)]
     assert [(event.kind, event.reason) for event in events] == [("Node", "NodeRejected")]
     assert len(complaints) == 1 and "big" in complaints[0]
-    assert cluster.manager.pods["runs"].stage is Stage.NODE_UNKNOWN
+    assert cluster.manager.records.pods["runs"].stage is Stage.NODE_UNKNOWN
     cluster.node("big", allocatable={"cpu": "4"})
     cluster.see()
     assert (list(cluster.counted("big")), cluster.manager.refused_nodes) == (["runs"], {})

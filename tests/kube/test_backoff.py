@@ -10,7 +10,7 @@ import pytest
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS
 from licorne.kube import lease, pauses, runner
 from licorne.kube.backoff import Backoff
-from licorne.kube.manager import manager
+from licorne.kube.manager import lifecycle
 from licorne.kube.reflector import reflector
 from licorne.kube.writing import writer
 
@@ -46,7 +46,7 @@ def _longest_s(backoff: Backoff) -> float:
 
 ORDERS = {
     "a pod that could not be bound is asked for again before its idle application completes": (
-        _longest_s(manager.BACKOFF),
+        _longest_s(lifecycle.BACKOFF),
         COMPLETING_TIMEOUT_NS / 1e9,
     ),
     "the lease is renewed, also after a request that was given up, and ends here before another process may take it": (

@@ -57,9 +57,9 @@ def test_a_pod_whose_resources_cannot_be_read_waits_and_is_told_why(spec: dict[s
     places.pod("strange", **spec)
     places.pod("good", **GOOD)
     assert places.run() == {"good": "n"}
-    assert places.manager.pods["strange"].stage is Stage.HELD
-    places.manager.now_s = lambda: 10.0
-    places.manager.waiting.review()
+    assert places.manager.records.pods["strange"].stage is Stage.HELD
+    places.manager.outbox.now_s = lambda: 10.0
+    places.manager.lifecycle.waiting.review()
     places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert event.name == "strange" and why in event.note and len(event.note) < 1000
@@ -91,7 +91,7 @@ def test_a_term_that_means_nothing_holds_nowhere(affinity: dict[str, Any]) -> No
     places.pod("strange", affinity=affinity)
     places.pod("good")
     assert places.run() == {"good": "n"}
-    assert places.manager.pods["strange"].stage is Stage.ASKED and not places.missed()
+    assert places.manager.records.pods["strange"].stage is Stage.ASKED and not places.missed()
     # Another term that means something is heeded all the same.
     terms = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     terms.append(expressions({"key": "a", "operator": "Gt", "values": ["4"]}))
@@ -142,7 +142,7 @@ def test_pods_that_run_when_licorne_starts_are_not_told_again(node: str, told: l
     places.namespace("ns")
     meta = {"name": "p", "namespace": "ns", "uid": "p", "annotations": {"yunikorn.apache.org/user.info": "{"}}
     spec = {"schedulerName": "yunikorn", "nodeName": node, "containers": [{"name": "c"}]}
-    places.manager.pods_read([msgspec.convert({"metadata": meta, "spec": spec}, Pod)])
+    places.manager.lifecycle.pods_read([msgspec.convert({"metadata": meta, "spec": spec}, Pod)])
     assert [one.reason for one in places.manager.commands() if isinstance(one, PostEvent)] == told
 
 
@@ -187,7 +187,7 @@ def test_a_pod_of_a_thousand_containers() -> None:
     places.pod("large", containers=containers)
     places.pod("same", containers=containers)
     assert places.run() == {"large": "n"}
-    assert places.manager.pods["large"].work.ask.resource_per_alloc == {"vcore": 1000, "pods": 1}
+    assert places.manager.records.pods["large"].work.ask.resource == {"vcore": 1000, "pods": 1}
     places.no_pod("large")
     assert places.run() == {"same": "n"}
 
@@ -199,8 +199,8 @@ def test_constraints_too_long_to_be_read_are_refused_with_an_event() -> None:
     places.pod("long", affinity=required(expressions({"key": "a", "operator": "NotIn", "values": names})))
     places.pod("good")
     assert places.run() == {"good": "n"}
-    places.manager.now_s = lambda: 10.0
-    places.manager.waiting.review()
+    places.manager.outbox.now_s = lambda: 10.0
+    places.manager.lifecycle.waiting.review()
     places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert (event.name, event.reason) == ("long", "FailedScheduling")
@@ -254,7 +254,7 @@ def test_an_amount_that_cannot_be_counted_any_more_is_told_once() -> None:
     places.pods["p"]["spec"]["containers"] = requesting(cpu="4", **{"example.com/device": "8E"})["containers"]
     for phase in ("Pending", "Running"):
         places.pods["p"]["status"] = {"phase": phase}
-        places.manager.pod_seen(msgspec.convert(places.pods["p"], Pod))
+        places.manager.lifecycle.pod_seen(msgspec.convert(places.pods["p"], Pod))
         places.pod("one", **requesting(cpu="1"))
         assert places.run() == {}
     assert [one.reason for one in places.events if isinstance(one, PostEvent)] == ["AmountNotCounted"]

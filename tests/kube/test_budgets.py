@@ -60,7 +60,7 @@ class Cluster(Places):
         super().__init__()
         for number, each in enumerate(labels):
             self.node(f"n{number}", allocatable={"cpu": "4"})
-            self.manager.pod_seen(pod(f"p{number}", each, nodeName=f"n{number}"))
+            self.manager.lifecycle.pod_seen(pod(f"p{number}", each, nodeName=f"n{number}"))
 
     @property
     def partition(self) -> Partition:
@@ -69,7 +69,7 @@ class Cluster(Places):
     def evictions(self, owner: str) -> list[Any]:
         """Let a pod of the guaranteed queue come, if one is named; return the commands that follow."""
         if owner:
-            self.manager.pod_seen(pod(owner, {}, "owner"))
+            self.manager.lifecycle.pod_seen(pod(owner, {}, "owner"))
         commands = []
         for _ in range(4):
             commands += self.manager.commands()
@@ -101,19 +101,21 @@ def test_who_goes(name: str) -> None:
     budgets, expected = CASES[name]
     cluster = Cluster({}, {}, GUARDED, GUARDED)
     for each in budgets:
-        cluster.manager.budgets.seen(each)
+        cluster.manager.lifecycle.budgets.seen(each)
     assert [c.name for c in cluster.evictions("owner") if isinstance(c, Evict)] == expected
 
 
 def test_a_victim_counts_until_the_budget_follows() -> None:
     """The API server's number is old just after an eviction; the next victim is none that this number still allows."""
     cluster = Cluster({}, {}, GUARDED, GUARDED)
-    cluster.manager.budgets.seen(budget("b", 1, **SELECTOR))
+    cluster.manager.lifecycle.budgets.seen(budget("b", 1, **SELECTOR))
     assert [c.name for c in cluster.evictions("first") if isinstance(c, Evict)] == ["p3"]
-    cluster.manager.budgets.seen(budget("b", 1, **SELECTOR))  # of before the eviction: p3 is not seen to be deleted
+    cluster.manager.lifecycle.budgets.seen(
+        budget("b", 1, **SELECTOR)
+    )  # of before the eviction: p3 is not seen to be deleted
     assert [c.name for c in cluster.evictions("second") if isinstance(c, Evict)] == ["p1"]
-    cluster.manager.pod_seen(pod("p3", GUARDED, nodeName="n3", ends=True))
-    cluster.manager.budgets.seen(budget("b", 1, **SELECTOR))
+    cluster.manager.lifecycle.pod_seen(pod("p3", GUARDED, nodeName="n3", ends=True))
+    cluster.manager.lifecycle.budgets.seen(budget("b", 1, **SELECTOR))
     assert [c.name for c in cluster.evictions("third") if isinstance(c, Evict)] == ["p2"]
 
 
@@ -136,10 +138,10 @@ def test_a_pod_that_waited_for_its_placeholder_evicts_when_that_is_gone() -> Non
     group = {"yunikorn.apache.org/task-group-name": "g"}
     member.metadata.annotations = group
     placeholder.metadata.annotations = group | {"internal.yunikorn.apache.org/placeholder": "true"}
-    cluster.manager.pod_seen(placeholder)
-    cluster.manager.pod_seen(member)
+    cluster.manager.lifecycle.pod_seen(placeholder)
+    cluster.manager.lifecycle.pod_seen(member)
     assert not [c for c in cluster.evictions("") if isinstance(c, Evict)]
-    cluster.manager.pod_gone(placeholder)
+    cluster.manager.lifecycle.pod_gone(placeholder)
     assert [c.name for c in cluster.evictions("") if isinstance(c, Evict)] == ["p1"]
 
 
@@ -158,17 +160,17 @@ def test_the_scheduler_knows_whose_pods_count(seed: int) -> None:
         if what < 0.4:
             ends = name in pods and (pods[name].metadata.deletion_timestamp is not None or rng.random() < 0.2)
             pods[name] = pod(name, labels, nodeName="n1", ends=ends)
-            manager.pod_seen(pods[name])
+            manager.lifecycle.pod_seen(pods[name])
         elif what < 0.5 and name in pods:
-            manager.pod_gone(pods.pop(name))
+            manager.lifecycle.pod_gone(pods.pop(name))
         elif what < 0.8:
             which = f"b{rng.randrange(3)}"
             selector = rng.choice([None, {}, {"matchLabels": {"a": "x"}}, {"matchLabels": {"b": "y"}}])
             budgets[which] = budget(which, rng.randrange(3), selector=selector)
-            manager.budgets.seen(budgets[which])
+            manager.lifecycle.budgets.seen(budgets[which])
         elif budgets:
             which = rng.choice(sorted(budgets))
-            manager.budgets.gone(budgets.pop(which))
+            manager.lifecycle.budgets.gone(budgets.pop(which))
         if rng.random() < 0.5:
             manager.commands()
     manager.commands()
@@ -196,14 +198,14 @@ def test_a_victim_of_very_many_is_evicted_though_its_record_is_dropped() -> None
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_a_victim_counts_until_the_next_state_of_its_budget(is_gone: bool) -> None:
     cluster = Cluster({}, {}, GUARDED, GUARDED)
-    cluster.manager.budgets.seen(budget("b", 1, **SELECTOR))
+    cluster.manager.lifecycle.budgets.seen(budget("b", 1, **SELECTOR))
     assert [command.name for command in cluster.evictions("first") if isinstance(command, Evict)] == ["p3"]
     ends = pod("p3", GUARDED, nodeName="n3", ends=True)
-    cluster.manager.pod_seen(ends)
+    cluster.manager.lifecycle.pod_seen(ends)
     if is_gone:  # before the API server's own number has followed
-        cluster.manager.pod_gone(ends)
+        cluster.manager.lifecycle.pod_gone(ends)
         [bound] = [command for command in cluster.evictions("") if isinstance(command, Bind)]
-        cluster.manager.pod_seen(pod("first", {}, "owner", nodeName=bound.node))
+        cluster.manager.lifecycle.pod_seen(pod("first", {}, "owner", nodeName=bound.node))
     assert [command.name for command in cluster.evictions("second") if isinstance(command, Evict)] == ["p1"]
-    cluster.manager.budgets.seen(budget("b", 1, **SELECTOR))
+    cluster.manager.lifecycle.budgets.seen(budget("b", 1, **SELECTOR))
     assert [command.name for command in cluster.evictions("third") if isinstance(command, Evict)] == ["p2"]

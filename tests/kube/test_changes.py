@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from licorne.kube.objects import Pod
-from licorne.kube.pods import PodContext, asks_the_same, read_pod
+from licorne.kube.pods.work import PodContext, asks_the_same, read_pod
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "1", "labels": {"applicationId": "a"}},
@@ -67,7 +67,7 @@ def test_what_means_something_is_read_again(path: str) -> None:
 def test_what_means_nothing_is_not(path: str) -> None:
     assert asks_the_same(pod(), pod((path, NOT_MEANT[path])))
     was, now = (read_pod(one, PodContext()) for one in (pod(), pod((path, NOT_MEANT[path]))))
-    assert was.ask.resource_per_alloc == now.ask.resource_per_alloc
+    assert was.ask.resource == now.ask.resource
     assert (was.gates, was.fault, was.later, was.gang) == (now.gates, now.fault, now.later, now.gang)
 
 

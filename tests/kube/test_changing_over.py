@@ -17,7 +17,8 @@ from common.planting import a_law_breaks
 from common.virtual import run
 from kube import ends, faults, schedules
 from kube.apiserver import FakeClient
-from licorne.kube.manager import Manager, gangs, manager
+from licorne.kube.manager import applications, gangs
+from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Pod
 from licorne.kube.pods import keys
@@ -141,10 +142,10 @@ async def check_goes_on(world: schedules.World, all_pods: set[str]) -> None:
 def check_taken_over(world: schedules.World, runner: Runner) -> None:
     """Check that licorne knows what runs as running where it runs, and what waits as waiting."""
     for pod in world.server.pods():
-        record = runner.manager.pods[pod.metadata.uid]
+        record = runner.manager.records.pods[pod.metadata.uid]
         assert record.node == pod.spec.node_name
         assert (record.stage is Stage.BOUND) == bool(pod.spec.node_name)
-    applications = runner.api.cluster.partition(runner.manager.rm_id).applications
+    applications = runner.api.cluster.partition(runner.manager.outbox.rm_id).applications
     gangs_users = {applications[application_of(pod)].user for pod in world.server.pods() if is_member(pod)}
     assert gangs_users == {"ann"}
     for _, node in world.server.objects["nodes"]:
@@ -191,13 +192,13 @@ def test_to_licorne_and_back() -> None:
 
 
 def test_a_take_over_that_forgets_what_runs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Manager, "_report", lambda _manager, _record: None)
+    monkeypatch.setattr(PodLifecycle, "report", lambda _manager, _record: None)
     with a_law_breaks(sys.modules[__name__], *faults.LAWS):
         run(there_and_back())
 
 
 def test_a_take_over_where_a_placeholder_says_whose_its_gang_is_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manager, "_creator", lambda record: record)
+    monkeypatch.setattr(applications, "_creator", lambda record: record)
     with pytest.raises(AssertionError, match="yunikorn-admin"):
         run(there_and_back())
 

@@ -17,14 +17,15 @@ from kube.apiserver import FakeClient
 from kube.books import is_placeholder
 from licorne import SchedulerAPI
 from licorne.kube.api import ApiError
-from licorne.kube.manager import Manager
+from licorne.kube.manager import Manager, Outbox
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.kube.objects.pods import Condition, Volume
-from licorne.kube.pods import PodContext, read_pod, unix_seconds
+from licorne.kube.pods.work import PodContext, read_pod, unix_seconds
 from licorne.kube.runner import RunSettings
 from licorne.si import v19
+from licorne.si.messages import Termination
 
 QUEUES = """
 partitions:
@@ -56,8 +57,8 @@ def member(name: str, labels: dict[str, str] = LABELS, cpu: str = "1") -> Pod:
 def started(
     queues: str = QUEUES, clock: Callable[[], int] = lambda: 10**18, now_s: Callable[[], float] = lambda: 0.0
 ) -> Manager:
-    api = SchedulerAPI(clock=clock, other_settings=True)
-    manager = Manager(api, "rm", now_s=now_s)
+    api = SchedulerAPI(clock=clock, other_settings=True, on_output=lambda _, outputs: manager.decisions.take(outputs))
+    manager = Manager(Outbox(api, "rm", now_s=now_s))
     api.register_resource_manager(
         v19.RegisterResourceManagerRequest(rm_id="rm", config=queues), manager.decisions, now_ns=10**18
     )
@@ -73,30 +74,30 @@ def node(name: str) -> Node:
 def step(manager: Manager) -> list[Any]:
     """Return what is to be done after one round of decisions."""
     done = manager.commands()
-    manager.api.schedule()
+    manager.outbox.api.schedule()
     return [*done, *manager.commands()]
 
 
 def test_a_placeholder_that_goes_before_it_is_bound_gives_its_place_to_its_member() -> None:
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
     assert len(bodies) == 3
     for number, body in enumerate(bodies):
-        manager.pod_seen(as_pod(f"placeholder-{number}", body, 10 + number))
+        manager.lifecycle.pod_seen(as_pod(f"placeholder-{number}", body, 10 + number))
     bound = [command.uid for command in step(manager) if isinstance(command, Bind)]
     assert len(bound) == 3  # all are decided, and none of these bindings has been carried out
     (gone,) = [command for command in step(manager) if isinstance(command, Evict)]
 
-    manager.not_bound(gone.uid, "the pod is being deleted")  # the deletion was faster than the binding
+    manager.lifecycle.not_bound(gone.uid, "the pod is being deleted")  # the deletion was faster than the binding
     told = step(manager)
     assert [command.uid for command in told if isinstance(command, Bind)] == ["uid-first"]
     assert not [command for command in told if isinstance(command, AskAgain)]
-    app = manager.api.cluster.partition("rm").applications["app"]
+    app = manager.outbox.api.cluster.partition("rm").applications["app"]
     assert sorted(app.allocations) == sorted({"uid-first", *bound} - {gone.uid})
     assert app.gang is not None
     assert (app.gang.groups["g"].created, app.gang.groups["g"].replaced) == (3, 1)
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 USER_INFO = "yunikorn.apache.org/user.info"
@@ -117,14 +118,14 @@ def test_placeholders_name_no_user(how: str) -> None:
     }
     first.metadata.annotations = {**ANNOTATIONS, "yunikorn.apache.org/task-groups": json.dumps([group]), **annotations}
     manager = started()
-    manager.pod_seen(first)
+    manager.lifecycle.pod_seen(first)
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
     assert len(bodies) == 3
     for body in bodies:
         assert USER_INFO not in body["metadata"]["annotations"]
         assert "yunikorn.apache.org/username" not in body["metadata"]["labels"]
         assert (body["metadata"]["labels"]["team"], body["metadata"]["annotations"]["note"]) == ("t", "n")
-    assert manager.api.cluster.partition("rm").applications["app"].user == "ann"
+    assert manager.outbox.api.cluster.partition("rm").applications["app"].user == "ann"
 
 
 @pytest.mark.parametrize("how", USERS)
@@ -139,22 +140,22 @@ def test_after_a_restart_a_gang_that_reserves_is_what_its_oldest_pod_says(queue:
     second.metadata.creation_timestamp = "2026-01-01T00:00:09Z"
     second.metadata.labels = {"applicationId": "app", "queue": "root.other"}
     for each in (first, second):
-        before.pod_seen(each)
+        before.lifecycle.pod_seen(each)
     body = next(command.body for command in step(before) if isinstance(command, CreatePod))
     body["spec"]["nodeName"] = "n"
     body["metadata"]["annotations"][USER_INFO] = '{"user":"system:serviceaccount:yunikorn:yunikorn-admin"}'
     placeholder = as_pod("placeholder", body, 10)
     placeholder.metadata.creation_timestamp = "2026-01-01T00:00:10Z"
     manager = started()
-    manager.pods_read([placeholder, second, first])
+    manager.lifecycle.pods_read([placeholder, second, first])
     told = step(manager)
     assert len([command for command in told if isinstance(command, CreatePod)]) == 2
     for one in (before, manager):
-        application = one.api.cluster.partition("rm").applications["app"]
+        application = one.outbox.api.cluster.partition("rm").applications["app"]
         assert (application.queue.path, application.user) == ("root.q", "ann")
         assert application.tags["yunikorn.apache.org/creationTime"] == "1767225600"
-    assert manager.pods["uid-placeholder"].stage is Stage.BOUND
-    assert manager.applications["app"].originator == "uid-first"
+    assert manager.records.pods["uid-placeholder"].stage is Stage.BOUND
+    assert manager.records.applications["app"].originator == "uid-first"
 
 
 @pytest.mark.parametrize("app", ["job_1", "Job.1-a", "team/job 1", "x" * 100, "y" * 27 + "."])
@@ -166,7 +167,7 @@ def test_placeholders_have_names_and_labels_that_the_api_server_takes(app: str, 
     given = {"yunikorn.apache.org/app-id": app, "yunikorn.apache.org/queue": queue}
     groups = json.dumps([json.loads(GROUPS)[0] | {"name": "G_1"}])
     first.metadata.annotations = {**ANNOTATIONS, **given, "yunikorn.apache.org/task-groups": groups}
-    manager.pod_seen(first)
+    manager.lifecycle.pod_seen(first)
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
     assert len({body["metadata"]["name"] for body in bodies}) == 3
     for number, body in enumerate(bodies):
@@ -176,7 +177,7 @@ def test_placeholders_have_names_and_labels_that_the_api_server_takes(app: str, 
             assert len(text) <= 63
             assert re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", text)
         work = read_pod(as_pod(f"placeholder-{number}", body, 10), PodContext())
-        assert (work.ask.application_id, work.application.queue_name) == (app, queue)
+        assert (work.ask.application_id, work.application.queue) == (app, queue)
 
 
 def test_placeholders_belong_to_a_pod_without_a_fault_when_the_first_one_has_gone() -> None:
@@ -185,66 +186,66 @@ def test_placeholders_belong_to_a_pod_without_a_fault_when_the_first_one_has_gon
     second.metadata.annotations = {**ANNOTATIONS, "yunikorn.apache.org/queue": "root." + "q" * 2000}
     second.metadata.labels = {"applicationId": "app"}
     for each in (first, second, third, member("fourth"), member("fifth")):
-        manager.pod_seen(each)
-    manager.pod_gone(first)
+        manager.lifecycle.pod_seen(each)
+    manager.lifecycle.pod_gone(first)
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
     assert [body["metadata"]["ownerReferences"][0]["name"] for body in bodies] == ["third"] * 3
 
 
 def test_a_placeholder_says_what_its_application_is_where_no_other_pod_is_there() -> None:
     before = started()
-    before.pod_seen(member("first"))
+    before.lifecycle.pod_seen(member("first"))
     body = next(command.body for command in step(before) if isinstance(command, CreatePod))
     body["spec"]["nodeName"] = "n"
     manager = started()
-    manager.pods_read([as_pod("placeholder", body, 10)])
+    manager.lifecycle.pods_read([as_pod("placeholder", body, 10)])
     manager.commands()
-    assert manager.api.cluster.partition("rm").applications["app"].queue.path == "root.q"
+    assert manager.outbox.api.cluster.partition("rm").applications["app"].queue.path == "root.q"
 
 
 def exchanged() -> Manager:
     """Return a manager where a pod takes the place of a placeholder that has gone: decided, and not given out."""
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
     placeholders = [as_pod(f"placeholder-{number}", body, 10 + number) for number, body in enumerate(bodies)]
     for pod in placeholders:
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
     step(manager)
     (gone,) = [command for command in step(manager) if isinstance(command, Evict)]
-    manager.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == gone.uid))
-    manager.flush()
-    assert manager.pods["uid-first"].node == "n"
+    manager.lifecycle.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == gone.uid))
+    manager.lifecycle.flush()
+    assert manager.records.pods["uid-first"].node == "n"
     return manager
 
 
 def test_a_binding_that_was_decided_is_not_sent_to_a_node_that_has_gone() -> None:
     """A pod takes the place of a placeholder as soon as that is gone; in the same moment its node may go, too."""
     manager = exchanged()
-    manager.node_gone(manager.nodes["n"])
+    manager.node_gone(manager.records.nodes["n"])
     assert not [command for command in step(manager) if isinstance(command, Bind)]
     manager.node_seen(node("m"))
     assert [(command.uid, command.node) for command in step(manager) if isinstance(command, Bind)] == [
         ("uid-first", "m")
     ]
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def test_a_binding_that_was_decided_is_not_sent_for_a_pod_that_has_gone() -> None:
     manager = exchanged()
-    manager.pod_gone(manager.pods["uid-first"].pod)
+    manager.lifecycle.pod_gone(manager.records.pods["uid-first"].pod)
     assert not [command for command in step(manager) if isinstance(command, Bind)]
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def test_a_binding_that_was_decided_is_not_sent_for_a_pod_that_others_have_bound() -> None:
     manager = exchanged()
     manager.node_seen(node("m"))
-    pod = manager.pods["uid-first"].pod
-    manager.pod_seen(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="m")))
+    pod = manager.records.pods["uid-first"].pod
+    manager.lifecycle.pod_seen(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="m")))
     assert not [command for command in step(manager) if isinstance(command, Bind)]
-    assert [one.key for one in manager.api.cluster.partition("rm").nodes["m"].allocations] == ["uid-first"]
-    manager.api.validate()
+    assert [one.key for one in manager.outbox.api.cluster.partition("rm").nodes["m"].allocations] == ["uid-first"]
+    manager.outbox.api.validate()
 
 
 @pytest.mark.parametrize("kind", [{}, {"gang.scheduling": "atomic"}], ids=["placeholders", "as a whole"])
@@ -257,35 +258,37 @@ def test_a_gang_that_runs_counts_after_a_restart_though_its_quota_is_less_by_now
     for each in members[:2]:
         each.spec.node_name = "n"
     for each in members:
-        manager.pod_seen(each)
+        manager.lifecycle.pod_seen(each)
     assert not [command for command in step(manager) if isinstance(command, Bind | Fail)]
-    partition = manager.api.cluster.partition("rm")
+    partition = manager.outbox.api.cluster.partition("rm")
     assert len(partition.nodes["n"].allocations) == 2
     assert partition.applications["app"].queue.path == "root.q"
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def test_the_others_do_not_wait_for_ever_when_somebody_else_has_bound_a_member() -> None:
     """The application runs then, so the scheduler removes its placeholders when their time is over, and says no more."""
     now_ns = 10**18
     manager = started(clock=lambda: now_ns)
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
     placeholders = [as_pod(f"placeholder-{number}", body, 10 + number) for number, body in enumerate(bodies[:2])]
     for pod in placeholders:
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
     second = member("second")
     second.metadata.annotations = {}  # of the application, and of no group
-    manager.pod_seen(second)
+    manager.lifecycle.pod_seen(second)
     step(manager)
-    manager.pod_seen(msgspec.structs.replace(second, spec=msgspec.structs.replace(second.spec, node_name="n")))
+    manager.lifecycle.pod_seen(
+        msgspec.structs.replace(second, spec=msgspec.structs.replace(second.spec, node_name="n"))
+    )
     step(manager)
-    assert manager.pods["uid-first"].stage is Stage.HELD
+    assert manager.records.pods["uid-first"].stage is Stage.HELD
     now_ns += 1000 * 10**9
     gone = {command.uid for command in [*step(manager), *step(manager)] if isinstance(command, Evict)}
     assert gone == {pod.metadata.uid for pod in placeholders}
     for pod in placeholders:
-        manager.pod_gone(pod)
+        manager.lifecycle.pod_gone(pod)
     assert [command.uid for command in step(manager) if isinstance(command, Bind)] == ["uid-first"]
 
 
@@ -294,7 +297,7 @@ def test_the_others_of_a_gang_that_runs_at_the_start_are_decided_in_the_first_ro
     manager = started()
     runs, waits = member("runs"), member("waits")
     runs = msgspec.structs.replace(runs, spec=msgspec.structs.replace(runs.spec, node_name="n"))
-    manager.pods_read([waits, runs])
+    manager.lifecycle.pods_read([waits, runs])
     assert [command.uid for command in step(manager) if isinstance(command, Bind)] == ["uid-waits"]
 
 
@@ -314,7 +317,7 @@ def test_asks_that_follow_from_a_decision_are_decided_at_once() -> None:
             world.add_pod(metadata=metadata, containers=[{"name": "c", "resources": {"requests": requests}}])
         runner, task = schedules.start(world, settings=RunSettings(dry_run=True))
         await asyncio.sleep(0.5)
-        records = runner.manager.pods
+        records = runner.manager.records.pods
         assert all(records[f"p{number}"].leaving is not None for number in (3, 4, 5))  # each for one of the gang
         await schedules.stop(task)
 
@@ -351,7 +354,7 @@ def test_a_gang_that_is_older_than_its_timeout_has_given_up_if_a_pod_was_asked_f
     """As after a restart. That it is old says nothing alone: it may have had gates, or there was no scheduler."""
     manager = started(now_s=lambda: unix_seconds("2026-01-01T00:00:00Z") + 1000.0)
     first = member("first")
-    manager.pod_seen(changed(first, condition=condition) if condition else first)
+    manager.lifecycle.pod_seen(changed(first, condition=condition) if condition else first)
     assert len(created(step(manager))) == placeholders
 
 
@@ -400,22 +403,22 @@ def test_a_hard_gang_that_runs_does_not_fail_after_a_restart_for_a_member_that_d
     for pod in (runs, other):
         pod.metadata.annotations = {**ANNOTATIONS, **HARD}
     before = started()
-    before.pod_seen(runs)
+    before.lifecycle.pod_seen(runs)
     left = as_pod("left", created(step(before))[0].body, 10)
     for pod in (runs, other, left):
         pod.spec.node_name = "n"
     manager = started(clock=lambda: now_ns)
-    manager.pods_read([runs, other, left])
+    manager.lifecycle.pods_read([runs, other, left])
     step(manager)
     now_ns += 1000 * 10**9
     done = [*step(manager), *step(manager)]
     assert [one.uid for one in done if isinstance(one, Evict)] == ["uid-left"]
     assert not [one for one in done if isinstance(one, Fail)]
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def held_with(manager: Manager, pod: Pod) -> str:
-    return manager.waiting.why_held(manager.pods[pod.metadata.uid])
+    return manager.lifecycle.waiting.why_held(manager.records.pods[pod.metadata.uid])
 
 
 @pytest.mark.parametrize("why", ["not decided", "a fault"])
@@ -436,17 +439,17 @@ def test_a_gang_with_a_member_that_is_not_asked_for_is_held_as_a_whole(style: st
         odd.spec = msgspec.structs.replace(odd.spec, volumes=msgspec.convert([volume], tuple[Volume, ...]))
     under_way = []
     for pod in members:
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
         under_way += created(step(manager))
     assert len(under_way) == (0 if place == 0 else 3)
-    assert not any(manager.gangs.is_wanted(one) for one in under_way)
+    assert not any(manager.lifecycle.gangs.is_wanted(one) for one in under_way)
     late = [as_pod(f"late-{number}", one.body, 10) for number, one in enumerate(under_way)]
     for pod in late:
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
     done = step(manager)
     assert [one.name for one in done if isinstance(one, Evict)] == [pod.metadata.name for pod in late]
     for pod in late:
-        manager.pod_gone(pod)
+        manager.lifecycle.pod_gone(pod)
     for _ in range(3):  # the scheduler forgets an application of which nothing waits
         assert not [one for one in step(manager) if isinstance(one, Bind | CreatePod | Fail)]
         now_ns += 1000 * 10**9
@@ -456,8 +459,8 @@ def test_a_gang_with_a_member_that_is_not_asked_for_is_held_as_a_whole(style: st
             text = f"The pod waits until all of application app can start together. Pod default/{odd.metadata.name}: "
             assert held_with(manager, pod) == text + reason
 
-    manager.pod_gone(odd)
-    manager.pod_seen(member("fourth"))
+    manager.lifecycle.pod_gone(odd)
+    manager.lifecycle.pod_seen(member("fourth"))
     assert len(created(step(manager))) == 3
 
 
@@ -468,7 +471,7 @@ def test_a_gang_with_more_members_than_it_needs_does_not_wait_for_one_that_is_no
         spare.spec, volumes=(msgspec.convert({"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, Volume),)
     )
     for pod in (spare, *(member(f"member-{number}") for number in range(3))):
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
     assert len(created(step(manager))) == 3
 
 
@@ -516,54 +519,54 @@ def test_a_hard_gang_of_which_a_placeholder_is_refused_waits_and_tries_again() -
 def test_placeholders_that_come_after_their_gang_has_given_up_are_deleted_and_get_no_room() -> None:
     """One creation is refused while others are under way or wait for their turn, and one placeholder is asked for."""
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     creations = created(step(manager))
-    manager.pod_seen(as_pod("early", creations[0].body, 10))
-    manager.flush()
-    assert manager.pods["uid-early"].stage is Stage.ASKED
-    assert all(manager.gangs.is_wanted(one) for one in creations)
-    manager.gangs.not_created("app", creations[0].body["metadata"]["name"], "403 Forbidden: no", 1.0)
-    assert not any(manager.gangs.is_wanted(one) for one in creations)
-    manager.pod_seen(as_pod("late", creations[1].body, 11))
+    manager.lifecycle.pod_seen(as_pod("early", creations[0].body, 10))
+    manager.lifecycle.flush()
+    assert manager.records.pods["uid-early"].stage is Stage.ASKED
+    assert all(manager.lifecycle.gangs.is_wanted(one) for one in creations)
+    manager.lifecycle.gangs.not_created("app", creations[0].body["metadata"]["name"], "403 Forbidden: no", 1.0)
+    assert not any(manager.lifecycle.gangs.is_wanted(one) for one in creations)
+    manager.lifecycle.pod_seen(as_pod("late", creations[1].body, 11))
     running = as_pod("bound", creations[2].body, 12)
     running.spec.node_name = "n"
-    manager.pod_seen(running)
+    manager.lifecycle.pod_seen(running)
     done = step(manager)
     assert {one.uid for one in done if isinstance(one, Evict)} == {"uid-early", "uid-late", "uid-bound"}
     assert not [one for one in done if isinstance(one, Bind)]
-    manager.pod_gone(running)  # its member takes the place of one that has a node
+    manager.lifecycle.pod_gone(running)  # its member takes the place of one that has a node
     assert [one.uid for one in step(manager) if isinstance(one, Bind)] == ["uid-first"]
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def test_placeholders_that_come_after_the_time_of_their_gang_are_deleted() -> None:
     now_ns = 10**18
     manager = started(clock=lambda: now_ns)
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     creations = created(step(manager))
-    manager.pod_seen(as_pod("early", creations[0].body, 10))
+    manager.lifecycle.pod_seen(as_pod("early", creations[0].body, 10))
     step(manager)
     now_ns += 1000 * 10**9
     gone = {one.uid for one in [*step(manager), *step(manager)] if isinstance(one, Evict)}
     assert gone == {"uid-early"}
-    assert not any(manager.gangs.is_wanted(one) for one in creations)
-    manager.pod_seen(as_pod("late", creations[1].body, 11))
+    assert not any(manager.lifecycle.gangs.is_wanted(one) for one in creations)
+    manager.lifecycle.pod_seen(as_pod("late", creations[1].body, 11))
     done = step(manager)
     assert [one.uid for one in done if isinstance(one, Evict)] == ["uid-late"]
     assert "uid-late" not in {one.uid for one in done if isinstance(one, Bind)}
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def test_placeholders_of_a_pod_that_is_gone_are_not_created_any_more() -> None:
     manager = started()
     for name in ("first", "second"):
-        manager.pod_seen(member(name))
+        manager.lifecycle.pod_seen(member(name))
     creations = created(step(manager))
-    manager.pod_gone(manager.pods["uid-first"].pod)
-    assert not any(manager.gangs.is_wanted(one) for one in creations)
+    manager.lifecycle.pod_gone(manager.records.pods["uid-first"].pod)
+    assert not any(manager.lifecycle.gangs.is_wanted(one) for one in creations)
     anew = created(step(manager))
     assert [one.owner for one in anew] == ["uid-second"] * 3
-    assert all(manager.gangs.is_wanted(one) for one in anew)
+    assert all(manager.lifecycle.gangs.is_wanted(one) for one in anew)
 
 
 @pytest.mark.parametrize("annotations", [ANNOTATIONS, {}], ids=["a gang", "no gang"])
@@ -574,39 +577,39 @@ def test_an_application_whose_only_pod_is_gone_is_forgotten(annotations: dict[st
     manager = started(clock=lambda: now_ns)
     first = member("first")
     first.metadata.annotations = annotations
-    manager.pod_seen(first)
+    manager.lifecycle.pod_seen(first)
     for _ in range(rounds):
         step(manager)
-    manager.pod_gone(first)
+    manager.lifecycle.pod_gone(first)
     step(manager)
     now_ns += 60 * 10**9  # an application that had an ask completes after a while
     step(manager)
-    assert not manager.applications
-    assert not manager.api.cluster.partition("rm").applications
+    assert not manager.records.applications
+    assert not manager.outbox.api.cluster.partition("rm").applications
     second = member("second", {"applicationId": "app", "queue": "root.other"})
     second.metadata.annotations = annotations
-    manager.pod_seen(second)
+    manager.lifecycle.pod_seen(second)
     done = step(manager)
-    assert manager.api.cluster.partition("rm").applications["app"].queue.path == "root.other"
+    assert manager.outbox.api.cluster.partition("rm").applications["app"].queue.path == "root.other"
     if annotations:
         assert [one.owner for one in created(done)] == ["uid-second"] * 3
     else:
         assert [one.uid for one in done if isinstance(one, Bind)] == ["uid-second"]
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def test_a_later_pod_of_a_gang_whose_first_pod_and_placeholders_are_gone_does_not_wait_for_ever() -> None:
     """The application is there for some time: its placeholders have been asked for."""
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     placeholder = as_pod("early", created(step(manager))[0].body, 10)
-    manager.pod_seen(placeholder)
+    manager.lifecycle.pod_seen(placeholder)
     step(manager)
-    manager.pod_gone(manager.pods["uid-first"].pod)
-    manager.pod_gone(placeholder)
+    manager.lifecycle.pod_gone(manager.records.pods["uid-first"].pod)
+    manager.lifecycle.pod_gone(placeholder)
     step(manager)
-    assert "app" in manager.applications
-    manager.pod_seen(member("second"))
+    assert "app" in manager.records.applications
+    manager.lifecycle.pod_seen(member("second"))
     assert [one.owner for one in created(step(manager))] == ["uid-second"] * 3
 
 
@@ -616,9 +619,9 @@ def test_placeholders_are_in_the_namespace_of_the_pod_that_they_belong_to() -> N
     first, second = member("first"), member("second")
     second.metadata.namespace = "other"
     for pod in (first, second):
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
     before = created(step(manager))
-    manager.pod_gone(first)
+    manager.lifecycle.pod_gone(first)
     for owner, creations in ((first, before), (second, created(step(manager)))):
         assert {one.namespace for one in creations} == {owner.metadata.namespace}
         assert {one.body["metadata"]["namespace"] for one in creations} == {owner.metadata.namespace}
@@ -628,12 +631,12 @@ def test_placeholders_are_in_the_namespace_of_the_pod_that_they_belong_to() -> N
 def test_a_placeholder_that_has_failed_is_deleted_and_another_one_has_another_name() -> None:
     """As one that its kubelet refuses. For a watch of pods that have not ended it is gone, and its name is still taken."""
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     creations = created(step(manager))
     for number, one in enumerate(creations):
-        manager.pod_seen(as_pod(one.body["metadata"]["name"], one.body, 10 + number))
-    failed = manager.pods[f"uid-{creations[0].body['metadata']['name']}"].pod
-    manager.pod_gone(failed)
+        manager.lifecycle.pod_seen(as_pod(one.body["metadata"]["name"], one.body, 10 + number))
+    failed = manager.records.pods[f"uid-{creations[0].body['metadata']['name']}"].pod
+    manager.lifecycle.pod_gone(failed)
     done = manager.commands()
     (anew,) = created(done)
     assert anew.body["metadata"]["name"] not in {one.body["metadata"]["name"] for one in creations}
@@ -642,7 +645,7 @@ def test_a_placeholder_that_has_failed_is_deleted_and_another_one_has_another_na
 
 def test_placeholders_that_fail_again_and_again_are_made_anew_with_pauses() -> None:
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     coming = created(step(manager))
     rounds = 0
     while coming:
@@ -651,25 +654,25 @@ def test_placeholders_that_fail_again_and_again_are_made_anew_with_pauses() -> N
         assert rounds < 10, "they are made without a pause"
         pods = [as_pod(one.body["metadata"]["name"], one.body, 10) for one in coming]
         for pod in pods:
-            manager.pod_seen(pod)
+            manager.lifecycle.pod_seen(pod)
         for pod in pods:
-            manager.pod_gone(pod)
+            manager.lifecycle.pod_gone(pod)
         coming = created(step(manager))
-    manager.gangs.look_again("app")
+    manager.lifecycle.gangs.look_again("app")
     assert len(created(step(manager))) == 3
 
 
 def test_a_name_that_a_pod_has_which_is_not_seen_is_not_tried_for_ever() -> None:
     """As after a restart, when a placeholder had failed before: the API server says that there is one of that name."""
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     creations = created(step(manager))
     names = [one.body["metadata"]["name"] for one in creations]
-    manager.pod_seen(as_pod(names[0], creations[0].body, 10))
+    manager.lifecycle.pod_seen(as_pod(names[0], creations[0].body, 10))
     for name in names[:2]:  # the creation of the first was repeated, because its answer was lost
-        manager.gangs.created("app", name, 1.0, taken=True)
-    manager.gangs.created("app", names[2], 1.0)
-    manager.gangs.look_again("app", 1.0)
+        manager.lifecycle.gangs.created("app", name, 1.0, taken=True)
+    manager.lifecycle.gangs.created("app", names[2], 1.0)
+    manager.lifecycle.gangs.look_again("app", 1.0)
     anew = [one.body["metadata"]["name"] for one in created(manager.commands())]
     assert len(set(anew)) == 2
     assert names[2] in anew
@@ -679,53 +682,53 @@ def test_a_name_that_a_pod_has_which_is_not_seen_is_not_tried_for_ever() -> None
 def test_what_is_being_created_is_not_asked_for_again() -> None:
     """As long as the API server has said nothing of it, and a while longer, until it is to be seen."""
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     creations = created(step(manager))
     names = [one.body["metadata"]["name"] for one in creations]
     for number in range(5):  # each of these has the gang looked at
-        manager.pod_seen(member(f"member-{number}"))
-        assert manager.gangs.look_again("app", 100.0) is None
+        manager.lifecycle.pod_seen(member(f"member-{number}"))
+        assert manager.lifecycle.gangs.look_again("app", 100.0) is None
         assert created(step(manager)) == []
-    manager.gangs.created("app", names[0], 101.0)
-    manager.gangs.created("app", names[1], 102.0)
-    manager.pod_seen(as_pod(names[1], creations[1].body, 10))
-    assert manager.gangs.look_again("app", 100.0) == 101.0
+    manager.lifecycle.gangs.created("app", names[0], 101.0)
+    manager.lifecycle.gangs.created("app", names[1], 102.0)
+    manager.lifecycle.pod_seen(as_pod(names[1], creations[1].body, 10))
+    assert manager.lifecycle.gangs.look_again("app", 100.0) == 101.0
     assert created(step(manager)) == []
-    assert manager.gangs.look_again("app", 101.0) == 102.0
+    assert manager.lifecycle.gangs.look_again("app", 101.0) == 102.0
     (anew,) = created(step(manager))
     assert anew.body["metadata"]["name"] == names[0], "it is made again if nobody has seen it"
-    assert manager.gangs.look_again("app", 102.0) is None
+    assert manager.lifecycle.gangs.look_again("app", 102.0) is None
     assert created(step(manager)) == [], "the other has been seen"
 
 
 def test_what_was_to_be_created_for_a_pod_that_is_gone_is_created_for_the_next_one() -> None:
     manager = started()
     first = member("first")
-    manager.pod_seen(first)
-    manager.pod_seen(member("second"))
+    manager.lifecycle.pod_seen(first)
+    manager.lifecycle.pod_seen(member("second"))
     assert len(created(step(manager))) == 3
-    manager.pod_gone(first)
+    manager.lifecycle.pod_gone(first)
     anew = created(step(manager))
     assert [one.owner for one in anew] == ["uid-second"] * 3
 
 
 def reserving(manager: Manager) -> list[Pod]:
     """Show the first pod of a gang and its three placeholders, which have nodes; return these."""
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     placeholders = [as_pod(f"{number}", one.body, 10 + number) for number, one in enumerate(created(step(manager)))]
     for pod in placeholders:
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
     return placeholders
 
 
 def test_a_gang_is_not_complete_with_a_placeholder_on_a_node_that_is_not_there() -> None:
     """The scheduler does not count it. With this one the pods of the gang would start, and a Hard gang fail in the end."""
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     lost, *others = [as_pod(f"{number}", one.body, 10 + number) for number, one in enumerate(created(step(manager)))]
     lost.spec.node_name = "m"
     for pod in (lost, *others):
-        manager.pod_seen(pod)
+        manager.lifecycle.pod_seen(pod)
     assert not [one for one in [*step(manager), *step(manager)] if isinstance(one, Evict)]
     manager.node_seen(node("m"))
     assert [one.reason for one in [*step(manager), *step(manager)] if isinstance(one, Evict)] == [
@@ -741,27 +744,27 @@ def test_a_member_that_is_another_one_when_its_placeholder_ends_is_bound_where_i
     placeholders = reserving(manager)
     done = step(manager)
     for bound in [one for one in done if isinstance(one, Bind)]:
-        manager.pod_seen(changed(manager.pods[bound.uid].pod, node_name=bound.node))
+        manager.lifecycle.pod_seen(changed(manager.records.pods[bound.uid].pod, node_name=bound.node))
     [ends] = [one.uid for one in [*done, *step(manager)] if isinstance(one, Evict)]
-    manager.pod_seen(member("first", cpu=cpu))
+    manager.lifecycle.pod_seen(member("first", cpu=cpu))
     step(manager)
-    manager.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == ends))
+    manager.lifecycle.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == ends))
     done = [*step(manager), *step(manager)]
     assert any(isinstance(one, Bind) and one.uid == "uid-first" for one in done) is is_bound
-    partition = manager.api.cluster.partition("rm")
+    partition = manager.outbox.api.cluster.partition("rm")
     assert partition.nodes["n"].free.named(partition.types)["vcore"] == (1000 if is_bound else 2000)
-    manager.api.validate()
+    manager.outbox.api.validate()
 
 
 def test_a_gang_that_reserves_goes_on_when_gangs_are_turned_off() -> None:
     manager = started()
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     bodies = [one.body for one in created(step(manager))]
-    settings = msgspec.structs.replace(manager.context.settings, gangs=False)
-    manager.context = msgspec.structs.replace(manager.context, settings=settings)
+    settings = msgspec.structs.replace(manager.lifecycle.context.settings, gangs=False)
+    manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, settings=settings)
     for number, body in enumerate(bodies):
-        manager.pod_seen(as_pod(f"{number}", body, 10 + number))
-    manager.gangs.look_again("app")
+        manager.lifecycle.pod_seen(as_pod(f"{number}", body, 10 + number))
+    manager.lifecycle.gangs.look_again("app")
     assert not created(step(manager))
     evicted = [one for one in [*step(manager), *step(manager)] if isinstance(one, Evict)]
     assert [one.reason for one in evicted] == ["PLACEHOLDER_REPLACED"]
@@ -771,8 +774,8 @@ def test_a_placeholder_that_is_preempted_while_its_gang_reserves_is_made_anew() 
     manager = started()
     [victim, *_] = reserving(manager)
     manager.commands()  # they are asked for, and not decided
-    manager.pods[victim.metadata.uid].leaving = v19.TerminationType.PREEMPTED_BY_SCHEDULER
-    manager.pod_gone(victim)
+    manager.records.pods[victim.metadata.uid].leaving = Termination.PREEMPTED_BY_SCHEDULER
+    manager.lifecycle.pod_gone(victim)
     [anew] = created(manager.commands())
     assert anew.body["metadata"]["name"] != victim.metadata.name
 
@@ -780,13 +783,13 @@ def test_a_placeholder_that_is_preempted_while_its_gang_reserves_is_made_anew() 
 def test_a_placeholder_that_waits_for_its_next_binding_ends_with_the_time_of_its_gang() -> None:
     now_ns = 10**18
     manager = started(clock=lambda: now_ns)
-    manager.pod_seen(member("first"))
+    manager.lifecycle.pod_seen(member("first"))
     for number, one in enumerate(created(step(manager))[:2]):  # the third one is not there yet
-        manager.pod_seen(as_pod(f"{number}", one.body, 10 + number))
+        manager.lifecycle.pod_seen(as_pod(f"{number}", one.body, 10 + number))
     bound = [one.uid for one in step(manager) if isinstance(one, Bind)]
-    manager.not_bound(bound[1], "a webhook does not answer")
+    manager.lifecycle.not_bound(bound[1], "a webhook does not answer")
     step(manager)
     now_ns += 1000 * 10**9
     assert {one.uid for one in [*step(manager), *step(manager)] if isinstance(one, Evict)} == set(bound)
-    manager.ask_again(bound[1])
+    manager.lifecycle.ask_again(bound[1])
     assert not [one for one in step(manager) if isinstance(one, Bind) and one.uid == bound[1]]

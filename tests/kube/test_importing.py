@@ -1,10 +1,11 @@
-"""`licorne import`: what kubectl prints as a workload, in which pods ask for what they ask for with `licorne kube`."""
+"""`licorne convert` of a cluster: what kubectl prints as a workload, in which pods ask for what they ask for with `licorne kube`."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ import yaml
 from cli.conftest import Command, licorne
 from licorne.kube.importing import Imported, ImportedError
 from licorne.kube.objects import Pod
-from licorne.kube.pods import PodContext, read_pod
+from licorne.kube.pods.work import PodContext, read_pod
 from licorne.recording import Names
 from licorne.sim import lines
-from licorne.sim.workload import Workload, read_workload
+from licorne.sim.workload import Workload, read_workload, write_workload
 
 __all__ = ["licorne"]
 
@@ -84,8 +85,8 @@ ENDED = {
 }
 
 
-def made(*objects: dict[str, Any], names: Names | None = None, **more: Any) -> Workload:
-    found = Imported(names=names, **more)
+def made(*objects: dict[str, Any], **more: Any) -> Workload:
+    found = Imported(**more)
     for each in objects:
         found.add(each)
     return found.workload("imported")
@@ -100,12 +101,12 @@ def test_a_pod_asks_for_what_it_asks_for_with_licorne_kube() -> None:
     [ask] = of(made(NODE, waiting), lines.Ask)
     work = read_pod(msgspec.convert(waiting, Pod), PodContext())
     assert (ask.key, ask.app, ask.res, ask.prio) == (
-        work.ask.allocation_key,
+        work.ask.key,
         work.ask.application_id,
-        work.ask.resource_per_alloc,
+        work.ask.resource,
         7,
     )
-    assert ask.tags == work.ask.allocation_tags
+    assert ask.tags == work.ask.tags
     assert ask.tags["licorne/node-constraints"] == (
         '{"nodeSelector":{"zone":"a"},"tolerations":[{"key":"gpu","operator":"Exists"}]}'
     )
@@ -175,11 +176,11 @@ def test_namespaces_give_quotas_and_config_maps_the_queues() -> None:
 def test_without_names() -> None:
     annotations = {"yunikorn.apache.org/task-groups": json.dumps(GROUPS)}
     names = Names(b"key")
-    found = made(NODE, pod("p", annotations=annotations), MAP, names=names)
-    text = "\n".join(lines.encode(line).decode() for line in found.lines) + str(found.config)
+    file = BytesIO()
+    write_workload(made(NODE, pod("p", annotations=annotations), MAP), file, names)
+    text = file.getvalue().decode()
     assert [name for name in EVERYTHING if name in text] == []
-    assert names.of("annabella") in text
-    assert names.of("annabella") in str(found.config)
+    assert text.count(names.of("annabella")) == 2  # the user of the application, and that of a limit
 
 
 @pytest.mark.parametrize(
@@ -232,9 +233,9 @@ def laughing(many: str) -> str:
 def test_all_forms_give_the_same(tmp_path: Path, licorne: Command, name: str) -> None:
     file, out = tmp_path / name, tmp_path / "week.jsonl"
     file.write_text(FORMS[name], encoding="utf-8")
-    done = licorne("import", file, "-o", out)
+    done = licorne("convert", file, "-o", out)
     assert done.status == 0, done.err
-    assert f"{out}: 2 asks" in done.out
+    assert f"{out}: 2 asks" in done.err
     assert read_workload(out).lines == made(*OBJECTS).lines
     assert licorne("simulate", out).status == 0
 
@@ -243,7 +244,7 @@ def test_all_forms_give_the_same(tmp_path: Path, licorne: Command, name: str) ->
 def test_a_file_may_be_utf_16_as_powershell_writes_it(tmp_path: Path, licorne: Command, name: str) -> None:
     file = tmp_path / name
     file.write_text(FORMS[name], encoding="utf-16")
-    assert licorne("import", file, "-o", tmp_path / "week.jsonl").status == 0
+    assert licorne("convert", file, "-o", tmp_path / "week.jsonl").status == 0
 
 
 def test_several_files_and_another_scheduler(tmp_path: Path, licorne: Command) -> None:
@@ -252,7 +253,7 @@ def test_several_files_and_another_scheduler(tmp_path: Path, licorne: Command) -
         files.append(tmp_path / f"{number}.json")
         files[-1].write_text(json.dumps(each), encoding="utf-8")
     out = tmp_path / "week.jsonl"
-    assert licorne("import", *files, "-o", out, "--scheduler-name", "mine", "--anonymous", "--json").status == 0
+    assert licorne("convert", *files, "-o", out, "--scheduler-name", "mine", "--anonymous").status == 0
     assert "annabella" not in out.read_text(encoding="utf-8")
 
 
@@ -276,7 +277,7 @@ def test_several_files_and_another_scheduler(tmp_path: Path, licorne: Command) -
 def test_bad_files_are_told_and_nothing_is_written(tmp_path: Path, licorne: Command, text: str, expected: str) -> None:
     file = tmp_path / "objects"
     file.write_text(text, encoding="utf-8")
-    done = licorne("import", file, "-o", tmp_path / "week.jsonl")
+    done = licorne("convert", file, "-o", tmp_path / "week.jsonl")
     assert done.status == 4
     assert expected in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["objects"]
@@ -284,7 +285,7 @@ def test_bad_files_are_told_and_nothing_is_written(tmp_path: Path, licorne: Comm
 
 def test_what_is_missing_without_the_extra_is_told() -> None:
     program = "import sys; sys.modules['lightkube'] = None; from licorne.cli import run; sys.exit(run(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "import", "x.json", "-o", "y.jsonl"]
+    command = [sys.executable, "-c", program, "convert", "x.json", "-o", "y.jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "pip install 'licorne[kube]'" in done.stderr

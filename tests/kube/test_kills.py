@@ -12,7 +12,7 @@ import pytest
 import seeds
 from common.planting import LOOKED_AT, a_law_breaks, number_of
 from kube import faults, kills
-from licorne.kube.manager import Manager
+from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
 
@@ -79,14 +79,14 @@ def test_the_day_has_awaits_of_every_part() -> None:
 def test_a_process_that_passes_over_what_runs_is_noticed(
     seed: int | None, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
-    report = Manager._report
+    report = PodLifecycle.report
 
-    def forgetful(self: Manager, record: PodRecord) -> None:
+    def forgetful(self: PodLifecycle, record: PodRecord) -> None:
         if record.pod.spec.node_name and record.stage is Stage.HELD:
             return
         report(self, record)
 
-    monkeypatch.setattr(Manager, "_report", forgetful)
+    monkeypatch.setattr(PodLifecycle, "report", forgetful)
     tried: list[int] = []
     with a_law_breaks(*faults.LAWS):
         for at in range(1, 600, 50):

@@ -234,7 +234,7 @@ def test_a_pod_that_demands_waits_and_is_never_placed() -> None:
     places.node("n")
     places.pod("demands", affinity=apart({"app": "a"}))
     assert places.run() == {}
-    assert places.manager.pods["demands"].stage is Stage.HELD
+    assert places.manager.records.pods["demands"].stage is Stage.HELD
 
 
 class Drawn:
@@ -332,7 +332,7 @@ def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
         places.no_pod(f"p{number}")
         places.node(f"m{number}")
         places.no_node(f"m{number}")
-    assert places.manager.awaiting_node == {"gone": {"elsewhere": None}}
+    assert places.manager.records.awaiting_node == {"gone": {"elsewhere": None}}
 
 
 def test_a_pod_that_somebody_bound_to_an_unknown_node_is_asked_for_no_more() -> None:
@@ -340,7 +340,7 @@ def test_a_pod_that_somebody_bound_to_an_unknown_node_is_asked_for_no_more() -> 
     places.pod("p")
     assert places.run() == {}
     places.pods["p"]["spec"]["nodeName"] = "gone"
-    places.manager.pod_seen(msgspec.convert(places.pods["p"], Pod))
+    places.manager.lifecycle.pod_seen(msgspec.convert(places.pods["p"], Pod))
     places.no_pod("p")
     places.node("n1")
     places.run()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from licorne.config.kubernetes import QuantityError, parse_quantity, read_amounts
 from licorne.kube.objects import Pod
-from licorne.kube.pods import read_resources
+from licorne.kube.pods.resources import read_resources
 
 FACTORS = {
     "": Fraction(1),

@@ -13,16 +13,17 @@ import pytest
 from common.virtual import run
 from kube import schedules
 from kube.places import Places, apart
-from licorne.kube.manager import manager as module
-from licorne.kube.manager.anti_affinity import AntiAffinity
+from licorne.kube.manager import lifecycle as module
+from licorne.kube.manager.applications import Applications
 from licorne.kube.manager.commands import Bind, PostEvent
 from licorne.kube.manager.gangs import Gangs
-from licorne.kube.manager.manager import Manager, SharedFaultError
+from licorne.kube.manager.lifecycle import PodLifecycle
+from licorne.kube.manager.outbox import SharedFaultError
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
 from licorne.kube.manager.yunikorn_events import YuniKornEvents
 from licorne.kube.objects import Node, Pod, PriorityClass
-from licorne.kube.pods import asks_the_same, read_pod
+from licorne.kube.pods.work import asks_the_same, read_pod
 
 
 class PlantedError(RuntimeError):
@@ -48,7 +49,7 @@ class Cluster(Places):
     def __init__(self) -> None:
         super().__init__()
         self.log: list[str] = []
-        self.manager.warn = lambda text, _: self.log.append(text)
+        self.manager.outbox.warn = lambda text, _: self.log.append(text)
         self.namespace("ns")
         self.node("n", allocatable={"cpu": "4"})
 
@@ -60,8 +61,8 @@ class Cluster(Places):
     def told(self) -> list[tuple[str, str]]:
         """Review the pods that wait, and return the names and reasons of all events."""
         for second in (10.0, 30.0, 700.0):
-            self.manager.now_s = partial(float, second)
-            self.manager.waiting.review()
+            self.manager.outbox.now_s = partial(float, second)
+            self.manager.lifecycle.waiting.review()
         self.events += self.manager.commands()
         return [(each.name, each.reason) for each in self.events if isinstance(each, PostEvent)]
 
@@ -72,7 +73,10 @@ def test_an_exception_about_one_decision_loses_no_other(monkeypatch: pytest.Monk
     for number in range(6):
         cluster.small(f"p{number}")
     assert sorted(cluster.run()) == ["p0", "p2", "p3", "p4"]  # the place of p1 is free for p4
-    assert cluster.manager.pods["p1"].stage is Stage.REFUSED and cluster.manager.pods["p5"].stage is Stage.ASKED
+    assert (
+        cluster.manager.records.pods["p1"].stage is Stage.REFUSED
+        and cluster.manager.records.pods["p5"].stage is Stage.ASKED
+    )
     assert cluster.told().count(("p1", "TaskRejected")) == 1
     assert cluster.log == ["pod ns/p1 is set aside: a fault of licorne: PlantedError: a fault of the test"]
     cluster.no_pod("p1")
@@ -83,7 +87,7 @@ def test_an_exception_about_one_decision_loses_no_other(monkeypatch: pytest.Monk
 WHILE_TAKEN_IN: list[tuple[Any, str, str]] = [
     (module, "read_pod", "FailedScheduling"),
     (Gangs, "note_originator", "TaskRejected"),
-    (Manager, "ask", "TaskRejected"),
+    (PodLifecycle, "ask", "TaskRejected"),
     (YuniKornEvents, "grouped", "TaskRejected"),
 ]
 
@@ -97,16 +101,16 @@ def test_an_exception_about_a_pod_that_waits_is_for_that_pod_alone(
     cluster = Cluster()
     if at_the_start:
         with monkeypatch.context() as unseen:
-            unseen.setattr(cluster.manager, "pod_seen", lambda _: None)
+            unseen.setattr(cluster.manager.lifecycle, "pod_seen", lambda _: None)
             for name in ("first", "bad", "last"):
                 cluster.small(name)
-        cluster.manager.pods_read([msgspec.convert(body, Pod) for body in cluster.pods.values()])
+        cluster.manager.lifecycle.pods_read([msgspec.convert(body, Pod) for body in cluster.pods.values()])
     else:
         for name in ("first", "bad", "last"):
             cluster.small(name)
     assert sorted(cluster.run()) == ["first", "last"]
     assert cluster.told() == [("bad", reason)]
-    assert cluster.manager.asides == len(cluster.log) == 1
+    assert cluster.manager.lifecycle.asides == len(cluster.log) == 1
 
 
 def test_a_pod_that_could_not_be_read_is_read_again_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +118,7 @@ def test_a_pod_that_could_not_be_read_is_read_again_when_it_changes(monkeypatch:
     with monkeypatch.context() as planted:
         planted.setattr(module, "read_pod", raising(read_pod, "bad"))
         cluster.small("bad")
-    assert (cluster.run(), cluster.manager.asides) == ({}, 1)
+    assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 1)
     cluster.small("bad")
     assert cluster.run() == {"bad": "n"}
 
@@ -145,9 +149,9 @@ def test_a_pod_whose_binding_has_been_sent_keeps_its_place(monkeypatch: pytest.M
         planted.setattr(module, "asks_the_same", raising(asks_the_same, "bad"))
         cluster.small("bad", "3", labels={"new": "label"})
     cluster.small("two", "2")
-    assert (cluster.manager.asides, cluster.run()) == (1, {})
+    assert (cluster.manager.lifecycle.asides, cluster.run()) == (1, {})
     cluster.small("bad", "3", node="n")
-    assert (cluster.run(), cluster.manager.pods["bad"].stage) == ({}, Stage.BOUND)
+    assert (cluster.run(), cluster.manager.records.pods["bad"].stage) == ({}, Stage.BOUND)
 
 
 def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +168,7 @@ def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest
         cluster.manager.commands()
         assert cluster.api.schedule() == 0
     cluster.nodes["n"] = body
-    assert cluster.run() == {} and cluster.manager.asides == 1
+    assert cluster.run() == {} and cluster.manager.lifecycle.asides == 1
 
 
 def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_pod_alone(
@@ -174,31 +178,29 @@ def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_p
     cluster.small("bad", "5")
     cluster.small("good", "5", labels={"app": "x"})
     assert cluster.run() == {}
-    monkeypatch.setattr(AntiAffinity, "_resubmit", raising(AntiAffinity._resubmit, "bad"))
+    monkeypatch.setattr(PodLifecycle, "_resubmit", raising(PodLifecycle._resubmit, "bad"))
     cluster.small("runs", node="n", affinity=apart({"app": "x"}))
-    assert (cluster.run(), cluster.manager.asides) == ({}, 1)
-    assert [name for name, record in cluster.manager.pods.items() if record.stage is Stage.ASKED] == ["good"]
+    assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 1)
+    assert [name for name, record in cluster.manager.records.pods.items() if record.stage is Stage.ASKED] == ["good"]
 
 
 def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
 
-    def planted(_: object) -> None:
-        raise PlantedError
-
-    monkeypatch.setattr(cluster.api, "update_application", planted)
-    with pytest.raises(SharedFaultError, match="PlantedError"):
-        cluster.small("p")
-    assert cluster.manager.asides == 0
-
-
-def test_an_exception_in_another_callback_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scheduler itself passes over exceptions of callbacks."""
-
     def planted(*_: object) -> None:
         raise PlantedError
 
-    monkeypatch.setattr(Manager, "ended", planted)
+    monkeypatch.setattr(cluster.api, "submit", planted)
+    with pytest.raises(SharedFaultError, match="PlantedError"):
+        cluster.small("p")
+    assert cluster.manager.lifecycle.asides == 0
+
+
+def test_an_exception_in_taking_what_the_scheduler_says_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planted(*_: object) -> None:
+        raise PlantedError
+
+    monkeypatch.setattr(Applications, "ended", planted)
 
     async def main() -> None:
         world = schedules.World(1)
@@ -215,8 +217,8 @@ def test_an_exception_in_another_callback_ends_the_process(monkeypatch: pytest.M
 
 
 def _not_bound(cluster: Cluster) -> None:
-    cluster.manager.not_bound("p", "its node is full")
-    cluster.manager.ask_again("p")
+    cluster.manager.lifecycle.not_bound("p", "its node is full")
+    cluster.manager.lifecycle.ask_again("p")
 
 
 def _class_seen(cluster: Cluster) -> None:
@@ -225,7 +227,7 @@ def _class_seen(cluster: Cluster) -> None:
 
 ENTRIES: list[tuple[str, Callable[[Cluster], None]]] = [
     ("", _not_bound),
-    ("", lambda cluster: cluster.manager.outdated("p")),
+    ("", lambda cluster: cluster.manager.lifecycle.outdated("p")),
     ("late", _class_seen),
 ]
 
@@ -240,15 +242,15 @@ def test_an_exception_while_a_pod_is_asked_for_again_is_for_that_pod_alone(
     if not of_class:
         cluster.manager.commands()
         cluster.api.schedule()
-    monkeypatch.setattr(Manager, "ask", raising(Manager.ask, "p"))
+    monkeypatch.setattr(PodLifecycle, "ask", raising(PodLifecycle.ask, "p"))
     entry(cluster)
-    assert (cluster.manager.pods["p"].stage, cluster.manager.asides) == (Stage.REFUSED, 1)
+    assert (cluster.manager.records.pods["p"].stage, cluster.manager.lifecycle.asides) == (Stage.REFUSED, 1)
 
 
 def test_a_pod_that_was_set_aside_is_asked_for_when_it_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     with monkeypatch.context() as planted:
-        planted.setattr(Manager, "ask", raising(Manager.ask, "p"))
+        planted.setattr(PodLifecycle, "ask", raising(PodLifecycle.ask, "p"))
         cluster.small("p")
         assert cluster.run() == {}
     cluster.small("p", cpu="2")

@@ -285,7 +285,7 @@ def test_budgets_are_known_where_the_api_server_refuses_to_show_them_while_it_st
         assert not runner.begun
         client.forbidden = frozenset()
         await asyncio.sleep(10.0)
-        assert len(runner.manager.budgets) == 1
+        assert len(runner.manager.lifecycle.budgets) == 1
         await schedules.stop(task)
 
     run(play())
@@ -460,7 +460,7 @@ def test_a_configmap_that_turns_its_refresh_on_again_is_taken() -> None:
         async def put(**more: str) -> bool:
             world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
             await asyncio.sleep(1.0)
-            return runner.manager.yunikorn_events.wanted
+            return runner.manager.lifecycle.yunikorn_events.wanted
 
         await asyncio.sleep(1.0)
         off = {"service.enableConfigHotRefresh": "false"}

@@ -90,12 +90,12 @@ def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopt
 def check_same_books(world: schedules.World, runner: Runner) -> None:
     """Check that each pod counts where the other scheduler put it; those that wait may have a place in licorne's view."""
     waiting: dict[str, dict[str, int]] = {}
-    for record in runner.manager.pods.values():
+    for record in runner.manager.records.pods.values():
         node = record.pod.spec.node_name
         if node:
             assert record.node == node
         elif record.node:
-            for name, amount in (record.work.ask.resource_per_alloc or {}).items():
+            for name, amount in (record.work.ask.resource or {}).items():
                 total = waiting.setdefault(record.node, {})
                 total[name] = total.get(name, 0) + amount
     for node, counted in ends.state(runner)["nodes"].items():
@@ -164,7 +164,7 @@ def test_what_is_found_is_in_the_state_dump() -> None:
         await asyncio.sleep(1.0)
         pod = world.add_pod()
         await asyncio.sleep(3.0)
-        chosen = runner.manager.pods[pod.metadata.uid].node
+        chosen = runner.manager.records.pods[pod.metadata.uid].node
         other = next(name for _, name in world.server.objects["nodes"] if name != chosen)
         await FakeClient(world.server).bind("default", pod.metadata.name, pod.metadata.uid, other)
         await asyncio.sleep(1.0)
@@ -172,7 +172,7 @@ def test_what_is_found_is_in_the_state_dump() -> None:
         assert found["shadow"]["differences"] == [
             {"pod": f"default/{pod.metadata.name}", "licorne": chosen, "other": other, "earlierSeconds": 3.0}
         ]
-        assert runner.manager.pods[pod.metadata.uid].node == other
+        assert runner.manager.records.pods[pod.metadata.uid].node == other
         await schedules.stop(task)
         return found
 

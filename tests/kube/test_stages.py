@@ -32,7 +32,7 @@ def test_each_row_of_the_table_occurs_and_no_other_event_does() -> None:
 def test_an_event_without_a_row_raises_an_exception_and_changes_nothing() -> None:
     places = Places()
     places.pod("p")
-    record = places.manager.pods["p"]
+    record = places.manager.records.pods["p"]
     with pytest.raises(RuntimeError, match="pod p was not bound while it is asked"):
         record.move(PodEvent.UNBIND)
     assert record.stage is Stage.ASKED

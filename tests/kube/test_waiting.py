@@ -300,8 +300,8 @@ def test_a_clock_that_is_set_back_keeps_no_reason_from_a_pod() -> None:
     told: dict[float, list[str]] = {}
 
     def review(now_s: float) -> None:
-        places.manager.now_s = partial(float, now_s)
-        places.manager.waiting.review()
+        places.manager.outbox.now_s = partial(float, now_s)
+        places.manager.lifecycle.waiting.review()
         told[now_s] = [type(each).__name__ for each in places.manager.commands()]
 
     def change(cpu: str) -> None:
@@ -327,10 +327,10 @@ def test_a_pod_that_is_gone_is_forgotten_without_a_review() -> None:
         await asyncio.sleep(5.0)
         pod = cluster.pod("5")
         await asyncio.sleep(0.5)
-        assert len(runner.manager.waiting) == 1
+        assert len(runner.manager.lifecycle.waiting) == 1
         cluster.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
         await asyncio.sleep(0.2)
-        assert len(runner.manager.waiting) == 0
+        assert len(runner.manager.lifecycle.waiting) == 0
         await schedules.stop(task)
 
     run(play(Cluster()))

@@ -10,20 +10,12 @@ import msgspec
 import pytest
 
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
-from licorne.kube.pods import (
-    PodContext,
-    Work,
-    WorkSettings,
-    foreign_allocation,
-    misnamed_resources,
-    misspelled,
-    namespace_tags,
-    node_info,
-    placeholder_ask,
-    read_pod,
-    unread_annotations,
-)
-from licorne.si import v19
+from licorne.kube.pods import misspelled
+from licorne.kube.pods.foreign import foreign_allocation
+from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
+from licorne.kube.pods.nodes import node_update
+from licorne.kube.pods.work import PodContext, Work, WorkSettings, placeholder_ask, read_pod
+from licorne.si.messages import NodeAction
 
 Y = "yunikorn.apache.org/"
 LONG = "x" * ((256 << 10) - 500)
@@ -44,6 +36,11 @@ def pod(
 def work(given: Pod, context: PodContext | None = None) -> Work:
     """Return what the pod asks for."""
     return read_pod(given, context or PodContext())
+
+
+def tags_of(given: Pod) -> dict[str, str]:
+    """Return the tags of what the pod asks for."""
+    return work(given).ask.tags or {}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +74,7 @@ def test_each_pod_is_an_application_of_its_own_if_the_configuration_says_so() ->
     ],
 )
 def test_the_queue(labels: dict[str, str], annotations: dict[str, str], wanted: str) -> None:
-    assert work(pod(labels, annotations)).application.queue_name == wanted
+    assert work(pod(labels, annotations)).application.queue == wanted
 
 
 def test_keys_that_say_different_things_are_noted() -> None:
@@ -100,8 +97,8 @@ def test_keys_that_say_different_things_are_noted() -> None:
     ],
 )
 def test_the_user(labels: dict[str, str], annotations: dict[str, str], user: str, groups: list[str]) -> None:
-    ugi = work(pod(labels, annotations)).application.ugi
-    assert ugi == v19.UserGroupInformation(user=user, groups=groups)
+    application = work(pod(labels, annotations)).application
+    assert (application.user, list(application.groups)) == (user, groups)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +220,7 @@ def test_the_scheduler_is_told_of_a_grace_period_that_is_not_the_usual_one(
     said: int | None, wanted: str | None
 ) -> None:
     made = pod(spec={"terminationGracePeriodSeconds": said})
-    assert work(made).ask.allocation_tags.get("licorne/termination-grace-period") == wanted
+    assert tags_of(made).get("licorne/termination-grace-period") == wanted
 
 
 @pytest.mark.parametrize(
@@ -239,8 +236,7 @@ def test_who_may_be_evicted(own: str, of_class: str, policy: str | None, wanted:
     key = Y + "allow-preemption"
     known = msgspec.convert({"metadata": {"name": "c", "annotations": {key: of_class}}}, PriorityClass)
     made = pod({}, {key: own} if own else {}, {"priorityClassName": "c", "preemptionPolicy": policy})
-    found = work(made, PodContext(classes={"c": known})).ask.preemption_policy
-    assert found is not None
+    found = work(made, PodContext(classes={"c": known})).ask
     assert (found.allow_preempt_self, found.allow_preempt_other) == wanted
 
 
@@ -322,8 +318,8 @@ def test_a_gang() -> None:
     found = work(pod({}, annotations))
     assert found.gang is not None
     assert placeholder_ask(found.gang) == {"vcore": 1000, "memory": 2 << 30, "pods": 2}
-    assert (found.ask.task_group_name, found.application.gang_scheduling_style) == ("g", "Hard")
-    assert found.application.execution_timeout_milli_seconds == 30000
+    assert (found.ask.task_group, found.application.gang_style) == ("g", "Hard")
+    assert found.application.execution_timeout_ms == 30000
 
 
 def task_groups(*members: int, name: str = "g{}", key: str = "minMember") -> str:
@@ -420,7 +416,7 @@ def test_where_a_pod_may_run() -> None:
         },
     }
     owner = {"kind": "DaemonSet", "name": "d", "uid": "d", "apiVersion": "apps/v1"}
-    tags = work(pod(spec=spec, ownerReferences=[owner])).ask.allocation_tags
+    tags = tags_of(pod(spec=spec, ownerReferences=[owner]))
     assert json.loads(tags["licorne/node-constraints"]) == {
         "nodeSelector": {"disk": "ssd"},
         "nodeAffinity": [
@@ -436,10 +432,10 @@ def test_where_a_pod_may_run() -> None:
 def test_the_pods_of_a_daemon_set_have_the_same_constraints() -> None:
     """The scheduler evaluates each set of constraints for the labels of every node; the name is a tag of its own."""
     owner = {"kind": "DaemonSet", "name": "d", "uid": "d", "apiVersion": "apps/v1"}
-    made = [work(pod(spec=on_node(f"n{n}"), ownerReferences=[owner])).ask.allocation_tags for n in range(2)]
+    made = [tags_of(pod(spec=on_node(f"n{n}"), ownerReferences=[owner])) for n in range(2)]
     assert [tags[Y + "requiredNode"] for tags in made] == ["n0", "n1"]
     assert not any("licorne/node-constraints" in tags for tags in made)
-    alone = work(pod(spec=on_node("n0"))).ask.allocation_tags
+    alone = tags_of(pod(spec=on_node("n0")))
     assert json.loads(alone["licorne/node-constraints"]) == {
         "nodeAffinity": [[{"key": "field:metadata.name", "operator": "In", "values": ["n0"]}]]
     }
@@ -459,10 +455,11 @@ def test_a_node() -> None:
             "allocatable": {"cpu": "3500m", "memory": "8Gi", "example.com/odd": "many", "example.com/all": str(1 << 62)}
         },
     }
-    info = node_info(msgspec.convert(given, Node), v19.ActionFromRM.CREATE)
-    assert info.schedulable_resource == {"vcore": 3500, "memory": 8 << 30}
-    assert info.attributes["label/zone"] == "a"
-    assert [taint["key"] for taint in json.loads(info.attributes["taints"])] == [
+    made = node_update(msgspec.convert(given, Node), NodeAction.CREATE)
+    attributes = made.attributes or {}
+    assert made.capacity == {"vcore": 3500, "memory": 8 << 30}
+    assert attributes["label/zone"] == "a"
+    assert [taint["key"] for taint in json.loads(attributes["taints"])] == [
         "gpu",
         "node.kubernetes.io/unschedulable",
     ]
@@ -473,4 +470,4 @@ def test_a_pod_of_another_scheduler(kind: str, wanted: str) -> None:
     owner = {"kind": kind, "name": "o", "uid": "o", "apiVersion": "v1"}
     made = pod(spec={"schedulerName": "default-scheduler", "nodeName": "n1"}, ownerReferences=[owner])
     allocation = foreign_allocation(made)
-    assert (allocation.allocation_tags["foreign"], allocation.node_id) == (wanted, "n1")
+    assert ((allocation.tags or {})["foreign"], allocation.node_id) == (wanted, "n1")

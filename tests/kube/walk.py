@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
@@ -16,14 +16,14 @@ from unittest.mock import patch
 import msgspec
 
 from kube.places import Places
-from licorne.kube.manager import manager as module
+from licorne.kube.manager import lifecycle as module
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
 from licorne.kube.manager.gangs import Gangs
-from licorne.kube.manager.manager import Manager
+from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import PodEvent, Stage
 from licorne.kube.objects import Namespace, Node
-from licorne.si import v19
+from licorne.si.messages import AddApplication, Input, RejectedApplication
 
 QUEUES = """
 partitions:
@@ -43,7 +43,7 @@ GANG: Final = {
     Y + "schedulingPolicyParameters": "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=20",
 }
 NODES: Final = ("n0", "n1", "n2")
-STEPS: Final = ((module, "read_pod"), (module, "asks_the_same"), (Gangs, "placed"), (Manager, "ask"))
+STEPS: Final = ((module, "read_pod"), (module, "asks_the_same"), (Gangs, "placed"), (PodLifecycle, "ask"))
 """Functions that concern one pod."""
 TOO_MUCH: Final = "5E"
 """An amount of memory that the scheduler does not count."""
@@ -76,7 +76,7 @@ class Walk(Places):
         super().__init__()
         self.rng = random.Random(seed)
         self.log: list[str] = []
-        self.manager.warn = lambda text, _: self.log.append(text)
+        self.manager.outbox.warn = lambda text, _: self.log.append(text)
         self.made = 0
         self.sent: dict[str, str] = {}
         """The nodes of bindings that are under way, by pod."""
@@ -84,19 +84,17 @@ class Walk(Places):
         """Pods that are to be asked for again."""
         self.refused = ""
         """The application that is refused."""
-        self._update = self.api.update_application
-        self.api.update_application = self._refuse  # type: ignore[method-assign, assignment]
+        self._submit = self.api.submit
+        self.api.submit = self._refuse  # type: ignore[method-assign, assignment]
         self.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n"}}, Namespace))
         for name in NODES[:2]:
             self.node(name, allocatable={"cpu": "4"})
 
-    def _refuse(self, request: v19.ApplicationRequest) -> None:
-        refused = [one for one in request.new or () if one.application_id == self.refused]
-        for one in refused:
-            said = v19.RejectedApplication(application_id=one.application_id, reason="the test wants it")
-            self.manager.decisions.update_application(v19.ApplicationResponse(rejected=[said]))
-        if not refused:
-            self._update(request)
+    def _refuse(self, rm_id: str, inputs: Sequence[Input]) -> None:
+        if any(isinstance(one, AddApplication) and one.application_id == self.refused for one in inputs):
+            self.manager.decisions.take([RejectedApplication(self.refused, "the test wants it")])
+        else:
+            self._submit(rm_id, inputs)
 
     def walk(self, steps: int) -> None:
         """Take so many steps."""
@@ -184,7 +182,7 @@ class Walk(Places):
         self.pods[name]["spec"]["nodeName"] = self.rng.choice(NODES) if others else self.sent.get(name, NODES[0])
         self.show(name)
         if self.sent.pop(name, None):
-            self.manager.bound(name)
+            self.manager.lifecycle.bound(name)
 
     def _do_not_bind(self) -> None:
         names = [name for name in self.sent if name in self.pods]
@@ -193,17 +191,21 @@ class Walk(Places):
         name = self.rng.choice(names)
         del self.sent[name]
         if self.rng.random() < 0.5:
-            self.manager.not_bound(name, "the test wants it")
+            self.manager.lifecycle.not_bound(name, "the test wants it")
         else:
-            self.manager.outdated(name)
+            self.manager.lifecycle.outdated(name)
 
     def _ask_again(self) -> None:
         if self.again:
-            self.manager.ask_again(self.again.pop(self.rng.randrange(len(self.again))))
+            self.manager.lifecycle.ask_again(self.again.pop(self.rng.randrange(len(self.again))))
 
     def _end(self) -> None:
         if self.rng.random() < len(self.pods) / 8:
             self.no_pod(self._some())
+
+    def no_pod(self, name: str) -> None:
+        self.sent.pop(name, None)
+        super().no_pod(name)
 
     def _node(self) -> None:
         name = self.rng.choice(NODES)
@@ -220,7 +222,9 @@ class Walk(Places):
         for _ in range(3):
             self.now_ns += 31 * SECOND_NS
             self.api.schedule()
-        lost = [record.application.id for record in self.manager.pods.values() if record.stage is Stage.NODE_UNKNOWN]
+        lost = [
+            record.application.id for record in self.manager.records.pods.values() if record.stage is Stage.NODE_UNKNOWN
+        ]
         if lost and self.rng.random() < 0.5:
             self.refused = self.rng.choice(lost)
         self.node(name, allocatable={"cpu": "4"})
@@ -235,6 +239,7 @@ class Walk(Places):
     def _command(self) -> None:
         for command in self.manager.commands():
             if isinstance(command, Bind):
+                assert command.uid not in self.sent, f"{command.uid} is bound again while its binding is under way"
                 self.sent[command.uid] = command.node
             elif isinstance(command, AskAgain):
                 self.again.append(command.uid)

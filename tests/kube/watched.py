@@ -18,7 +18,6 @@ from kube.books import Amounts, Limits, View
 from kube.kinds import GANG_S
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
 from licorne.kube.objects import ConfigMap, Pod
-from licorne.kube.objects.nodes import NodeStatus
 from licorne.kube.runner import Runner
 
 PATIENCE_S = 600.0
@@ -32,7 +31,7 @@ class Decision(msgspec.Struct, frozen=True):
     at: float
     others: frozenset[str]
     pod: Pod
-    status: NodeStatus
+    room: Amounts
     """What its process had read that the node has."""
     limits: Limits
     """Those that its process had read."""
@@ -79,10 +78,10 @@ class Watched:
         self._failed_at: dict[str, float] = {}  # when pods of an application were last failed
         self._whole: dict[str, float] = {}  # when the first pod of a gang without placeholders got a node
         binder, writer = runner.binder, runner.writer
-        self._bind, self._write, self._map_changed = binder.bind, writer.write, runner.map_changed
+        self._bind, self._write, self._map_changed = binder.bind, writer.write, runner.config_maps.map_changed
         binder.bind = self._on_bind  # type: ignore[method-assign]
         writer.write = self._on_write  # type: ignore[method-assign]
-        runner.map_changed = self._on_map  # type: ignore[method-assign]
+        runner.config_maps.map_changed = self._on_map  # type: ignore[method-assign]
         self._schedule = runner.api.schedule
         runner.api.schedule = self._on_schedule  # type: ignore[method-assign]
         self._not_bound, self._outdated = binder._not_bound, binder._outdated
@@ -94,25 +93,22 @@ class Watched:
         store = self._runner.reflectors
         pods: list[Pod] = [pod for pod in store["pods"].store.values() if not books.has_ended(pod)]
         places = [(pod, pod.spec.node_name or self._chosen.get(pod.metadata.uid, "")) for pod in pods]
-        return View(store["nodes"].store.values(), places, self._limits)
+        return View(store["nodes"].store.values(), places, self._limits, self._in_flight())
 
     # -- what it does -------------------------------------------------------------------------------------------
 
     def _on_schedule(self, **options: Any) -> int:
         """Check one go of decisions: what is free on a node that is kept for a pod goes to no other pod, and each victim is needed."""
         manager = self._runner.manager
-        before, known = self._kept(), len(manager.decided)
+        before, known = self._kept(), len(manager.outbox.commands)
         made = self._schedule(**options)
-        kept, evicted = self._kept(), self._evicted_in(manager.decided[known:])
-        chosen = {command.uid: command.node for command in manager.decided[known:] if isinstance(command, Bind)}
+        kept, evicted = self._kept(), self._evicted_in(manager.outbox.commands[known:])
+        chosen = {command.uid: command.node for command in manager.outbox.commands[known:] if isinstance(command, Bind)}
         shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
         if evicted or shared:
             now = self.view()
             places = [(pod, node or chosen.get(pod.metadata.uid, "")) for pod, node in now.places]
-            view, homes = (
-                View(now.nodes.values(), places, now.limits),
-                {u: node for node, uids in kept.items() for u in uids},
-            )
+            view, homes = now.with_places(places), {u: node for node, uids in kept.items() for u in uids}
             self._check_kept(view, shared, homes, self._going().union(*evicted.values()))
             self._check_need(view, evicted, kept, homes)
         return made
@@ -167,7 +163,7 @@ class Watched:
         """Return what there will be without these pods, and beside the pod that asks, when those that wait have what is kept for them."""
         left = [(pod.metadata.uid, pod, node) for pod, node in view.places if pod.metadata.uid not in {*gone, asking}]
         places = [(pod, node or homes.get(uid, "")) for uid, pod, node in left]
-        return View(view.nodes.values(), places, view.limits)
+        return view.with_places(places)
 
     def _going(self) -> set[str]:
         """Return victims that are expected to end: until ten minutes after their grace period."""
@@ -175,8 +171,22 @@ class Watched:
 
     def _kept(self) -> dict[str, set[str]]:
         """Return the pods by the node that is reserved for them."""
-        nodes = self._runner.api.cluster.partition(self._runner.manager.rm_id).nodes if self._runner.begun else {}
+        nodes = (
+            self._runner.api.cluster.partition(self._runner.manager.outbox.rm_id).nodes if self._runner.begun else {}
+        )
         return {name: {ask.key for ask in node.reservations} for name, node in nodes.items() if node.reservations}
+
+    def _in_flight(self) -> dict[str, str]:
+        """Return the members that wait on another node until the placeholder whose place they take has ended, with that node.
+
+        Which node it is, is the scheduler's choice.
+        """
+        manager = self._runner.manager
+        apps = (
+            self._runner.api.cluster.partition(manager.outbox.rm_id).applications.values() if self._runner.begun else ()
+        )
+        pairs = (pair for app in apps if app.gang is not None for pair in app.gang.replacing.items())
+        return {real.key: real.node.id for place, real in pairs if real.node not in (None, place.node)}
 
     def _on_bind(self, command: Bind) -> None:
         self.check_gangs()
@@ -190,9 +200,9 @@ class Watched:
         others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)
         known = frozenset(pod.metadata.uid for pod in others if pod.metadata.uid not in self._notes.bound)
         self._chosen[command.uid] = command.node
-        status = view.nodes[command.node].status
+        room = books.capacity(view.nodes[command.node])
         self._notes.decisions[command.uid] = Decision(
-            command.node, _now(), known, found[0], status, self._limits, exchanged
+            command.node, _now(), known, found[0], room, self._limits, exchanged
         )
         self._bind(command)
 
@@ -308,7 +318,7 @@ class Watched:
         assert books.queue_of(victim) != books.queue_of(asking), f"{what} of the same queue"
         going = {uid, *self._going()}
         left = [(pod, where) for pod, where in view.places if pod.metadata.uid not in going]
-        after = View(view.nodes.values(), left, view.limits)
+        after = view.with_places(left)
         assert after.is_entitled(asking), f"{what}, which is entitled to nothing"
         queue = books.queue_of(victim)
         bound = view.limits.guaranteed.get(queue, {})

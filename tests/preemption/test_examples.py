@@ -382,6 +382,20 @@ def test_a_triggered_ask_does_not_block_a_node_for_ever() -> None:
     assert b.run() == "again@n1 small@n1"
 
 
+@pytest.mark.parametrize("required", ["", "n1"], ids=["for a guarantee", "for a required node"])
+def test_an_ask_that_repeats_preempts_for_each_of_its_allocations(required: str) -> None:
+    b = two_queues("", quota(9))
+    for i in range(5):
+        b.ask("x1", f"a{i}", vcore=2)
+    b.run()
+    b.ask("x2", "k", times=3, vcore=2, preempt_other=True, required=required)
+    gone: list[str] = []
+    while new := victims(b, after=DELAY):
+        gone += new
+        confirm(b, *new)
+    assert (gone, used(b, "q2"), b.reserved()) == (["a4", "a3", "a2"], [6], "")
+
+
 def test_a_confirmation_for_something_never_asked_is_a_release() -> None:
     b = two_queues("", quota(9))
     b.ask("x1", "a", vcore=10)

@@ -287,6 +287,7 @@ class Pass:
         if partition.first_interface:  # each allocation has a name of its own (difference 10), the ask counts down
             alloc = replace(ask, id=next_uuid(partition))
             ask.repeats -= 1
+            ask.triggered = False  # what is left of it may preempt, too
         if alloc is ask or not ask.repeats:
             del app.asks[ask.key]
         place(partition, alloc, node)

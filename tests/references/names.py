@@ -141,8 +141,6 @@ class Names:
     def _file(self, path: str) -> str:
         """The one file that a path, or the end of one, may name; any of them if there are several."""
         found = [one for one in self.files if one == path or one.endswith("/" + path)]
-        if path.endswith(".pxd") and not found:  # derived at the build from the module beside it
-            found = [one for one in self.files if one.endswith("/" + path.removesuffix(".pxd") + ".py")]
         return min(found, default="")
 
     def _resolves(self, text: str) -> bool:

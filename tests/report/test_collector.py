@@ -25,6 +25,7 @@ from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.papers.fragmentation import Shape, Typical
 from licorne.sim.reading import load_workload
+from licorne.sim.traces.openb import read_openb
 from report.workloads import app, ask, head, small
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def test_where_time_stands_still_there_are_figures_of_the_end(version: int) -> N
 
 
 def test_only_the_window_counts() -> None:
-    figures, _ = collected(small(), from_s=40, to_s=100)
+    figures, _ = collected(small(), since_s=40, until_s=100)
     assert (figures.start_s, round(figures.bins * figures.bin_s)) == (40, 60)
     assert set(figures.cluster[0].used) == {4000}
     assert (figures.everything.pods, figures.everything.never_placed) == (4, 1)
@@ -307,7 +308,7 @@ class _Empty(Observer):
     [("default", 13.9445), ("gpushare100", 13.6422), ("cpu250", 25.8740)],
 )
 def test_the_empty_cluster_of_openb_is_fragmented_as_published(openb: Path, name: str, percent: float) -> None:
-    workload = load_workload(openb / f"openb_pod_list_{name}.csv", read_as="recorded")
+    workload = read_openb(openb / f"openb_pod_list_{name}.csv", how="recorded")
     # All pods come ten seconds later: the first one comes with the nodes.
     later = [
         line if type(line) is Node or line.at is None else replace(line, at=line.at + 10) for line in workload.lines

@@ -1,4 +1,4 @@
-"""`--report` of the commands that simulate."""
+"""Reports of the commands that simulate."""
 
 from __future__ import annotations
 
@@ -39,22 +39,23 @@ def test_simulate_and_compare_write_the_same_kind_of_page(workload: Path, tmp_pa
     other.write_text(QUEUES.replace("vcore: 4", "vcore: 3"))
     one, two = tmp_path / "one", tmp_path / "two"
     assert run(["simulate", str(workload), "--report", str(one)]) == 0
-    assert run(["compare", "own", str(other), str(workload), "--report", str(two)]) == 0
+    assert run(["compare", "own", str(other), str(workload), "-o", str(two)]) == 0
     names = {path.name for path in one.iterdir()}
     assert {"report.html", "report.json", "utilisation.png", "cluster.csv", "cluster.parquet"} <= names
     assert names == {path.name for path in two.iterdir()}
     assert "new (other.yaml)" in (two / "report.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("command", [["simulate"], ["compare", "own", "other.yaml"]])
+@pytest.mark.parametrize("command", [["simulate", "--report"], ["compare", "own", "other.yaml", "-o"]])
 def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_runs(
     workload: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    assert run([*command, str(workload), "--report", str(workload)]) == 4
+    *words, option = command
+    assert run([*words, str(workload), option, str(workload)]) == 4
     said = capsys.readouterr()
     assert said.out == ""
-    assert "is a file; --report takes a folder" in said.err
+    assert "is a file, and a report is a folder" in said.err
 
 
 def test_without_the_extra_the_command_says_what_to_install(
@@ -107,7 +108,7 @@ def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_
     pytest.importorskip("matplotlib")
     other = tmp_path / "other.yaml"
     other.write_text(QUEUES.replace("vcore: 4", "vcore: 3"))
-    assert run(["compare", "own", str(other), str(workload), "--report", str(tmp_path / "a" / "same")]) == 0
+    assert run(["compare", "own", str(other), str(workload), "--output", str(tmp_path / "a" / "same")]) == 0
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     folders = [str(tmp_path / name / "same") for name in ("a", "b")]
     assert run(["report", *folders, "--output", str(tmp_path / "all")]) == 0
@@ -119,7 +120,7 @@ def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        ("missing", "no report: No such file or directory; give a folder that --report wrote"),
+        ("missing", "no report: No such file or directory; give a folder with a report"),
         ("no JSON", "no report that can be read"),
         ("version", "a report of version 99, and not of 1: make it anew"),
         ("cut", "no report that can be read"),

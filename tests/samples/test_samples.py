@@ -18,10 +18,10 @@ NOT_RUN = {
     r"(\S+=\S* )*(pip|kubectl|python3 -m venv)\b": "another program: it changes the environment, or needs a cluster",
     r"curl .*scheduler_application_total|licorne why (\S+ )?--from http://127": "what the demonstration shows depends on the moment",
     r"licorne why .*yunikorn-service": "the scheduler is the reader's",
-    r"licorne record\b": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
+    r"licorne convert http": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
     r"licorne (simulate|compare \S+ \S+) (week|cluster)\.jsonl$": "the workload is the reader's",
-    r"licorne simulate openb\b": "the trace is others', and the reader's to fetch",
-    r"licorne import cluster\.json\b": "the cluster is the reader's; tests/kube/test_importing.py runs it",
+    r"licorne (convert|simulate) openb\b": "the trace is others', and the reader's to fetch",
+    r"licorne convert cluster\.json\b": "the cluster is the reader's; tests/kube/test_importing.py runs it",
     r"licorne shares --from DIR\b": "the recording is the reader's; tests/answers/test_hours.py adds up others",
     r"licorne .*/var/lib/licorne": "the folder is the reader's; a simulation is recorded, and replayed, in its place",
     r"licorne kube\b": "it needs a Kubernetes cluster; tests/kube run it on one",
@@ -72,7 +72,7 @@ def test_each_command_prints_what_the_document_shows(path: Path, tmp_path: Path)
 
 def test_a_page_needs_only_the_programs_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = ["openssl rand -hex 24 > token", "licorne serve --token-file openssl", "curl -s http://127.0.0.1:9080/"]
-    assert missing_programs(["licorne version"]) == []
+    assert missing_programs(["licorne --version"]) == []
     monkeypatch.setenv("PATH", "")
     assert missing_programs(commands) == ["openssl", "curl"]
     assert missing_programs(commands[1:]) == ["curl"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from licorne.sim import WorkloadError, load_workload
-from licorne.sim.reading import BatchAs
+from licorne.sim.traces.columns import read_mapping
+from licorne.sim.traces.gpu_csv import read_gpu_csv
+from licorne.sim.traces.swf import read_swf
 
 NUMBERS = [Random(7).randrange(10**6) for _ in range(20_000)]
 TEXTS = {
@@ -21,11 +24,16 @@ TEXTS = {
     "work.jsonl.gz": '{"t":"meta","name":"w","expect":0,"version":2}\n'
     + "".join(f'{{"t":"node","id":"n{i}","res":{{"vcore":{n}}}}}\n' for i, n in enumerate(NUMBERS)),
 }
+READ: dict[str, Callable[[Path], object]] = {
+    "log.swf.gz": read_swf,
+    "jobs.csv.gz": lambda path: read_gpu_csv(path, read_mapping("helios")),
+    "work.jsonl.gz": load_workload,
+}
 
 
 def refused(path: Path) -> str:
     with pytest.raises(WorkloadError) as caught:
-        load_workload(path, batch=BatchAs(columns="helios") if ".csv" in path.name else None)
+        READ[path.name](path)
     return str(caught.value)
 
 

@@ -147,7 +147,7 @@ def test_ties_broken_by_the_order_of_the_file_give_other_values(openb: Path) -> 
             "gpu: no node has GPUs; github",
         ),
         ("expected.csv", None, "expected.csv: no such file; " + DATA_SOURCE[:40]),
-        ("runs.csv", "trace,seed\n", "runs.csv:1: policy, metric, 50"),
+        ("runs.csv", "trace,seed\n", "runs.csv:1: no column 'policy'; there are trace, seed"),
         ("openb_pod_list_default.csv", None, "openb_pod_list_default.csv: no such file"),
     ],
 )

@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from licorne.sim.lines import App, Ask, Node
-from licorne.sim.reading import BatchAs, load_workload
 from licorne.sim.runner import simulate
+from licorne.sim.traces.batch import JobsAs
 from licorne.sim.traces.columns import READY, Mapping, parse_mapping, read_mapping
-from licorne.sim.traces.gpu_csv import GpuTable, gpu_workload, parse_gpu_csv, peak_gpus
+from licorne.sim.traces.gpu_csv import GpuTable, gpu_workload, parse_gpu_csv, peak_gpus, read_gpu_csv
 from licorne.sim.workload import Workload, WorkloadError
 
 PAGE = Path(__file__).parents[2] / "docs/use/simulator.md"
@@ -56,7 +56,6 @@ def test_a_table_becomes_gangs_in_the_queues_of_its_virtual_clusters() -> None:
         ("a-1", {"nvidia.com/gpu": 1}, 100),
         ("a-2", {"nvidia.com/gpu": 1}, 100),
     ]
-    assert workload.place_of("b") == "jobs.csv:3"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_a_job_that_cannot_be_simulated_is_left_out_and_counted(row: str, reason
         (HEAD + "a,x,u,a b,1,0,1\n", "jobs.csv:2: queue: 'a b' cannot be the name of a queue"),
         (HEAD + FIRST + FIRST, "jobs.csv:3: job: a stands in line 2 already"),
         (HEAD + FIRST + "a-2,x,u,q,1,0,1\n", "jobs.csv:3: job: a-2 is also the name of a pod of job a"),
-        ("j,u,q,s,d\n", "jobs.csv:1: no column 'g', which is `gpus` by the mapping m.yaml; there are j, u, q, s, d"),
+        ("j,u,q,s,d\n", "jobs.csv:1: no column 'g'; there are j, u, q, s, d; that is `gpus` by the mapping m.yaml"),
         ("j,u,q,g,g,s,d\n", "jobs.csv:1: more than one column 'g'"),
         (HEAD + "x" * 100_001 + "\n", "jobs.csv:2: a line of more than 100,000 bytes"),
     ],
@@ -121,7 +120,7 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_line(text: str, words: 
         ("columns: {}\n", "m.yaml:1:10: columns: names no column for `job`"),
         ("columns: {job: j,\n  vc: v}\n", "m.yaml:2:3: columns: `vc` is not known; known are job, gpus,"),
         ("columns: {job: j,\n  job: v}\n", "m.yaml:2:3: columns: `job` stands twice"),
-        (COLUMNS.replace("d}", "}"), "m.yaml:1:71: columns: duration: must be the name of a column"),
+        (COLUMNS.replace("d}", "}"), "m.yaml:1:71: columns: duration: must be a text"),
         ("columns: job\n", "m.yaml:1:10: columns: must be keys with values"),
         (COLUMNS + "cluster: {nodes: -1}\n", "m.yaml:2:18: cluster: nodes: must be a whole number from 1 to 100,000"),
         (COLUMNS + "cluster: {gpus: many}\n", "m.yaml:2:17: cluster: gpus: must be a whole number from 1 to 1,000"),
@@ -193,17 +192,22 @@ def test_every_row_is_a_job_or_counted_and_a_cluster_of_the_jobs_size_lets_none_
     assert all(pod.start_s == usable[pod.application][1] - zero for pod in lasting)
 
 
+def converted(path: Path, columns: str, jobs_as: JobsAs = "one", asks_max: int = 100) -> Workload:
+    mapping = read_mapping(columns)
+    return gpu_workload(read_gpu_csv(path, mapping), mapping, jobs_as=jobs_as, asks_max=asks_max)
+
+
 def test_the_ready_mappings_read_the_published_columns(tmp_path: Path) -> None:
     assert [read_mapping(name).gpus_each for name in READY] == [8, 8]
     path = tmp_path / "cluster_log.csv.gz"
     path.write_bytes(gzip.compress(HELIOS.encode()))
-    workload = load_workload(path, batch=BatchAs("one", columns="helios"))
+    workload = converted(path, "helios")
     (ask,) = (line for line in workload.lines if isinstance(line, Ask))
     assert (ask.app, ask.res, ask.duration_s) == ("7", {"nvidia.com/gpu": 8}, 60)
     assert any("1 job left out: it has no GPUs" in note for note in workload.notes)
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(WorkloadError, match="not a readable gzip file"):
-        load_workload(path, batch=BatchAs(columns="helios"))
+        converted(path, "helios")
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
@@ -224,7 +228,7 @@ def test_the_program_of_the_page_makes_a_table_of_phillys_job_log(tmp_path: Path
     made = subprocess.run(["jq", "-r", program[1]], input=log, capture_output=True, text=True, check=True)
     path = tmp_path / "philly.csv"
     path.write_text(made.stdout)
-    workload = load_workload(path, batch=BatchAs("one", columns="philly"))
+    workload = converted(path, "philly")
     (app,) = (line for line in workload.lines if isinstance(line, App))
     (ask,) = (line for line in workload.lines if isinstance(line, Ask))
     assert (app.id, app.user, app.queue) == ("application_1_2", "2e2f4c", "root.ee9e8c")
@@ -234,16 +238,12 @@ def test_the_program_of_the_page_makes_a_table_of_phillys_job_log(tmp_path: Path
     ]
 
 
-def test_a_mapping_is_for_tables_alone(tmp_path: Path) -> None:
+def test_a_mapping_that_is_not_there_and_too_many_asks_are_refused(tmp_path: Path) -> None:
     table = tmp_path / "jobs.csv"
     table.write_text(HELIOS)
-    for path, load, columns, words in (
-        (table, 0.5, "helios", "which is read as recorded"),
-        (tmp_path, None, "helios", "is no table in CSV"),
-        (tmp_path / "a.swf", None, "helios", "is no table in CSV"),
-        (table, None, "heilos", "heilos: no such file; a mapping is a YAML file, or one of .*: helios, philly"),
+    with pytest.raises(
+        WorkloadError, match=r"heilos: no such file; a mapping is a YAML file, or one of .*: helios, philly"
     ):
-        with pytest.raises(WorkloadError, match=words):
-            load_workload(path, load=load, batch=BatchAs(columns=columns))
+        read_mapping("heilos")
     with pytest.raises(WorkloadError, match=r"jobs\.csv:2: with it there are 8 asks, and no more than 7"):
-        load_workload(table, batch=BatchAs(columns="helios"), asks_max=7)
+        converted(table, "helios", "gang", asks_max=7)

@@ -107,7 +107,11 @@ def test_a_folder_or_a_pod_list_is_meant_as_the_trace(folder: Path) -> None:
     ("name", "text", "complaint"),
     [
         (NODES, None, f"{NODES}: no such file; the node list must lie beside the pod list"),
-        (NODES, "sn,cpu_milli\n", f"{NODES}:1: memory_mib, gpu, model: no such column of the openb trace"),
+        (
+            NODES,
+            "sn,cpu_milli\n",
+            f"{NODES}:1: no column 'memory_mib'; there are sn, cpu_milli; the node list must lie",
+        ),
         (DEFAULT_PODS, None, f"{DEFAULT_PODS}: no such file; give the trace's folder or one of its pod lists"),
         (DEFAULT_PODS, POD_TABLE.replace(",512,", ",half,"), f"{DEFAULT_PODS}:2: memory_mib: 'half' is not a whole"),
         (DEFAULT_PODS, POD_TABLE.replace("10,110,20", "10,15,20"), f"{DEFAULT_PODS}:2: deletion_time: is before"),
@@ -121,12 +125,16 @@ def test_a_folder_or_a_pod_list_is_meant_as_the_trace(folder: Path) -> None:
             POD_TABLE.replace(",1,460,", ",1,1460,"),
             f"{DEFAULT_PODS}:3: gpu_milli: a pod has a share of one",
         ),
-        (DEFAULT_PODS, POD_HEAD + "p0,1000\n", f"{DEFAULT_PODS}:2: memory_mib: is missing: the row is too short"),
+        (
+            DEFAULT_PODS,
+            POD_HEAD + "p0,1000\n",
+            f"{DEFAULT_PODS}:2: has 2 fields, where the header has 11; is the line cut off?",
+        ),
         (DEFAULT_PODS, POD_TABLE.replace("p0,", ","), f"{DEFAULT_PODS}:2: name: is empty"),
         (
             DEFAULT_PODS,
             POD_TABLE.replace("10,110,20", "10,110,20,7"),
-            f"{DEFAULT_PODS}:2: the row has more fields than",
+            f"{DEFAULT_PODS}:2: has 12 fields, where the header has 11",
         ),
         (
             DEFAULT_PODS,
@@ -150,7 +158,9 @@ def test_a_file_that_may_be_cut_off_is_noted(folder: Path, name: str) -> None:
     text = (folder / name).read_text()
     assert not any("line end" in note for note in read_openb(folder).notes)
     (folder / name).write_text(text.rstrip("\n"))
-    assert f"the last line of {folder / name} has no line end; it was taken as whole" in read_openb(folder).notes
+    lines = text.count("\n")
+    said = f"the last line has no line end; it was taken as whole ({folder / name}:{lines})"
+    assert said in read_openb(folder).notes
 
 
 @pytest.mark.parametrize("load", [0, -1, 101, float("nan")])

@@ -189,5 +189,5 @@ def test_a_recording_without_an_ask_or_with_too_many_is_refused(tmp_path: Path) 
     recorded(EXAMPLES / "gpu-holiday" / "workload.jsonl", tmp_path / "holiday")
     with pytest.raises(WorkloadError, match="48 asks are more than 40; --max-asks allows more"):
         load_workload(tmp_path / "holiday", asks_max=40)
-    with pytest.raises(WorkloadError, match="says itself when pods arrive"):
+    with pytest.raises(WorkloadError, match="a seed and a load are for a scenario"):
         load_workload(tmp_path / "holiday", load=0.5)

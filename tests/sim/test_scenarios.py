@@ -731,10 +731,8 @@ def test_too_many_asks_are_refused_before_the_simulation_or_while_lines_are_made
 
 
 def test_what_is_no_scenario_takes_no_seed(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match="a seed is for a scenario"):
+    with pytest.raises(WorkloadError, match="a seed and a load are for a scenario"):
         load_workload([{"t": "meta", "version": 2}], seed=1)
-    with pytest.raises(WorkloadError, match="only a seed and a load"):
-        load_workload(Scenario(BASE), read_as="fill")
     binary = tmp_path / "a.yaml"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ScenarioError, match=r"a\.yaml:1:1: not a text in UTF-8"):

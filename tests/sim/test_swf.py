@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.sim.lines import App, Ask, Node
-from licorne.sim.reading import BatchAs, load_workload
 from licorne.sim.runner import simulate
 from licorne.sim.traces.batch import JobsAs, batch_workload
 from licorne.sim.traces.swf import SwfJob, SwfLog, is_swf, parse_swf, read_swf, write_swf
@@ -200,7 +199,6 @@ def test_a_gang_a_number_of_asks_or_one_ask() -> None:
         ("job-1-8", 100, 120),
         ("job-2", 50, 50),
     ]
-    assert gang.place(len(list(gang.lines)) - 1) == "a.swf:7"
 
     several = [line for line in batch_workload(log, jobs_as="asks").lines if not isinstance(line, Node)]
     assert [line.gang for line in several if isinstance(line, App)] == [(), ()]
@@ -230,7 +228,7 @@ def test_processors_are_spread_over_the_nodes_and_none_is_lost() -> None:
 def test_jobs_run_for_their_run_time_and_all_are_accounted_for(tmp_path: Path, jobs_as: JobsAs) -> None:
     path = tmp_path / "a.swf"
     path.write_text(HEAD + FIRST + SECOND + SECOND.replace("2 10.5", "3 11").replace(" 50 ", " -1 "))
-    result = simulate(load_workload(path, batch=BatchAs(jobs_as)))
+    result = simulate(batch_workload(read_swf(path), jobs_as=jobs_as))
     pods = {pod.application: pod for pod in result.pods}
     assert (pods["job-1"].start_s, pods["job-1"].end_s) == (0, 100)
     assert (pods["job-2"].start_s, pods["job-2"].end_s) == (100, 150)
@@ -238,7 +236,7 @@ def test_jobs_run_for_their_run_time_and_all_are_accounted_for(tmp_path: Path, j
     assert result.never_placed == 0
 
 
-def test_a_log_without_jobs_or_with_too_many_is_refused(tmp_path: Path) -> None:
+def test_a_log_without_jobs_or_with_too_many_is_refused() -> None:
     with pytest.raises(
         WorkloadError, match=r"no jobs that can be simulated; 1 left out: the run time is not known \(line 1\)"
     ):
@@ -247,12 +245,6 @@ def test_a_log_without_jobs_or_with_too_many_is_refused(tmp_path: Path) -> None:
         batch_workload(log_of(FIRST), asks_max=7)
     with pytest.raises(WorkloadError, match="the machine has 200,000 nodes"):
         batch_workload(log_of("; MaxNodes: 200000\n" + FIRST))
-    path = tmp_path / "a.swf"
-    path.write_text(FIRST)
-    with pytest.raises(WorkloadError, match="is a batch log, which is read as recorded"):
-        load_workload(path, load=0.5)
-    with pytest.raises(WorkloadError, match="is no batch log"):
-        load_workload(tmp_path / "b.jsonl", batch=BatchAs())
 
 
 def test_a_log_out_of_order_and_what_is_not_modelled_is_said() -> None:

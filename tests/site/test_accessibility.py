@@ -39,7 +39,7 @@ configurations: [own, {queues}]
 loads: [1, 2]
 seeds: 3
 policies: [own, "missing.py:Policy"]
-to_s: 20000
+until_s: 20000
 """
 SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
 
@@ -73,8 +73,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for command in (
         ("simulate", EXAMPLES / "scenarios/shared-gpus.yaml", "--report", folder / "devices"),
         ("simulate", holiday / "workload.jsonl", "--report", folder / "holiday"),
-        ("compare", "own", holiday / "no-preemption.yaml", holiday / "workload.jsonl", "--report", folder / "compared"),
-        ("sweep", folder / "sweep", "--file", folder / "sweep.yaml", "--jobs", "2"),
+        ("compare", "own", holiday / "no-preemption.yaml", holiday / "workload.jsonl", "-o", folder / "compared"),
+        ("sweep", "-o", folder / "sweep", "--file", folder / "sweep.yaml", "--jobs", "2"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", "licorne.cli", *map(str, command)], capture_output=True, text=True, check=False

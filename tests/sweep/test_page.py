@@ -85,13 +85,14 @@ def command(*arguments: str | Path, status: int = 0) -> str:
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
     (tmp_path / "sweep.yaml").write_text("workloads: [w.jsonl]\nloads: [1, 2]\n")
-    out, file = tmp_path / "out", ("--file", tmp_path / "sweep.yaml")
-    said = command(out, *file, "--dry-run")
+    out = tmp_path / "out"
+    file = ("-o", out, "--file", tmp_path / "sweep.yaml")
+    said = command(*file, "--dry-run")
     assert said == "run   w.jsonl, own, load 1\nrun   w.jsonl, own, load 2\n2 of 2 points would run\n"
     assert not out.exists()
-    assert command(out, *file, "--jobs", "2").startswith("2 points, 0 failed\n")
+    assert command(*file, "--jobs", "2").startswith("2 points, 0 failed\n")
     assert {path.name for path in out.iterdir()} >= {"points", "table.csv", "table.parquet", "sweep.html"}
-    assert command(out, *file, "--dry-run", "--load", "2", "--load", "4").startswith(
+    assert command(*file, "--dry-run", "--load", "2", "--load", "4").startswith(
         "done  w.jsonl, own, load 2\nrun   w.jsonl, own, load 4\n"
     )
 
@@ -104,8 +105,8 @@ def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
         "    def node_key(self, pod, node):\n        time.sleep(3600)\n        return 0\n"
     )
     out = tmp_path / "out"
-    given = ("--workload", tmp_path / "w.jsonl", "--policy", "own", "--policy", f"{tmp_path / 'mine.py'}:Slow")
-    said = command(out, *given, "--policy-timeout", "200ms", "--jobs", "1", "--no-report")
+    given = (tmp_path / "w.jsonl", "--policy", "own", "--policy", f"{tmp_path / 'mine.py'}:Slow")
+    said = command("-o", out, *given, "--policy-timeout", "200ms", "--jobs", "1", "--no-report")
     assert said.startswith("2 points, 1 failed\n")
     assert "took longer than 0.2 s, which is the limit (--policy-timeout)" in said
     assert "policy_digest" in (out / "table.csv").read_text().splitlines()[0]
@@ -115,11 +116,11 @@ def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
     ("arguments", "status", "text"),
     [
         ((), 2, "nothing to simulate"),
-        (("--workload", "w", "--load", "1", "--load", "1"), 2, "is given twice"),
+        (("w", "--load", "1", "--load", "1"), 2, "is given twice"),
         (("--file", "no.yaml"), 4, "no.yaml"),
-        (("--workload", "no.jsonl", "--no-report"), 4, "no.jsonl"),
+        (("no.jsonl", "--no-report"), 4, "no.jsonl"),
     ],
 )
 def test_what_cannot_be_run_is_refused(tmp_path: Path, arguments: tuple[str, ...], status: int, text: str) -> None:
-    assert text in command(tmp_path / "out", *arguments, status=status)
+    assert text in command("-o", tmp_path / "out", *arguments, status=status)
     assert not (tmp_path / "out").exists()

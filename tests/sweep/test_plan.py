@@ -22,8 +22,8 @@ loads: [0.5, 1]
 seeds: 2
 device_policies: [first]
 settings: {reservation.delay: 5s}
-from_s: 10
-to_s: 1e3
+since_s: 10
+until_s: 1e3
 policy_timeout_s: 2.5
 """
 
@@ -46,8 +46,8 @@ def test_a_sweep_file_says_what_is_combined(folder: Path) -> None:
         seed=2,
         device_policy="first",
         settings={"reservation.delay": "5s"},
-        from_s=10,
-        to_s=1000,
+        since_s=10,
+        until_s=1000,
         policy_timeout_s=2.5,
     )
     assert sweep.points()[5].name == "w.jsonl, limited.yaml, load 0.5, seed 2, first"
@@ -73,7 +73,7 @@ def test_a_sweep_file_says_what_is_combined(folder: Path) -> None:
         ("workloads: [w.jsonl]\nseeds: [1.5]", "2:9", "whole number"),
         ("workloads: [w.jsonl]\ndevice_policies: [best]", "2:19", "known are least-left"),
         ("workloads: [w.jsonl]\nsettings: [a]", "2:11", "must be keys"),
-        ("workloads: [w.jsonl]\nfrom_s: 5\nto_s: 5", "3:7", "is not after"),
+        ("workloads: [w.jsonl]\nsince_s: 5\nuntil_s: 5", "3:10", "is not after"),
         ("workloads: [w.jsonl]\npolicy_timeout_s: 0", "2:19", "must be a number above 0, and at most 86,400"),
         ("workloads: [w.jsonl]\npolicy_timeout_s: 1e6", "2:19", "must be a number above 0, and at most 86,400"),
         ("workloads: [w.jsonl", "2:1", "not YAML"),
@@ -100,7 +100,7 @@ def test_a_key_is_of_all_that_the_result_depends_on(folder: Path) -> None:
         msgspec.structs.replace(point, **{name: value})
         for name, value in (
             ("load", 1.0), ("seed", 0), ("policy", "m:C"), ("device_policy", "first"), ("settings", {"a": "b"}),
-            ("from_s", 1.0), ("to_s", 9.0), ("max_asks", 5), ("configuration", "own"),
+            ("since_s", 1.0), ("until_s", 9.0), ("max_asks", 5), ("configuration", "own"),
         )
     ]  # fmt: skip
     assert len({key, *map(Keys().of, others)}) == 10

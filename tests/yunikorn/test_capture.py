@@ -1,4 +1,4 @@
-"""`licorne record` beside a running yunikorn-core: the workload that it makes is the one that was played."""
+"""`licorne convert` beside a running yunikorn-core: the workload that it makes is the one that was played."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.gate, pytest.mark.skipif(not PROGRAM.exists(), reason=
 def test_the_workload_is_the_one_that_was_played(tmp_path: Path, licorne: Command) -> None:
     file = tmp_path / "week.jsonl"
     with playing(workload(), tmp_path) as core:
-        done = licorne("record", core.url, "-o", file, "--for", f"{LASTS_S}s", "--every", "1")
+        done = licorne("convert", core.url, "-o", file, "--for", f"{LASTS_S}s", "--every", "1")
     assert done.status == 0, done.err
     captured = read_workload(file)
     assert_agrees(captured, workload())
     assert any("lived between two polls; their priority" in note for note in captured.notes)
     assert any("applications were rejected" in note for note in captured.notes)
-    assert all(note in done.out for note in captured.notes)
+    assert all(note in done.err for note in captured.notes)
     simulated = licorne("simulate", file, "--json")
     assert simulated.status == 0, simulated.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["played.jsonl", "week.jsonl"]

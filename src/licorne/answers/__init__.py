@@ -12,15 +12,13 @@
     asks            changes of the ask itself and of its gang, as messages
     applied         changes, made on a copy
     repairs         what may be done about each reason for which an ask waits
-    refuted         changes with which it is certain that the ask does not run, so that no trial is needed
     budget          how much the trials of one question may cost, in counted steps
     trials          whether an ask would be placed after such changes, tried on a copy
-    searches        which kinds of change are preferred in turn, and how a search goes on from one trial to the next
     proposals       the smallest changes with which an ask would run, each proved by a trial
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
     hours           what queues, users and groups have used over a time of a recording
-    partitions      what `config check --with` compares a configuration with: capacity, pods, applications
+    partitions      what `config check --from` compares a configuration with: capacity, pods, applications
     workloads       the same of a workload
     rulesused       how many applications each placement rule places
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source

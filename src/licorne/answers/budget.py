@@ -6,8 +6,8 @@ allocation of the partition; everything else is told in such steps: a decision, 
 a look at all nodes and allocations for what may be done next. On one processor of an AMD EPYC a million steps take about
 0.08 s.
 
-Each search has a share of what is left, so that one that fills thousands of nodes leaves something for the others. What a
-search does not use passes to those after it, and those that need few trials come first.
+Each search has half of that, so that one that fills thousands of nodes leaves something for the others; those that need few
+trials come first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOK: Final = 4
 
 
 class WorkSpentError(Exception):
-    """The share of a search is spent."""
+    """The share of a search, or the time of the question, is spent."""
 
 
 class Budget:
@@ -43,9 +43,9 @@ class Budget:
         self.allowed = self.most
         self.spent = 0
 
-    def share(self, weight: int, weights: int) -> None:
-        """Allow the next search `weight` of `weights` parts of what is left."""
-        self.allowed = self.spent + (self.most - self.spent) * weight // weights
+    def share(self) -> None:
+        """Allow the next search half of all, if so much is left."""
+        self.allowed = min(self.most, self.spent + self.most // 2)
 
     def work_max(self, *, suggest: bool) -> int:
         """Return how many steps the next trial may make; `suggest`: it also finds out what may be done next.
@@ -58,9 +58,9 @@ class Budget:
             raise WorkSpentError
         return left
 
-    def spend(self, work: int, *, suggest: bool, refused: bool) -> None:
+    def spend(self, work: int, *, suggest: bool) -> None:
         """Count a trial that has made so many steps."""
-        self.spent += self.copy if refused else self._cost(suggest=suggest) + work
+        self.spent += self._cost(suggest=suggest) + work
 
     def _cost(self, *, suggest: bool) -> int:
         return self.copy + (self.look if suggest else 0)

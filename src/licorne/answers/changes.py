@@ -8,7 +8,7 @@ copy is in `licorne.answers.applied`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -293,22 +293,36 @@ def amounts(change: Counted) -> dict[str, int]:
 
 
 def with_amounts(change: Counted, by_name: dict[str, int]) -> Counted:
-    """Return a change with other amounts."""
+    """Return a change with other amounts, without those that are 0."""
+    by_name = {name: amount for name, amount in by_name.items() if amount}
     if isinstance(change, LessAsked | FewerMembers):
         return replace(change, less=by_name)
     return replace(change, more=by_name)
 
 
-def merged(changes: list[Change], new: Change, *, doubled: bool = False) -> list[Change]:
-    """Return the changes with a new one, which is added to one of its kind at the same place, if there is one.
+def all_merged(changes: Iterable[Change], new: Sequence[Change], *, doubled: bool = False) -> tuple[Change, ...]:
+    """Return the changes with new ones, each of which is added to one of its kind at the same place, if there is one.
 
-    `doubled`: amounts there at least double, so that few trials are needed where many asks compete. Nodes always do.
+    `doubled`: amounts there at least double, so that few trials are needed where many asks compete. New nodes always become
+    eight times as many. What the ask wants less counts once: it is less for all reasons at the same time.
     """
-    for index, old in enumerate(changes):
-        both = _both(old, new, doubled=doubled)
-        if both is not None:
-            return [*changes[:index], both, *changes[index + 1 :]]
-    return [*changes, new]
+    less: dict[str, int] = {}
+    for change in new:
+        if isinstance(change, LessAsked):
+            less = {name: max(less.get(name, 0), change.less.get(name, 0)) for name in {**less, **change.less}}
+    new = [*(change for change in new if not isinstance(change, LessAsked)), *([LessAsked(less)] if less else ())]
+    merged = list(changes)
+    for number, change in enumerate(new):
+        if change in new[:number]:
+            continue
+        for index, old in enumerate(merged):
+            both = _both(old, change, doubled=doubled)
+            if both is not None:
+                merged[index] = both
+                break
+        else:
+            merged.append(change)
+    return tuple(merged)
 
 
 def _both(old: Change, new: Change, *, doubled: bool) -> Change | None:
@@ -319,11 +333,11 @@ def _both(old: Change, new: Change, *, doubled: bool) -> Change | None:
             both = {**old.attributes, **new.attributes}
             return replace(old, capacity=_sum(old.capacity, new.capacity), attributes=both)
         case MoreNodes(), MoreNodes() if old == replace(new, count=old.count):
-            return replace(old, count=2 * old.count)
+            return replace(old, count=8 * old.count)
         case End(), End():
             return End(tuple(sorted({*old.allocations, *new.allocations})))
     if isinstance(old, Counted) and isinstance(new, Counted) and _at_one_place(old, new):
-        add = _grown if doubled else _sum
+        add = _grown if doubled and not isinstance(old, LessAsked) else _sum
         return with_amounts(old, add(amounts(old), amounts(new)))
     return old if old == new else None
 
@@ -362,8 +376,8 @@ __all__ = [
     "Schedulable",
     "Tolerates",
     "Unconstrained",
+    "all_merged",
     "amounts",
-    "merged",
     "text",
     "with_amounts",
 ]

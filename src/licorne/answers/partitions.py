@@ -1,4 +1,4 @@
-"""The capacity, pods and applications of a restored scheduler, with which `licorne config check --with` compares a configuration."""
+"""The capacity, pods and applications of a restored scheduler, with which `licorne config check --from` compares a configuration."""
 
 from __future__ import annotations
 

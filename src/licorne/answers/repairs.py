@@ -1,4 +1,4 @@
-"""What may be done about a reason for which an ask waits: for each reason, the least change of each kind that is known.
+"""What may be done about a reason for which an ask waits: the least change that is known of each kind.
 
 What is found here is a proposal for a trial (`licorne.answers.trials`), no more: whether it helps, and whether less would,
 only the trial can say, because other asks compete.
@@ -6,12 +6,10 @@ only the trial can say, because other asks compete.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-import msgspec
 
 from licorne.answers.applied import HOSTNAMES
 from licorne.answers.asks import elsewhere
@@ -39,7 +37,6 @@ from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
 from licorne.core.nodes.constraints import (
-    ANTI_AFFINITY,
     CORDON,
     HOST_PORT,
     LABEL_PREFIX,
@@ -65,45 +62,15 @@ ROOT: Final = "root"
 OWN_TAINT: Final = "licorne/only-for"
 """The key of the taint of a node that is proposed for one ask alone."""
 Kind = Literal["grow", "open", "end", "ask"]
-"""The kinds of changes, as the fields of `Repairs`."""
-ENDED_MAX: Final = 64
-"""More allocations than this are not proposed to end."""
+"""The kinds of changes about a reason.
 
-
-class Repairs(msgspec.Struct, frozen=True):
-    """The least change of each kind about one reason; None where there is none.
-
-    `grow`: the configuration allows more, there are more nodes, or more members of a gang. `open`: a node takes asks that
-    it did not take. `end`: allocations end. `ask`: the ask wants less, or other nodes, or its gang needs fewer members.
-    """
-
-    grow: Change | None = None
-    open: Change | None = None
-    end: Change | None = None
-    ask: Change | None = None
-
-
-class Suggest(NamedTuple):
-    """Which repairs are wanted, of each reason: the first kind of `order` that there is, or all kinds if that is empty.
-
-    Where `open` follows it is told too, so that one trial serves a search that prefers either of them.
-
-    `rooms`: for how many asks of this size allocations are to end, since others may take what is freed.
-    """
-
-    order: tuple[Kind, ...] = ()
-    rooms: int = 1
-
-    def choose(self, **made: Callable[[], Change | None]) -> Repairs:
-        """Return the repairs that are wanted; `made` makes one of each kind, which may take a look at all nodes."""
-        found: dict[str, Change] = {}
-        for kind in self.order or made:
-            if found and self.order and kind != "open":  # for which one look is enough
-                break
-            change = made[kind]() if kind in made else None
-            if change is not None:
-                found[kind] = change
-        return Repairs(**found)
+`grow`: the configuration allows more, there are more nodes, or more members of a gang. `open`: a node takes asks that it did
+not take. `end`: allocations end. `ask`: the ask wants less, or other nodes, or its gang needs fewer members.
+"""
+Order = tuple[Kind, ...]
+"""Which kinds are preferred."""
+SIZE_MAX: Final = 64
+"""More new nodes, or ends of allocations, are not proposed: each takes, or makes room for, asks that are decided in each trial."""
 
 
 class Present(NamedTuple):
@@ -116,153 +83,164 @@ class Present(NamedTuple):
 class Obstacle(NamedTuple):
     """A reason why an ask waits, or why the ask waits for which it waits."""
 
-    app: Application
     ask: Ask
     reason: explain.Reason
 
 
-def obstacles(partition: Partition, app: Application, ask: Ask) -> list[Obstacle]:
+def obstacles(partition: Partition, ask: Ask) -> list[Obstacle]:
     """Return the reasons why an ask waits, and those of the asks that must go before it.
 
     An ask that is to replace a placeholder waits for one that is placed; in a `stateaware` queue, for an application that
     starts first.
     """
     found: list[Obstacle] = []
-    waiting: list[tuple[Application, Ask]] = [(app, ask)]
-    for each_app, each in waiting:
-        for reason in explain.reasons(partition, each_app, each):
-            found.append(Obstacle(each_app, each, reason))
-            first = _goes_before(partition, each_app, reason)
+    waiting = [ask]
+    for each in waiting:
+        for reason in explain.reasons(partition, each.app, each):
+            found.append(Obstacle(each, reason))
+            first = _goes_before(partition, each.app, reason)
             if first is not None and first not in waiting:
                 waiting.append(first)
     return found
 
 
-def _goes_before(partition: Partition, app: Application, reason: explain.Reason) -> tuple[Application, Ask] | None:
+def _goes_before(partition: Partition, app: Application, reason: explain.Reason) -> Ask | None:
     match reason:
         case explain.Placeholder():
-            pending = (
-                ask for ask in app.requests.in_order() if ask.placeholder and ask.task_group == reason.task_group
-            )
-            first = next(pending, None)
-            return None if first is None else (app, first)
+            pending = app.requests.in_order()
+            return next((ask for ask in pending if ask.placeholder and ask.task_group == reason.task_group), None)
         case explain.StateOrder():
-            others = sorted(
-                (other for other in app.queue.apps.values() if other.asks), key=attrgetter("submitted", "seq")
-            )
-            other = next((other for other in others if partition.lifecycle.passes_state_filter(other)), None)
-            return None if other is None else (other, next(iter(other.requests.in_order())))
+            others = sorted((each for each in app.queue.apps.values() if each.asks), key=attrgetter("submitted", "seq"))
+            other = next((each for each in others if partition.lifecycle.passes_state_filter(each)), None)
+            return None if other is None else next(iter(other.requests.in_order()))
         case _:
             return None
 
 
-def repairs(partition: Partition, present: Present, obstacle: Obstacle, suggest: Suggest) -> Iterator[Repairs]:
-    """Yield what may be done about a reason; more than once where all of that may be necessary."""
-    app, ask, reason = obstacle
+def repairs(
+    partition: Partition, present: Present, obstacle: Obstacle, order: Order, rooms: int = 1
+) -> Iterator[Change]:
+    """Yield what may be done about a reason, of the first kind in an order that there is; more where all of that may be necessary.
+
+    `rooms`: for how many asks of this size allocations are to end, since others may take what is freed.
+    """
+    ask, reason = obstacle
     match reason:
         case explain.QueueQuota() | explain.Claimed(kind="queue") if reason.queue != ROOT:
-            path = reason.queue
-            queue = partition.tree.find(path)
+            queue = partition.tree.find(reason.queue)
             assert queue is not None, "a reason names a queue that is there"
-            below = [each for leaf in queue.walk() for each in leaf.apps.values()]
-            grow = QueueMax(path, reason.missing, dynamic=not queue.managed)
-            yield suggest.choose(
-                grow=lambda: grow,
-                end=lambda: _ends_of(present, below, _for_all(ask, reason.missing, suggest.rooms)),
-                ask=lambda: _less(app, ask, reason.missing),
+            below = (each for leaf in queue.walk() for each in leaf.apps.values())
+            yield from _first(
+                order,
+                grow=lambda: QueueMax(reason.queue, reason.missing, dynamic=not queue.managed),
+                end=lambda: _ends_of(present, below, _for_all(ask, reason.missing, rooms)),
+                ask=lambda: _less(ask, reason.missing),
             )
         case explain.UserLimit() | explain.Claimed(kind="user" | "group"):
             tracker = _tracker(partition, reason.kind, reason.name, reason.queue)
             wildcard = tracker is not None and tracker.wildcard
-            limit = LimitMax(reason.kind, reason.name, reason.queue, reason.missing, wildcard)
             apps = () if tracker is None else tracker.apps
-            yield suggest.choose(
-                grow=lambda: limit,
-                end=lambda: _ends_of(present, apps, _for_all(ask, reason.missing, suggest.rooms)),
-                ask=lambda: _less(app, ask, reason.missing),
+            yield from _first(
+                order,
+                grow=lambda: LimitMax(reason.kind, reason.name, reason.queue, reason.missing, wildcard),
+                end=lambda: _ends_of(present, apps, _for_all(ask, reason.missing, rooms)),
+                ask=lambda: _less(ask, reason.missing),
             )
         case explain.MaxApplications():
-            yield suggest.choose(grow=lambda: _one_application_more(partition, reason))
+            yield from _first(order, grow=lambda: _one_application_more(partition, reason))
         case explain.ClusterFull() | explain.Claimed():
-            yield suggest.choose(
+            yield from _first(
+                order,
                 grow=lambda: _more_nodes(partition, present, ask),
-                end=lambda: _end_on_nodes(partition, present, ask, suggest.rooms),
-                ask=lambda: _less(app, ask, reason.missing),
+                end=lambda: _end_on_nodes(partition, present, ask, rooms),
+                ask=lambda: _less(ask, reason.missing),
             )
         case explain.Nodes():
-            yield suggest.choose(
+            yield from _first(
+                order,
                 grow=lambda: _more_nodes(partition, present, ask),
-                open=lambda: _open_node(partition, present, ask),
-                end=lambda: _end_on_nodes(partition, present, ask, suggest.rooms),
-                ask=lambda: _nearer(partition, present, app, ask),
+                open=lambda: next(openings(partition, present, ask), None),
+                end=lambda: _end_on_nodes(partition, present, ask, rooms),
+                ask=lambda: _nearer(partition, present, ask),
             )
         case explain.RequiredNode():
-            yield _on_the_required_node(partition, present, ask, reason)
+            yield from _on_the_required_node(partition, present, ask, reason, order)
         case explain.Gang():
-            yield from _of_gang(partition, present, app, reason)
+            yield from _of_gang(partition, present, ask.app, reason, order, rooms)
 
 
-def _on_the_required_node(partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode) -> Repairs:
+def _first(order: Order, **made: Callable[[], Change | None]) -> Iterator[Change]:
+    """Yield the change of the first kind in an order that there is; `made` makes one of each kind, which may look at all nodes."""
+    found = (made[kind]() for kind in order if kind in made)
+    yield from islice((change for change in found if change is not None), 1)
+
+
+def _on_the_required_node(
+    partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode, order: Order
+) -> Iterator[Change]:
     node = partition.nodes.get(reason.node)
     if node is None or node.id not in present.nodes:
         attributes = _attributes_for(partition, ask.shape.need.constraints, reason.node) or {}
         capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
-        return Repairs(MoreNodes(1, "", capacity, attributes, reason.node))
+        yield from _first(order, grow=lambda: MoreNodes(1, "", capacity, attributes, reason.node))
+        return
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
-    return Repairs(
-        None if mismatch else BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),
-        open=_opened(partition, ask, node),
-        end=_end_on(partition, present, ask, node),
-        ask=_met(ask, node, mismatch) if mismatch else _less(ask.app, ask, reason.missing),
+    yield from _first(
+        order,
+        grow=lambda: None if mismatch else BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),
+        open=lambda: _opened(partition, ask, node),
+        end=lambda: _end_on(partition, present, ask, node),
+        ask=lambda: _met(ask, node, mismatch) if mismatch else _less(ask, reason.missing),
     )
 
 
-def _of_gang(partition: Partition, present: Present, app: Application, reason: explain.Gang) -> Iterator[Repairs]:
+def _of_gang(
+    partition: Partition, present: Present, app: Application, reason: explain.Gang, order: Order, rooms: int
+) -> Iterator[Change]:
     """Yield what may be done for a gang that starts as a whole: members that it lacks, or room for each kind of member."""
     before = {name: need for name, (_, need) in reason.groups.items()}
     if not reason.ready:
         lacking = {name: need - there for name, (there, need) in reason.groups.items() if there < need}
-        fewer = FewerMembers(app.id, lacking, before)
-        yield Repairs(MoreMembers(app.id, lacking), ask=fewer if _can_be_fewer(app, fewer) else None)
+        yield from _first(
+            order, grow=lambda: MoreMembers(app.id, lacking), ask=lambda: _fewer_members(app, lacking, before)
+        )
         return
-    largest = max(before, key=lambda name: before[name])
-    fewer = FewerMembers(app.id, {largest: 1}, before)
-    yield Repairs(ask=fewer if _can_be_fewer(app, fewer) else None)
-    gang = app.atomic
-    members = (gang.members(app) if gang is not None else None) or ()
-    if reason.fits_quota:
-        for member in {(each.shape, each.required): each for each in members}.values():
-            if member.required:
-                for lack in explain.on_required_node(partition, member):
-                    yield _on_the_required_node(partition, present, member, lack)
-                continue
-            yield Repairs(
-                _more_nodes(partition, present, member),
-                _open_node(partition, present, member),
-                _end_on_nodes(partition, present, member),
-            )
+    gang, room = app.atomic, list[Change]()
+    members = (gang.members(app) if gang is not None and reason.fits_quota else None) or ()
+    for member in {(each.shape, each.required): each for each in members}.values():
+        if member.required:
+            for lack in explain.on_required_node(partition, member):
+                room += _on_the_required_node(partition, present, member, lack, order)
+        else:
+            room += repairs(partition, present, Obstacle(member, explain.Nodes({})), order, rooms)
+    yield from room
+    if order[0] != "grow" or (reason.fits_quota and not room):  # else more room alone may do
+        largest = max(before, key=lambda name: before[name])
+        yield from _first(order, ask=lambda: _fewer_members(app, {largest: 1}, before))
 
 
-def _can_be_fewer(app: Application, change: FewerMembers) -> bool:
-    return not app.allocations and all(number < change.before[name] for name, number in change.less.items())
+def _fewer_members(app: Application, less: dict[str, int], before: dict[str, int]) -> FewerMembers | None:
+    if app.allocations or any(number >= before[name] for name, number in less.items()):
+        return None
+    return FewerMembers(app.id, less, before)
 
 
 # -- the ask itself ------------------------------------------------------------------------------------------------
 
 
-def _less(app: Application, ask: Ask, missing: dict[str, int]) -> LessAsked | None:
+def _less(ask: Ask, missing: dict[str, int]) -> LessAsked | None:
     """Return the ask without what is missing; None if nothing would be left, or if a gang counts on its amounts."""
     resource = ask.shape.resource
-    if not missing or not is_alone(app, ask):
+    if not missing or not is_alone(ask):
         return None
     if any(amount >= resource.get(name, 0) for name, amount in missing.items()):
         return None
     return LessAsked(missing)
 
 
-def _nearer(partition: Partition, present: Present, app: Application, ask: Ask) -> Change | None:
+def _nearer(partition: Partition, present: Present, ask: Ask) -> Change | None:
     """Return the change of the ask that brings it nearest to a node: one that takes it then, if there is any."""
-    if not is_alone(app, ask):
+    if not is_alone(ask):
         return None
     best: tuple[float, int, Change] | None = None
     constraints = ask.shape.need.constraints
@@ -271,7 +249,7 @@ def _nearer(partition: Partition, present: Present, app: Application, ask: Ask) 
             continue
         mismatch = constraints.mismatch(node.labels)
         missing = explain.lack(partition, node.free, ask.shape.amounts)
-        change = _met(ask, node, mismatch) if mismatch else _less(app, ask, missing)
+        change = _met(ask, node, mismatch) if mismatch else _less(ask, missing)
         if change is None or any(amount >= ask.shape.resource.get(name, 0) for name, amount in missing.items()):
             continue
         share = sum(amount / ask.shape.resource[name] for name, amount in missing.items())
@@ -294,39 +272,28 @@ def _met(ask: Ask, node: Node, mismatch: str) -> Change | None:
     return None
 
 
-def alternatives(partition: Partition, app: Application, ask: Ask) -> Iterator[Change]:
-    """Yield changes that may help without regard to any reason: a queue with more room, and the highest priority.
-
-    They concern an ask that is not a member of a gang, whose pods have to stay together.
-    """
-    if not is_alone(app, ask) or app.independent:
-        return
-    yield from _other_queues(partition, app, ask)
-    highest = above_all(partition, app, ask)
-    if highest is not None:
-        yield highest
-
-
-def is_alone(app: Application, ask: Ask) -> bool:
+def is_alone(ask: Ask) -> bool:
     """Return whether an ask is changed by itself: it is no member of a gang, whose pods have to stay together."""
-    return app.atomic is None and not ask.task_group and ask.repeats <= 1
+    return ask.app.atomic is None and not ask.task_group and ask.repeats <= 1
 
 
-def own_node(change: MoreNodes, ask: Ask) -> OwnNode:
-    """Return a node for an ask alone in place of nodes that others may take."""
-    return OwnNode(change.like, f"{OWN_TAINT}={ask.key[:63]}:NoSchedule", change.capacity, change.attributes)
+def own_node(partition: Partition, present: Present, ask: Ask) -> Iterator[OwnNode]:
+    """Yield a node for an ask alone, if one can be made."""
+    new = _more_nodes(partition, present, ask) if is_alone(ask) and not ask.required else None
+    if new is not None:
+        yield OwnNode(new.like, f"{OWN_TAINT}={ask.key[:63]}:NoSchedule", new.capacity, new.attributes)
 
 
-def above_all(partition: Partition, app: Application, ask: Ask) -> Priority | None:
-    """Return the change that makes the priority of an ask the highest of all; None for a member of a gang, or if it is.
+def above_all(partition: Partition, ask: Ask) -> list[Change]:
+    """Return the change that makes the priority of an ask the highest of all; none for a member of a gang, or if it is.
 
     None too where a maximum of running applications is reached, which no priority raises. An ask that is submitted again runs
     past it, because its application has become Completing without the ask; so it would with the priority that it has.
     """
-    if not is_alone(app, ask) or app.independent:
-        return None
-    if any(isinstance(reason, explain.MaxApplications) for reason in explain.quick_reasons(partition, app, ask)):
-        return None
+    if not is_alone(ask) or ask.app.independent:
+        return []
+    if any(isinstance(reason, explain.MaxApplications) for reason in explain.quick_reasons(partition, ask.app, ask)):
+        return []
     others = (
         each.priority
         for other in partition.applications.values()
@@ -335,12 +302,14 @@ def above_all(partition: Partition, app: Application, ask: Ask) -> Priority | No
         if each is not ask
     )
     most = max(others, default=ask.priority)
-    return Priority(most + 1, ask.priority) if ask.priority <= most < PRIORITY_HIGHEST else None
+    return [Priority(most + 1, ask.priority)] if ask.priority <= most < PRIORITY_HIGHEST else []
 
 
-def _other_queues(partition: Partition, app: Application, ask: Ask) -> Iterator[OtherQueue]:
+def other_queues(partition: Partition, ask: Ask) -> Iterator[OtherQueue]:
     """Yield some queues that the placement rules let the application into, and whose max leaves room for the ask."""
-    found = 0
+    app, found = ask.app, 0
+    if not is_alone(ask) or app.independent:
+        return
     for queue in partition.tree.queues():
         if found == QUEUES_MAX:
             return
@@ -455,11 +424,6 @@ def _is_kept_off(partition: Partition, constraints: NodeConstraints, attributes:
     return False
 
 
-def _open_node(partition: Partition, present: Present, ask: Ask) -> Change | None:
-    """Return the change that makes the first node take the ask that has room for it, but does not take it."""
-    return next(openings(partition, present, ask), None)
-
-
 def openings(partition: Partition, present: Present, ask: Ask) -> Iterator[NoTaint | Schedulable]:
     """Yield for each node that has room for the ask, but does not take it, the change with which it does."""
     for node in sorted(partition.nodes.values(), key=attrgetter("rank")):
@@ -489,7 +453,12 @@ def _ends_of(present: Present, apps: Iterable[Application], missing: dict[str, i
     return _fewest(present, (alloc for app in apps for alloc in app.allocations.values()), missing)
 
 
-def _end_on_nodes(partition: Partition, present: Present, ask: Ask, number: int = 1) -> End | None:
+def _for_all(ask: Ask, missing: dict[str, int], rooms: int) -> dict[str, int]:
+    """Return what is missing for so many asks of this size where `missing` is for one."""
+    return {name: amount + (rooms - 1) * ask.shape.resource.get(name, 0) for name, amount in missing.items()}
+
+
+def _end_on_nodes(partition: Partition, present: Present, ask: Ask, rooms: int) -> End | None:
     """Return the fewest allocations of any one node, or of each of so many, whose end gives the ask its room there.
 
     The node that the ask reserves comes first, as nobody else is let on; those that others reserve come last.
@@ -498,45 +467,19 @@ def _end_on_nodes(partition: Partition, present: Present, ask: Ask, number: int 
         own = _end_on(partition, present, ask, ask.reserved)
         if own is not None:
             return own
-    best: list[tuple[bool, int, int, End]] = []  # whether another ask reserves the node, how many end, and its rank
+    found: list[tuple[bool, int, End]] = []  # whether another ask reserves the node, and how many end
+    single = 0
     for node in sorted(partition.nodes.values(), key=lambda node: (bool(node.reservations), node.rank)):
         reserved = bool(node.reservations)
-        if len(best) == number and (best[-1][0] < reserved or best[-1][1] == 1):
+        if single >= rooms or (reserved and len(found) >= rooms):  # none is better
             break
         if node.id in present.nodes and node.schedulable and not partition.atomic.backfill.holds(node):
-            found = _end_on(partition, present, ask, node)
-            if found is not None:
-                insort(best, (reserved, len(found.allocations), node.rank, found), key=_without_end)
-                del best[number:]
+            end = _end_on(partition, present, ask, node)
+            if end is not None:
+                found.append((reserved, len(end.allocations), end))
+                single += len(end.allocations) == 1
+    best = sorted(found, key=itemgetter(0, 1))[:rooms]
     return End(tuple(sorted({each for *_, end in best for each in end.allocations}))) if best else None
-
-
-def _without_end(found: tuple[bool, int, int, End]) -> tuple[bool, int, int]:
-    return found[:3]
-
-
-def _for_all(ask: Ask, missing: dict[str, int], rooms: int) -> dict[str, int]:
-    """Return what is missing for so many asks of this size where `missing` is for one."""
-    return {name: amount + (rooms - 1) * ask.shape.resource.get(name, 0) for name, amount in missing.items()}
-
-
-def nodes_to_free(partition: Partition, present: Present, ask: Ask) -> Iterator[str]:
-    """Yield the nodes that do not take the ask now, and may do so when allocations end that were there before the trial."""
-    for node, reason, unfit in explain.survey(partition, ask):
-        if not reason or unfit or reason == ANTI_AFFINITY or node.id not in present.nodes:
-            continue
-        if node.schedulable and not partition.atomic.backfill.holds(node) and _can_be_freed(present, ask, node, reason):
-            yield node.id
-
-
-def _can_be_freed(present: Present, ask: Ask, node: Node, reason: str) -> bool:
-    """Return whether what keeps the ask off a node is allocations that may be ended, and not what other schedulers have there."""
-    own = [alloc.shape for alloc in node.allocations if alloc.key in present.allocations]
-    excludes = ask.shape.need.constraints.excludes
-    if not own or (reason.startswith(HOST_PORT) and not any(excludes(shape.need.constraints) for shape in own)):
-        return False
-    wanted = enumerate(ask.shape.amounts.values())
-    return all(amount <= node.free.at(d) + sum(shape.amounts.at(d) for shape in own) for d, amount in wanted if amount)
 
 
 def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End | None:
@@ -570,7 +513,7 @@ def _fewest(
     )
     while left:
         best = max(rest, key=lambda alloc: _covered(left, alloc), default=None)
-        if best is None or _covered(left, best) == 0 or len(taken) >= ENDED_MAX:
+        if best is None or _covered(left, best) == 0 or len(taken) >= SIZE_MAX:
             return None
         rest.remove(best)
         taken.append(best)
@@ -600,15 +543,16 @@ def _take(missing: dict[str, int], alloc: Ask) -> None:
 
 
 __all__ = [
+    "SIZE_MAX",
     "Kind",
     "Obstacle",
+    "Order",
     "Present",
-    "Repairs",
-    "Suggest",
     "above_all",
-    "alternatives",
     "is_alone",
     "obstacles",
+    "openings",
+    "other_queues",
     "own_node",
     "repairs",
     "running",

@@ -1,4 +1,4 @@
-"""How many applications of an input each placement rule of a configuration would place, for `licorne config check --with`."""
+"""How many applications of an input each placement rule of a configuration would place, for `licorne config check --from`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ themselves, and no other asks, nodes or configurations come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,13 +19,11 @@ from msgspec.structs import replace
 from licorne.answers.applied import apply, parsed
 from licorne.answers.asks import ChangeError, Wanted
 from licorne.answers.budget import work_of
-from licorne.answers.changes import Change
+from licorne.answers.changes import Change, End
 from licorne.answers.copies import on_a_copy
-from licorne.answers.refuted import Refuted
-from licorne.answers.repairs import Present, Repairs, Suggest, obstacles, repairs, running
+from licorne.answers.repairs import Order, Present, obstacles, repairs
 from licorne.answers.restored import Restored
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
-from licorne.core.inspection import explain
 from licorne.core.inspection.reported import asked_again
 from licorne.core.preemption.guarantee_preemption import RETRY_NS
 from licorne.core.preemption.planned_usage import has_any_guarantee
@@ -32,15 +31,12 @@ from licorne.si import messages
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
-    from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
 
 STEP_NS: Final = SECOND_NS
 """Deadlines that are nearer to each other than this are handled at the same time."""
 SLICE: Final = 100
 """After so many decisions it is looked at whether the ask is placed."""
-RUNNING_MAX: Final = 60
-"""Of more running allocations than this no sets are tried, so they are not listed."""
 WORK_UNBOUNDED: Final = 1 << 62
 """As many steps as a trial may make where nothing bounds them."""
 LONGEST_NS: Final = 3600 * SECOND_NS
@@ -59,16 +55,14 @@ class Outcome(msgspec.Struct, frozen=True):
     """The result of a trial.
 
     `node` is where the ask runs at the end, empty if it does not: one that was placed may have been evicted since.
-    `after_ns`: how long after the changes it was placed. `reasons` are why it waits at the end, and what it waits for;
-    `repairs` what may be done about them; both are left out where they are not wanted. `refused`: why the changes are not
-    possible. `work`: how many steps were made (`licorne.answers.budget`). `cut`: more would have been made than the trial
-    may, so it says nothing.
+    `after_ns`: how long after the changes it was placed. `repairs`: what may be done about the reasons why it waits at the
+    end, where that is wanted. `refused`: why the changes are not possible. `work`: how many steps were made
+    (`licorne.answers.budget`). `cut`: more would have been made than the trial may, so it says nothing.
     """
 
     node: str = ""
     after_ns: int = 0
-    reasons: tuple[explain.Reason, ...] = ()
-    repairs: tuple[Repairs, ...] = ()
+    repairs: tuple[Change, ...] = ()
     refused: str = ""
     work: int = 0
     cut: bool = False
@@ -142,44 +136,6 @@ def horizon_ns(partition: Partition) -> int:
     return min(max(delays) + 2 * (RETRY_NS + STEP_NS), LONGEST_NS)
 
 
-class Trials:
-    """Trials of one ask. The scheduler that is given changes, so it must be a copy: its time passes once, without changes.
-
-    `first` is what becomes of the ask by that. If it still waits, changes are tried from there on: whatever was begun
-    before, such as a back-off or the age at which an ask may reserve a node, has had its effect. `running`: what ran in
-    its partition at the beginning and may be ended, in the order of the keys; None if these are more than `RUNNING_MAX`.
-    `present`: all that was there at the beginning.
-    """
-
-    def __init__(self, home: Home, wanted: Wanted) -> None:
-        partition = home.partition(wanted.partition)
-        allocations = [each for app in partition.applications.values() for each in app.allocations.values()]
-        self.running = sorted(map(running, allocations)) if len(allocations) <= RUNNING_MAX else None
-        self.present = Present(frozenset(partition.nodes), frozenset([each.key for each in allocations]))
-        home.decide()
-        parsed(home.restored.config)  # once, and not on each copy
-        self._played = _Played(home, wanted, self.present)
-        self.first = self._played.wait(Suggest())
-        self._played.steady = self._steady = is_steady(partition)
-        app = partition.applications.get(self._played.wanted.application)
-        ask = None if app is None else app.asks.get(self._played.wanted.key)
-        self._refuted = None if ask is None or not self._steady else Refuted(partition, ask, self.first.reasons)
-
-    def run(self, changes: list[Change], suggest: Suggest | None = None, *, work_max: int = WORK_UNBOUNDED) -> Outcome:
-        """Return what becomes of the ask if the changes are made then; nothing here changes.
-
-        `suggest`: with reasons, and these repairs. `work_max`: the trial is cut short after so many steps.
-
-        Raises:
-            CopyError: the trial could not be made.
-        """
-        return on_a_copy(lambda: self._played.change(changes, suggest, work_max=work_max), Outcome)
-
-    def cannot_do(self, changes: Sequence[Change]) -> bool:
-        """Return whether it is certain that the ask is not placed with these changes, so that no trial is needed."""
-        return self._refuted is not None and self._refuted.covers(changes)
-
-
 def is_steady(partition: Partition) -> bool:
     """Return whether nothing but a message gives room back: nobody may be evicted, and no placeholder waits or is replaced."""
     if partition.config.preemption_enabled and any(has_any_guarantee(leaf) for leaf in partition.tree.queues()):
@@ -190,14 +146,21 @@ def is_steady(partition: Partition) -> bool:
     )
 
 
-class _Played:
-    """A scheduler and the resource manager that is played beside it."""
+class Trials:
+    """Trials of one ask, on a scheduler beside which the resource manager is played.
 
-    def __init__(self, home: Home, wanted: Wanted, present: Present) -> None:
-        self.home = home
-        self.wanted = wanted  # or the ask with which it was created again
-        self.present = present
+    The scheduler that is given changes, so it must be a copy: its time passes once, without changes. `first` is what becomes
+    of the ask by that. If it still waits, changes are tried from there on: whatever was begun before, such as a back-off or
+    the age at which an ask may reserve a node, has had its effect. `present`: all that was there at the beginning.
+    """
+
+    def __init__(self, home: Home, wanted: Wanted) -> None:
         self.partition = home.partition(wanted.partition)
+        allocations = [key for app in self.partition.applications.values() for key in app.allocations]
+        self.present = Present(frozenset(self.partition.nodes), frozenset(allocations))
+        parsed(home.restored.config)  # once, and not on each copy
+        self.home = home.decide()
+        self.wanted = wanted  # or the ask with which it was created again
         self.answers: list[messages.Input] = []
         self.evicted = 0
         self.steady = False  # nothing gives room back, so an ask that is placed stays so
@@ -209,15 +172,25 @@ class _Played:
         for output in home.owed:
             self._take(output)
         home.restored.outputs.handler = self._take
+        self.first = self._wait()
+        self.steady = is_steady(self.partition)
+
+    def run(self, changes: Sequence[Change], order: Order, *, work_max: int) -> Outcome:
+        """Return what becomes of the ask if the changes are made then; nothing here changes.
+
+        `order`: with repairs, of each reason the first of these kinds. `work_max`: the trial is cut short after so many steps.
+
+        Raises:
+            CopyError: the trial could not be made.
+        """
+        return on_a_copy(lambda: self._change(changes, order, work_max), Outcome)
 
     @property
     def work(self) -> int:
         """The steps that were made since the changes."""
         return work_of(self.partition, self.decisions) - self.work_before
 
-    def change(
-        self, changes: list[Change], suggest: Suggest | None = None, *, work_max: int = WORK_UNBOUNDED
-    ) -> Outcome:
+    def _change(self, changes: Sequence[Change], order: Order, work_max: int) -> Outcome:
         """Make the changes, and wait."""
         self.decisions, self.work_max = 0, work_max
         self.work_before = work_of(self.partition, 0)
@@ -226,18 +199,19 @@ class _Played:
         except ChangeError as error:
             return Outcome(refused=str(error))
         self._look_for_nobody()  # a new configuration brings the settings back
-        return self.wait(suggest)
+        outcome = self._wait()
+        if outcome.placed or outcome.cut:
+            return outcome
+        ended = sum(len(change.allocations) for change in changes if isinstance(change, End))
+        return replace(outcome, repairs=self.repairs(order, rooms=max(1, 7 * ended)))
 
     def _look_for_nobody(self) -> None:
         """Switch the hints for autoscalers off, for which all pending asks are looked at after each second."""
         for partition in self.home.restored.partitions:
             partition.settings = replace(partition.settings, outstanding_inspection=False)
 
-    def wait(self, suggest: Suggest | None) -> Outcome:
-        """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is.
-
-        `suggest`: with reasons and these repairs, which are not needed of every trial: all nodes are looked at for them.
-        """
+    def _wait(self) -> Outcome:
+        """Let time pass until nothing more that was begun can have an effect; only then it counts where the ask is."""
         api, start = self.home.restored.api, self.home.now_ns
         latest = start + horizon_ns(self.partition)
         node, placed_ns = "", 0
@@ -255,31 +229,28 @@ class _Played:
             self.home.now_ns = min(max(due, self.home.now_ns + STEP_NS), end)
         if node:
             return Outcome(node, placed_ns, work=self.work)
-        app, ask = self._ask()
-        if app is None or ask is None:
+        if self.ask is None:
             return Outcome(refused="the application or the ask ends before it is placed", work=self.work)
-        if suggest is None:
-            return Outcome(work=self.work)
-        found = obstacles(self.partition, app, ask)
-        return Outcome(
-            reasons=tuple(obstacle.reason for obstacle in found),
-            repairs=tuple(
-                each for obstacle in found for each in repairs(self.partition, self.present, obstacle, suggest)
-            ),
-            work=self.work,
-        )
+        return Outcome(work=self.work)
+
+    def repairs(self, order: Order, rooms: int = 1) -> tuple[Change, ...]:
+        """Return what may be done now about the reasons why the ask waits, and why those wait for which it waits.
+
+        All nodes are looked at for that, so it is not done where `order` is empty.
+        """
+        ask = self.ask
+        found = obstacles(self.partition, ask) if order and ask is not None else ()
+        made = (repairs(self.partition, self.present, obstacle, order, rooms) for obstacle in found)
+        return tuple(chain.from_iterable(made))
 
     def _ends_ns(self) -> int:
         """Return until when the ask is looked at: with the timeout of its gang's placeholders it ends, unplaced or as one of them."""
-        app, ask = self._ask()
-        if app is None or app.gang is None or app.gang.timer is None:
+        each = self.ask or self._placed
+        gang = None if each is None else each.app.gang
+        if each is None or gang is None or gang.timer is None:
             return TIME_MAX_NS
-        if ask is not None:
-            ends = ask.placeholder or app.gang.hard
-        else:
-            placed = app.allocations.get(self.wanted.key)
-            ends = placed is not None and placed.placeholder
-        return int(app.gang.timer[0]) - 1 if ends else TIME_MAX_NS
+        ends = each.placeholder or (gang.hard and self.ask is not None)
+        return int(gang.timer[0]) - 1 if ends else TIME_MAX_NS
 
     def _settle(self) -> None:
         """Decide, and confirm what is to end, until neither does anything."""
@@ -292,16 +263,20 @@ class _Played:
             made = api.schedule(now_ns=now, limit=SLICE)
             self.decisions += made
 
-    def _ask(self) -> tuple[Application | None, Ask | None]:
+    @property
+    def ask(self) -> Ask | None:
+        """The ask while it waits."""
         app = self.partition.applications.get(self.wanted.application)
-        return app, None if app is None else app.asks.get(self.wanted.key)
+        return None if app is None else app.asks.get(self.wanted.key)
+
+    @property
+    def _placed(self) -> Ask | None:
+        app = self.partition.applications.get(self.wanted.application)
+        return None if app is None else app.allocations.get(self.wanted.key)
 
     def _node(self) -> str:
-        if self.served:
-            return self.served
-        app = self.partition.applications.get(self.wanted.application)
-        placed = None if app is None else app.allocations.get(self.wanted.key)
-        return placed.node.id if placed is not None and placed.node is not None else ""
+        placed = self._placed
+        return self.served or ("" if placed is None or placed.node is None else placed.node.id)
 
     def _take(self, output: messages.Output) -> None:
         if not isinstance(output, messages.Released) or output.termination not in CONFIRMED:

@@ -1,4 +1,4 @@
-"""The capacity, pods and applications of a workload, with which `licorne config check --with` compares a configuration.
+"""The capacity, pods and applications of a workload, with which `licorne config check --from` compares a configuration.
 
 All of a workload counts, whatever its time: its nodes together, and the pods of all its lines. Its applications are taken to
 be in the queues that they ask for, since nothing places them here.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from licorne.sim import lines
-from licorne.sim.finished import finished_file
+from licorne.sim.finished import written
 from licorne.sim.lines import Line
 from licorne.sim.measure import NANOSECONDS
 
@@ -66,8 +66,7 @@ class Spool:
 
     def write(self, head: Iterable[Line]) -> None:
         """Write the file: the head, and then all lines in order. Raises OSError as the file system does."""
-        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY
-        with finished_file(self._path) as part, os.fdopen(os.open(part, flags, 0o600), "wb") as file:
+        with written(self._path, 0o600) as file:
             for line in head:
                 file.write(lines.encode(line) + b"\n")
             for (text,) in self._data.execute("SELECT line FROM lines ORDER BY at, rank, since, rowid"):

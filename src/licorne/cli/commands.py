@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsPanel, UnknownCommandError
+from cyclopts import App, CycloptsPanel, Group, UnknownCommandError
 
 from licorne.cli.help import Help
 from licorne.cli.standard_input import MARKED
@@ -47,162 +47,141 @@ app = App(
 app.register_install_completion_command(help="Install completion for this shell: bash, zsh, fish or PowerShell.")
 
 
-def _add(to: App, name: str, where: str, told: str, statuses: str) -> None:
-    to.command(f"licorne.cli.{where}", name=name, help=told, help_epilogue=statuses)
+_GROUPS = {
+    "Run a scheduler": (
+        (
+            "serve",
+            "Run a scheduler for resource managers, by gRPC.",
+            epilogue("it could not start, or failed", Status.PACKAGES, done="it was ended by a signal"),
+        ),
+        (
+            "kube",
+            "Schedule the pods of a Kubernetes cluster.",
+            epilogue("it could not start, or failed", Status.PACKAGES, Status.FILE, done="it was ended by a signal"),
+        ),
+        (
+            "health",
+            "Ask whether a service serves.",
+            epilogue("it does not, or cannot be reached", Status.PACKAGES, Status.FILE, done="it serves"),
+        ),
+    ),
+    "Ask": (
+        (
+            "why",
+            "Say why an ask or an application waits, and what would let it run.",
+            epilogue("nothing has this name", Status.FILE, Status.CONFIGURATION, done="answered"),
+        ),
+        (
+            "shares",
+            "Say who has what of which guarantee and max, and who borrows from whom.",
+            epilogue("there is no such partition", Status.FILE, Status.CONFIGURATION, done="answered"),
+        ),
+        (
+            "place",
+            "Say which queue an application would be placed in, and why.",
+            epilogue(
+                "there is no queue for it",
+                Status.FILE,
+                Status.CONFIGURATION,
+                done="there is a queue",
+                strict="the configuration has warnings",
+            ),
+        ),
+        (
+            "mcp",
+            "Serve `why`, `shares`, `check` and `place` to a chat assistant (MCP).",
+            epilogue("it failed", Status.PACKAGES, done="its input has ended"),
+        ),
+    ),
+    "Simulate": (
+        (
+            "simulate",
+            "Run a workload under a virtual clock.",
+            epilogue(
+                "the workload cannot be used", Status.FILE, Status.CONFIGURATION, strict="an ask was never placed"
+            ),
+        ),
+        (
+            "compare",
+            "Run a workload under two queue configurations, and say what changes for whom.",
+            epilogue("the workload cannot be used", Status.FILE, Status.CONFIGURATION),
+        ),
+        (
+            "sweep",
+            "Simulate many combinations of workloads, configurations, loads and policies, and compare them.",
+            epilogue(
+                "no point could be simulated",
+                Status.PACKAGES,
+                Status.FILE,
+                Status.CONFIGURATION,
+                done="done; points that failed are in the table",
+            ),
+        ),
+        (
+            "report",
+            "Put runs that have a report side by side, on one page.",
+            epilogue("it could not be done", Status.PACKAGES, Status.FILE, done="the report is written"),
+        ),
+        (
+            "replay",
+            "Repeat what --record recorded, and compare the decisions.",
+            epilogue("the decisions are others", Status.PACKAGES, Status.FILE, done="they are the same"),
+        ),
+        (
+            "reproduce",
+            "Make the table of a paper again, from its data.",
+            epilogue("a cell does not agree", Status.FILE, done="all cells agree"),
+        ),
+    ),
+    "Workloads and configuration": (
+        (
+            "convert",
+            "Make a workload of a trace, a log, a cluster, a running scheduler or a scenario.",
+            epilogue(
+                "the source cannot be used, or the names of its configuration cannot be replaced",
+                Status.PACKAGES,
+                Status.FILE,
+                done="the workload is written",
+            ),
+        ),
+        (
+            "scenario check",
+            "Check a scenario, and say what it comes to.",
+            epilogue("it has mistakes", Status.FILE, done="it can be simulated"),
+        ),
+        ("scenario schema", "Print the JSON Schema, for editors.", epilogue("it failed")),
+        (
+            "config check",
+            "Check queue configurations.",
+            epilogue(
+                "a scheduler would refuse one",
+                Status.FILE,
+                Status.CONFIGURATION,
+                done="all are accepted",
+                strict="there are warnings",
+            ),
+        ),
+    ),
+}
+"""The commands in the groups of `licorne --help`, each with its help and exit statuses; `scenario` and `config` have some below them."""
+_PARENTS = {
+    "scenario": "Work with scenarios: generated workloads that a YAML file describes.",
+    "config": "Work with queue configurations.",
+}
 
 
-_add(
-    app,
-    "simulate",
-    "simulate:simulate",
-    "Run a workload or trace under a virtual clock.",
-    epilogue("the workload cannot be used", Status.FILE, Status.CONFIGURATION, strict="an ask was never placed"),
-)
-_add(
-    app,
-    "reproduce",
-    "reproduce:reproduce",
-    "Make the table of a paper again, from its data.",
-    epilogue("a cell does not agree", Status.FILE, done="all cells agree"),
-)
-_add(
-    app,
-    "compare",
-    "compare:compare",
-    "Run a workload under two queue configurations, and say what changes for whom.",
-    epilogue("the workload cannot be used", Status.FILE, Status.CONFIGURATION),
-)
-_add(
-    app,
-    "report",
-    "report:report",
-    "Put runs that have a report side by side, on one page.",
-    epilogue("it could not be done", Status.PACKAGES, Status.FILE, done="the report is written"),
-)
-_add(
-    app,
-    "record",
-    "record:record",
-    "Make a workload from a running YuniKorn or licorne.",
-    epilogue("the names of its configuration cannot be replaced", Status.FILE, done="the workload is written"),
-)
-_add(
-    app,
-    "import",
-    "import_:import_command",
-    "Make a workload from what `kubectl get pods,nodes -o json` prints.",
-    epilogue(
-        "the names of its configuration cannot be replaced",
-        Status.PACKAGES,
-        Status.FILE,
-        done="the workload is written",
-    ),
-)
-_add(
-    app,
-    "sweep",
-    "sweep:sweep",
-    "Simulate many combinations of workloads, configurations, loads and policies, and compare them.",
-    epilogue(
-        "no point could be simulated",
-        Status.PACKAGES,
-        Status.FILE,
-        Status.CONFIGURATION,
-        done="done; points that failed are in the table",
-    ),
-)
-_add(
-    app,
-    "serve",
-    "serve:serve",
-    "Run a scheduler for resource managers, by gRPC.",
-    epilogue("it could not start, or failed", Status.PACKAGES, done="it was ended by a signal"),
-)
-_add(
-    app,
-    "kube",
-    "kube:kube",
-    "Schedule the pods of a Kubernetes cluster.",
-    epilogue("it could not start, or failed", Status.PACKAGES, Status.FILE, done="it was ended by a signal"),
-)
-_add(
-    app,
-    "health",
-    "health:health",
-    "Ask whether a service serves.",
-    epilogue("it does not, or cannot be reached", Status.PACKAGES, Status.FILE, done="it serves"),
-)
-_add(
-    app,
-    "place",
-    "place:place",
-    "Say which queue an application would be placed in, and why.",
-    epilogue(
-        "there is no queue for it",
-        Status.FILE,
-        Status.CONFIGURATION,
-        done="there is a queue",
-        strict="the configuration has warnings",
-    ),
-)
-_add(
-    app,
-    "why",
-    "why:why_command",
-    "Say why an ask or an application waits, and what would let it run.",
-    epilogue("nothing has this name", Status.FILE, Status.CONFIGURATION, done="answered"),
-)
-_add(
-    app,
-    "replay",
-    "replay:replay",
-    "Repeat what --record recorded, and compare the decisions.",
-    epilogue("the decisions are others", Status.PACKAGES, Status.FILE, done="they are the same"),
-)
-_add(
-    app,
-    "shares",
-    "shares:shares",
-    "Say who has what of which guarantee and max, and who borrows from whom.",
-    epilogue("there is no such partition", Status.FILE, Status.CONFIGURATION, done="answered"),
-)
-_add(
-    app,
-    "mcp",
-    "mcp:mcp",
-    "Serve `why`, `shares`, `check` and `place` to a chat assistant (MCP).",
-    epilogue("it failed", Status.PACKAGES, done="its input has ended"),
-)
-_add(app, "version", "version:version", "Print the version, and whether it is compiled.", epilogue("it failed"))
-configuration = App(name="config", help="Work with queue configurations.")
-_add(
-    configuration,
-    "check",
-    "config:check",
-    "Check queue configurations.",
-    epilogue(
-        "a scheduler would refuse one",
-        Status.FILE,
-        Status.CONFIGURATION,
-        done="all are accepted",
-        strict="there are warnings",
-    ),
-)
-app.command(configuration)
-scenarios = App(name="scenario", help="Work with scenarios: generated workloads that a YAML file describes.")
-_add(
-    scenarios,
-    "check",
-    "scenario:check",
-    "Check a scenario, and say what it comes to.",
-    epilogue("it has mistakes", Status.FILE, done="it can be simulated"),
-)
-_add(
-    scenarios,
-    "workload",
-    "scenario:workload",
-    "Write the workload of a scenario.",
-    epilogue("the scenario cannot be used", Status.FILE),
-)
-_add(scenarios, "schema", "scenario:schema", "Print the JSON Schema, for editors.", epilogue("it failed"))
-app.command(scenarios)
+def _add(name: str, told: str, statuses: str, group: Group) -> None:
+    parent, _, word = name.rpartition(" ")
+    if parent and parent not in app:
+        app.command(App(name=parent, help=_PARENTS[parent], group=group))
+    to, panel = (app[parent], None) if parent else (app, group)
+    to.command(f"licorne.cli.{parent or word}:{word}", name=word, help=told, help_epilogue=statuses, group=panel)
+
+
+for _place, (_title, _commands) in enumerate(_GROUPS.items()):
+    _group = Group(_title, sort_key=_place)
+    for _command in _commands:
+        _add(*_command, _group)
+_group = Group("Options", sort_key=len(_GROUPS))
+for _name in ("--help", "--version", "--install-completion"):
+    app[_name].group = _group

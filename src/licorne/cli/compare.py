@@ -1,19 +1,17 @@
-"""`licorne compare`: what another queue configuration would have made of a workload, a trace or a recording."""
+"""`licorne compare`: what another queue configuration would have made of a workload or a recording."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter, validators
-
-from licorne.cli.common import KeyValue, UsageError, pairs, print_json
+from licorne.cli.common import UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
+from licorne.cli.parameters import Flag, MaxAsks, Output, Pairs
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
-from licorne.cli.simulate import read_input
+from licorne.cli.simulate import read_source
 from licorne.cli.statuses import Status
 from licorne.recording.folder import is_recording
 from licorne.report.collector import Collector
@@ -24,7 +22,6 @@ from licorne.sim.runner import simulate
 from licorne.sim.traces.recorded import without_reloads
 from licorne.sim.workload import ASKS_MAX, Workload
 
-Flag = Annotated[bool, Parameter(negative="")]
 OWN = Path("own")
 """In place of a file: the configuration of the workload or recording itself."""
 
@@ -32,13 +29,12 @@ OWN = Path("own")
 def compare(
     old: Path,
     new: Path,
-    input: Path,
+    source: Path,
     /,
     *,
-    columns: str | None = None,
-    setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
-    max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
-    report: Path | None = None,
+    setting: Pairs = (),
+    max_asks: MaxAsks = ASKS_MAX,
+    output: Output = None,
     json: Flag = False,
 ) -> int:
     """Run a workload under two queue configurations, and say who waits longer, is evicted, is refused or is never placed.
@@ -49,36 +45,33 @@ def compare(
         Queue configuration (queues.yaml, or a ConfigMap); own: that of the workload or recording, as it was in force.
     new
         The configuration that is compared with it, likewise.
-    input
-        A workload, a trace, a table of GPU jobs (--columns) or the folder of a recording, as for `licorne simulate`.
-    columns
-        The input is a table of GPU jobs in CSV, and this says which of its columns means what: philly, helios, or a YAML
-        file with such a mapping.
+    source
+        A workload, a scenario or the folder of a recording, as for `licorne simulate`.
     setting
         A setting of the scheduler in both runs, like reservation.delay=5s; may be given several times.
     max_asks
         A workload with more asks is refused; one that repeats counts as often as it does.
-    report
+    output
         Write a report of both into this folder, side by side, as `licorne simulate --report` does of one.
     json
         Print the comparison as a JSON object.
     """
     if old == new == OWN:
         raise UsageError("own and own are the same configuration: name a file for at least one of the two")
-    if report is not None:
-        check_report(report)
+    if output is not None:
+        check_report(output)
     settings = pairs("--setting", setting)
     texts = [None if path == OWN else read_configuration(path, simulated=True)[0].text for path in (old, new)]
-    workload = read_input(input, max_asks, columns)
-    elsewhere = without_reloads(workload) if is_recording(input) else workload
-    collectors = [Collector(), Collector()] if report is not None else []
+    workload = read_source(source, max_asks)
+    elsewhere = without_reloads(workload) if is_recording(source) else workload
+    collectors = [Collector(), Collector()] if output is not None else []
     results = [
         _run(label, workload if text is None else elsewhere, text, settings, collectors[index : index + 1])
         for index, (label, text) in enumerate(zip(("old", "new"), texts, strict=True))
     ]
-    if report is not None:
+    if output is not None:
         labels = [f"old ({old.name})", f"new ({new.name})"]
-        write_reports(report, list(zip(labels, collectors, results, strict=True)))
+        write_reports(output, list(zip(labels, collectors, results, strict=True)))
     answer = compared(*results)
     if json:
         print_json(answer)

@@ -11,13 +11,11 @@ from cyclopts import Parameter
 from licorne._wording import counted
 from licorne.cli.common import CommandError, UsageError, print_json, say
 from licorne.cli.configurations import files, reports
+from licorne.cli.parameters import Flag, From
 from licorne.cli.recordings import Moment
 from licorne.cli.statuses import Status
 from licorne.config import Report
 from licorne.config.problems import by_line
-
-Flag = Annotated[bool, Parameter(negative="")]
-
 
 WORKLOADS = (".jsonl", ".jsonl.gz")
 """How the names of workloads end."""
@@ -27,7 +25,7 @@ def check(
     files_: Annotated[list[Path], Parameter(name="FILE")],
     /,
     *,
-    beside: Annotated[str, Parameter(name="--with", allow_leading_hyphen=True)] = "",
+    source: From = "",
     at: Moment | None = None,
     token_file: Path | None = None,
     tls_ca: Path | None = None,
@@ -36,7 +34,7 @@ def check(
 ) -> int:
     """Check queue configurations.
 
-    Prints a line for each fault and each warning: file:line:column: queue: message [rule]. With --with it also warns of
+    Prints a line for each fault and each warning: file:line:column: queue: message [rule]. With --from it also warns of
     what can only be seen beside a cluster: guarantees that exceed it, maximums and limits that bind nothing or that a pod
     exceeds, queues that nothing leads to, and queues of applications that are not configured; with a workload or a recording,
     which say what applications asked for, also placement rules that place none of them.
@@ -45,7 +43,7 @@ def check(
     ----------
     files_
         Queue configuration (queues.yaml), or a ConfigMap that holds some; a folder: each *.yaml in it; -: standard input.
-    beside
+    source
         Check beside a cluster: a file with a state dump, the address of a scheduler's REST interface, http://HOST:PORT, the
         folder of a recording; or a workload (.jsonl), of which all nodes and pods count.
     at
@@ -61,25 +59,25 @@ def check(
         Print faults and warnings as a JSON object.
     """
     running = None
-    if at and (not beside or beside.endswith(WORKLOADS)):
-        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --with DIR")
-    if beside.endswith(WORKLOADS):
+    if at and (not source or source.endswith(WORKLOADS)):
+        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --from DIR")
+    if source.endswith(WORKLOADS):
         from licorne.answers.workloads import partitions_of_workload  # noqa: PLC0415  # as below
-        from licorne.cli.simulate import read_input  # noqa: PLC0415
+        from licorne.cli.simulate import read_source  # noqa: PLC0415
         from licorne.sim.workload import ASKS_MAX  # noqa: PLC0415
 
-        running = partitions_of_workload(read_input(Path(beside), ASKS_MAX))
-    elif beside:
+        running = partitions_of_workload(read_source(Path(source), ASKS_MAX))
+    elif source:
         from licorne.answers import running_partitions  # noqa: PLC0415  # loads the scheduler, which checking does not need
         from licorne.answers.partitions import partitions_of_recording  # noqa: PLC0415
         from licorne.cli.sources import read_state, read_submitted  # noqa: PLC0415
         from licorne.recording.folder import is_recording  # noqa: PLC0415
 
-        restored = read_state(beside, token_file, tls_ca, at=at or "", option="--with")
-        if is_recording(Path(beside)):
+        restored = read_state(source, token_file, tls_ca, at=at or "")
+        if is_recording(Path(source)):
             for note in restored.notes:
-                say(f"{beside}: {note}", to=sys.stderr)
-            running = partitions_of_recording(restored, read_submitted(Path(beside), at or ""))
+                say(f"{source}: {note}", to=sys.stderr)
+            running = partitions_of_recording(restored, read_submitted(Path(source), at or ""))
         else:
             running = running_partitions(restored)
     checked: list[Report] = []

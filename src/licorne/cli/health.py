@@ -10,12 +10,13 @@ from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne.cli.common import CommandError, read_text, say
-from licorne.cli.durations import DURATION
+from licorne.cli.parameters import DURATION
 from licorne.si.rpc import DEFAULT_ADDRESS
 
 
 def health(
     address: str = DEFAULT_ADDRESS,
+    /,
     *,
     tls_ca: Path | None = None,
     server_name: str = "",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from licorne._extras import require
+from licorne.cli.parameters import From
 from licorne.cli.sources import DEFAULT_SOURCE
 from licorne.cli.statuses import Status
 
 
 def mcp(
     *,
-    source: Annotated[str, Parameter(name="--from")] = DEFAULT_SOURCE,
+    source: From = DEFAULT_SOURCE,
     token_file: Path | None = None,
     tls_ca: Path | None = None,
 ) -> int:

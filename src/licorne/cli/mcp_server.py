@@ -62,7 +62,7 @@ def server(source: str, token_file: Path | None = None, tls_ca: Path | None = No
 
         beside_cluster: also compare it with the cluster: guarantees beyond its size, pods that are too large, ...
         """
-        options = [f"--with={source}", *access] if beside_cluster else []
+        options = [f"--from={source}", *access] if beside_cluster else []
         return await answer(["config", "check", "--json", *options, "-"], configuration, (Status.DONE, Status.NO))
 
     async def place(

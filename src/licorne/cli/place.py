@@ -14,17 +14,15 @@ import msgspec
 from cyclopts import Parameter
 
 from licorne._wording import counted
-from licorne.cli.common import CommandError, KeyValue, pairs, print_json, say
+from licorne.cli.common import CommandError, pairs, print_json, say
 from licorne.cli.configurations import read_configuration
+from licorne.cli.parameters import Flag, Pairs, Texts
 from licorne.cli.statuses import Status
 from licorne.config.model import Configuration, PartitionConfig
 from licorne.core.inputs.admission import identity
 from licorne.core.placement.placer import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep, is_forced
 from licorne.core.placement.rules import RECOVERY_PATH
 from licorne.core.placement.static_tree import StaticTree
-
-Texts = Annotated[tuple[str, ...], Parameter(negative="")]
-Flag = Annotated[bool, Parameter(negative="")]
 
 
 class Answer(msgspec.Struct):
@@ -47,7 +45,7 @@ def place(
     user: str,
     group: Texts = (),
     queue: str = "",
-    tag: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
+    tag: Pairs = (),
     partition: str = "default",
     force: Flag = False,
     strict: Flag = False,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
-from cyclopts import Parameter
 
 from licorne.cli.common import CommandError, print_json, say
+from licorne.cli.parameters import Flag, Output
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import Moment, moment_ns, written
 from licorne.cli.statuses import Status
@@ -21,7 +21,6 @@ TRIMMED: Final = (
     "are, and the state at each checkpoint"
 )
 EMPTY: Final = "empty: it ended before anything of it was written, or has only just begun"
-Flag = Annotated[bool, Parameter(negative="")]
 
 
 class Repeated(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ def replay(
     *,
     run: int | None = None,
     at: Moment | None = None,
-    dump: Path | None = None,
+    output: Output = None,
     runs: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -57,7 +56,7 @@ def replay(
         Number of the run; without it, the last one, or with --at the last that had begun then.
     at
         Stop at this time, like 2026-11-03T14:00 (UTC) or seconds since 1970.
-    dump
+    output
         Write the state in which the repetition ends: a state dump, as REST gives it, from which it can be restored
         exactly. Needs the extra `web`.
     runs
@@ -82,8 +81,8 @@ def replay(
         raise CommandError(str(error), Status.NO) from None
     except RecordingError as error:
         raise CommandError(str(error), Status.FILE) from None
-    if dump is not None:
-        _dump(repeated, outcome.now_ns, dump)
+    if output is not None:
+        _dump(repeated, outcome.now_ns, output)
     if json:
         print_json(answer)
     else:
@@ -101,7 +100,7 @@ def _dump(repeated: Replay, now_ns: int, path: Path) -> None:
     from licorne.web.rest.state import full_state  # noqa: PLC0415  # it needs packages of the extra `web`
 
     if not repeated.managers:
-        raise CommandError("--dump: no resource manager is registered at this time, so there is no state")
+        raise CommandError("--output: no resource manager is registered at this time, so there is no state")
     path.write_bytes(full_state(repeated.api, now_ns, exact=True))
 
 

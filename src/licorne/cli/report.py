@@ -5,25 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from licorne.cli.common import CommandError, UsageError, say
+from licorne.cli.parameters import OUTPUT
 from licorne.cli.progress import progress_bar
 from licorne.cli.reports import check_report
 from licorne.cli.statuses import Status
 from licorne.report.folder import PAGE, ReportError, read_report, write_report
 
 
-def report(*folder: Path, output: Annotated[Path, Parameter(name=("--output", "-o"))]) -> int:
+def report(*folder: Path, output: Annotated[Path, OUTPUT]) -> int:
     """Put runs side by side that have a report already; nothing is simulated again.
 
-    The page is that of `licorne compare --report`, with the same colours and scales for all runs, each of which has the name
+    The page is that of `licorne compare --output`, with the same colours and scales for all runs, each of which has the name
     of its folder.
 
     Parameters
     ----------
     folder
-        The folders of two or more reports, as --report of `licorne simulate` or `licorne compare` wrote them.
+        The folders of two or more reports, as `licorne simulate --report` or `licorne compare --output` wrote them.
     output
         The folder for the new report.
     """

@@ -22,7 +22,7 @@ def check_report(folder: Path) -> None:
     """
     check_extra()
     if folder.exists() and not folder.is_dir():
-        raise CommandError(f"{folder}: is a file; --report takes a folder", Status.FILE)
+        raise CommandError(f"{folder}: is a file, and a report is a folder", Status.FILE)
 
 
 def write_reports(folder: Path, runs: Sequence[tuple[str, Collector, Result]]) -> None:

@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, cast
-
-from cyclopts import Parameter
+from typing import cast
 
 from licorne.cli.common import CommandError, UsageError, print_json
+from licorne.cli.parameters import Flag, Output
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.sim.papers.reproduction import Reproduced, Reproduction
 from licorne.sim.workload import WorkloadError
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 REPRODUCTIONS = {
     "rlscheduler": "licorne.sim.papers.rlscheduler",
     "fgd": "licorne.sim.papers.fgd",
@@ -26,7 +24,7 @@ REPRODUCTIONS = {
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 
 SHOWN = 120
-"""Cells that are printed, at most; `--json` and `--cite` have all."""
+"""Cells that are printed, at most; `--json` and `--output` have all."""
 
 
 def reproduce(
@@ -35,7 +33,7 @@ def reproduce(
     /,
     *,
     small: Flag = False,
-    cite: Path | None = None,
+    output: Output = None,
     json: Flag = False,
 ) -> int:
     """Make the table of a paper again with the scheduler, and compare it cell by cell.
@@ -50,7 +48,7 @@ def reproduce(
     small
         Only a small part of the runs, for a quick check: rlscheduler compares the first of its ten stretches,
         fgd one list of pods with one seed.
-    cite
+    output
         Write a page in Markdown for a paper or report: the table, what to cite, and the digests of data and decisions.
     json
         Print the result as a JSON object.
@@ -70,8 +68,8 @@ def reproduce(
             found = run(folder, small, progress)
     except WorkloadError as error:
         raise CommandError(str(error), Status.FILE) from None
-    if cite is not None:
-        _write(cite, page(found))
+    if output is not None:
+        _write(output, page(found))
     if json:
         print_json(found)
     else:

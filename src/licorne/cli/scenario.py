@@ -1,32 +1,21 @@
-"""`licorne scenario`: checks scenarios, writes the workloads that they describe, and the schema for editors."""
+"""`licorne scenario`: checks scenarios, and prints the schema for editors."""
 
 from __future__ import annotations
 
-import gzip
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, cast
-
-from cyclopts import Parameter, validators
 
 from licorne._wording import counted
-from licorne.cli.common import STDIN, CommandError, print_json, say
+from licorne.cli.common import CommandError, print_json, say
+from licorne.cli.parameters import Flag, Load, MaxAsks, Seed
 from licorne.cli.sheets import output, print_plainly
 from licorne.cli.statuses import Status
-from licorne.sim.finished import finished_file, opened
 from licorne.sim.quantities import amount, duration
 from licorne.sim.scenarios.document import schema as scenario_schema
 from licorne.sim.scenarios.faults import ScenarioError
 from licorne.sim.scenarios.outline import Outline
 from licorne.sim.scenarios.scenario import Scenario
-from licorne.sim.workload import ASKS_MAX, WorkloadError, write_workload
-
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-Seed = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))]
-Load = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1000))]
-MaxAsks = Annotated[int, Parameter(validator=validators.Number(gte=1))]
+from licorne.sim.workload import ASKS_MAX, WorkloadError
 
 
 def check(
@@ -57,8 +46,9 @@ def check(
         Print what it comes to as a JSON object.
     """
     try:
-        found = read_scenario(scenario)
-        outline = found.outline(seed=seed, load=load, asks_max=max_asks)
+        outline = Scenario.read(scenario).outline(seed=seed, load=load, asks_max=max_asks)
+    except FileNotFoundError:
+        raise CommandError(f"{scenario}: no such file; give a scenario in YAML", Status.FILE) from None
     except ScenarioError as error:
         say(*str(error).split("\n"))
         mistakes = counted(len(error.problems), "mistake")
@@ -75,58 +65,10 @@ def check(
     return Status.DONE
 
 
-def workload(
-    scenario: Path,
-    out: Path | None = None,
-    /,
-    *,
-    seed: Seed = None,
-    load: Load = None,
-    max_asks: MaxAsks = ASKS_MAX,
-) -> int:
-    """Write the workload that a scenario describes (JSON lines). Equal scenario, seed and load give equal bytes.
-
-    Parameters
-    ----------
-    scenario
-        A scenario in YAML.
-    out
-        Where to write it (a name that ends in .gz: compressed); without it, or for -: standard output.
-    seed
-        Seed of the random numbers, in place of the scenario's.
-    load
-        Factor of all rates and bursts, in place of the scenario's.
-    max_asks
-        A scenario with more asks is refused.
-    """
-    try:
-        made = read_scenario(scenario).workload(seed=seed, load=load, asks_max=max_asks)
-        if out in (None, STDIN):
-            write_workload(made, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
-        else:
-            with _target(out) as stream:
-                write_workload(made, stream)
-            say(f"{out}: {made.name}", to=sys.stderr)
-    except ScenarioError as error:
-        raise CommandError(str(error)) from None
-    except WorkloadError as error:
-        raise CommandError(f"{scenario}: {error}") from None
-    return Status.DONE
-
-
 def schema() -> int:
     """Print the JSON Schema of a scenario, with which editors complete keys and mark mistakes while one writes."""
     print_json(scenario_schema())
     return Status.DONE
-
-
-def read_scenario(path: Path) -> Scenario:
-    """Read a scenario. Raises ScenarioError, and CommandError for a file that does not exist."""
-    try:
-        return Scenario.read(path)
-    except FileNotFoundError:
-        raise CommandError(f"{path}: no such file; give a scenario in YAML", Status.FILE) from None
 
 
 def _show(outline: Outline) -> None:
@@ -146,15 +88,3 @@ def _show(outline: Outline) -> None:
     for kind, share in outline.load.items():
         mean = amount(kind, round(outline.capacity.get(kind, 0)))
         console.print(f"demand for {kind}: {share:.1%} of {mean} on average", markup=False)
-
-
-@contextmanager
-def _target(out: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing; it has its name only when it is complete."""
-    with finished_file(out) as part, opened(part, out) as stream:
-        if out.suffix != ".gz":
-            yield cast("BinaryIO", stream)
-        else:
-            # Gzip would store time and file name; without them, equal workloads give equal bytes.
-            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
-                yield cast("BinaryIO", packed)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
 from licorne.answers.recorded import with_hours
 from licorne.cli.common import CommandError, UsageError, print_json
+from licorne.cli.parameters import Flag, From
 from licorne.cli.recordings import Moment, moment_ns
 from licorne.cli.sources import DEFAULT_SOURCE, read_hours, read_state
 from licorne.cli.statuses import Status
 from licorne.recording.folder import is_recording
 
-Flag = Annotated[bool, Parameter(negative="")]
-
 
 def shares(
     *,
-    source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
+    source: From = DEFAULT_SOURCE,
     config: Path | None = None,
     at: Moment | None = None,
     since: Moment | None = None,

@@ -1,4 +1,4 @@
-"""`licorne simulate`: runs a workload, or the trace of a cluster, through the scheduler under a virtual clock."""
+"""`licorne simulate`: runs a workload through the scheduler under a virtual clock."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
 
-from licorne.cli.common import CommandError, KeyValue, UsageError, pairs, print_json
+from licorne.cli.common import CommandError, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
-from licorne.cli.durations import DURATION
+from licorne.cli.parameters import DURATION, Flag, MaxAsks, Pairs, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
 from licorne.cli.statuses import Status
-from licorne.config.simulation import JobOrder
 from licorne.recording import Bounds, Names, Recorder, RecordingError
 from licorne.recording.folder import is_recording
 from licorne.report.collector import Collector
@@ -28,25 +27,22 @@ from licorne.sim.pods import PodRecord
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import Loaded, load_policies
 from licorne.sim.policies.watch import LIMIT_MAX_S, POLICY_TIMEOUT_S
-from licorne.sim.reading import BatchAs, ReadAs, is_scenario, load_workload
+from licorne.sim.reading import load_workload
 from licorne.sim.report import Result
 from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
 from licorne.sim.series import Series, SeriesRow
-from licorne.sim.traces.batch import JobsAs
-from licorne.sim.traces.openb import is_openb
 from licorne.sim.traces.recorded import without_reloads
 from licorne.sim.traces.swf import is_swf
 from licorne.sim.traces.swf_log import SwfOutcome, swf_file
 from licorne.sim.verification import Run, first_difference, repeat
 from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 INTERVAL_S = 60
 EMPTY_POINTS_MAX = 1_000_000
 """Points of --series before anything arrives, at most; where there are more, times are dates rather than counted from 0."""
 SECONDS_MAX = 9_000_000_000
-FromTime = Annotated[float, DURATION, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))]
+SinceTime = Annotated[float, DURATION, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))]
 PolicyTime = Annotated[float, DURATION, Parameter(validator=validators.Number(gt=0, lte=LIMIT_MAX_S))]
 QUEUE_BYTES = 1 << 30
 """How much of a recording may wait to be written. A simulation decides faster than a cluster that lives in real time."""
@@ -54,7 +50,7 @@ CLOSING_S = 600.0
 
 
 def simulate(
-    input: Path,
+    source: Path,
     /,
     *,
     config: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
@@ -66,22 +62,15 @@ def simulate(
     anonymous: Flag = False,
     report: Path | None = None,
     every: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
-    from_: FromTime = 0,
-    to: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
-    as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
-    load: float | None = None,
-    seed: Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))] = None,
+    since: SinceTime = 0,
+    until: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
     device_policy: DevicePolicy | None = None,
-    policy: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    policy: Texts = (),
     policy_timeout: PolicyTime = POLICY_TIMEOUT_S,
-    columns: str | None = None,
-    jobs: JobsAs | None = None,
-    order: JobOrder | None = None,
-    backfill: Flag = False,
-    setting: Annotated[tuple[KeyValue, ...], Parameter(negative="", show_default=False)] = (),
+    setting: Pairs = (),
     grace: Annotated[float | None, DURATION, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
-    max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
+    max_asks: MaxAsks = ASKS_MAX,
     verify: Flag = False,
     strict: Flag = False,
     json: Flag = False,
@@ -90,11 +79,9 @@ def simulate(
 
     Parameters
     ----------
-    input
-        A workload in JSON lines (a name that ends in .gz: compressed), a scenario (.yaml), the folder of the openb trace, one of the
-        trace's pod lists (CSV) with the node list beside it, a batch log in the Standard Workload Format (.swf, .swf.gz),
-        a table of GPU jobs in CSV (--columns), or the folder of a recording (--record of serve, kube or simulate); -: a
-        workload on standard input.
+    source
+        A workload in JSON lines (a name that ends in .gz: compressed; -: standard input), a scenario (.yaml), or the folder
+        of a recording (--record of serve, kube or simulate). `licorne convert` makes a workload of other sources.
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
@@ -116,19 +103,10 @@ def simulate(
         JSON, CSV and Parquet. Needs the extra `report`.
     every
         Virtual time between two points of --series, in seconds or like 5m; without it, 60.
-    from_
+    since
         Virtual time from which figures count, in seconds or like 24h: use over time, and times of the pods that arrive then.
-    to
+    until
         Virtual time up to which they count; without it, to the end.
-    as_
-        openb only. load: arrivals squeezed (--load), which is what happens without this option; recorded: arrivals at
-        the recorded times; fill: the same, and pods stay.
-    load
-        Of a scenario: the factor of all rates and bursts, in place of what it says. Of openb: squeeze the arrivals until the
-        peak demand of the scarcest resource is this share of the cluster; without it, 0.9. A load that the trace cannot
-        reach once is reached with the trace several times in a row.
-    seed
-        Scenario only. Seed of the random numbers, in place of what it says.
     device_policy
         Which device of a node a share is placed on, where the workload has devices: the one with the least left that
         suffices, the one with the most left, or the first that suffices; without it, what the workload says.
@@ -139,18 +117,6 @@ def simulate(
     policy_timeout
         Time after which a single call of a policy is ended, in seconds or like 1m30s; also loading its code and making its
         object.
-    columns
-        The input is a table of GPU jobs in CSV, and this says which of its columns means what: philly, helios, or a YAML
-        file with such a mapping.
-    jobs
-        Batch log or --columns only. What a job of several processors, or GPUs, becomes: gang, pods that start together,
-        which is what happens without this option; asks, one for each; one, a single ask, on a machine that is one node.
-    order
-        Batch log or --columns only. Start jobs in a strict order, in which the first one blocks; without it, as the
-        scheduler does.
-    backfill
-        Batch log or --columns only. With --order: start a later job if by its requested time it ends before the first can
-        start.
     setting
         A setting of the scheduler, like reservation.delay=5s; may be given several times.
     grace
@@ -168,15 +134,16 @@ def simulate(
     json
         Print the result as a JSON object.
     """
-    _check_window(from_, to)
+    if until is not None and since >= until:
+        raise UsageError(f"--since {since:g} is not before --until {until:g}")
     _check_files(pods, series, swf, report, every)
     loaded = _load_policies(policy, policy_timeout, record)
     settings = pairs("--setting", setting)
-    text = _configuration(config, order)
-    workload = _read(input, as_, load, _batch(input, columns, jobs, order, backfill=backfill), max_asks, seed=seed)
-    workload = without_reloads(workload) if config is not None and is_recording(input) else workload
+    text = None if config is None else read_configuration(config, simulated=True)[0].text
+    workload = read_source(source, max_asks)
+    workload = without_reloads(workload) if config is not None and is_recording(source) else workload
     _check_beginning(workload, every or INTERVAL_S, series)
-    _adapt(workload, input, grace, resubmit, device_policy)
+    _adapt(workload, source, grace, resubmit, device_policy)
     own = [Collector()] if report is not None else []
     writing = _file_observers(workload, pods, series, swf, every or INTERVAL_S)
     with (
@@ -191,8 +158,8 @@ def simulate(
             config=text,
             settings=settings,
             observers=[*observers, *own],
-            from_s=from_,
-            to_s=to,
+            since_s=since,
+            until_s=until,
             pods=False,
             decisions=first,
             input_log=recorder,
@@ -258,19 +225,6 @@ def _load_policies(names: Sequence[str], limit_s: float, record: Path | None) ->
             "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
         )
     return loaded
-
-
-def _configuration(config: Path | None, order: JobOrder | None) -> str | None:
-    """Return the text of the configuration that --config names."""
-    text = read_configuration(config, simulated=True)[0].text if config is not None else None
-    if order is not None and config is not None:
-        raise UsageError("--order is for the queues that a log has without --config: write simulation.order there")
-    return text
-
-
-def _check_window(from_s: float, to_s: float | None) -> None:
-    if to_s is not None and from_s >= to_s:
-        raise UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
 
 
 @contextmanager
@@ -350,60 +304,20 @@ def _file_observers(
         yield observers
 
 
-def _batch(
-    path: Path, columns: str | None, jobs: JobsAs | None, order: JobOrder | None, *, backfill: bool
-) -> BatchAs | None:
-    """Return how a batch log or a table of GPU jobs is read; None for any other input, which the options are not for."""
-    if backfill and order is None:
-        raise UsageError("--backfill is for jobs in a strict order: give --order too")
-    if columns == "":
-        raise UsageError("--columns needs philly, helios or the name of a file")
-    if is_swf(path) or columns is not None:
-        return BatchAs(jobs or "gang", order or "", backfill, columns or "")
-    if jobs is not None or order is not None:
-        raise UsageError(
-            f"{path} is no batch log (.swf, .swf.gz), and no table of jobs without --columns: --jobs and --order are for those"
-        )
-    return None
-
-
-def read_input(path: Path, max_asks: int, columns: str | None = None) -> Workload:
-    """Read what is to be simulated, with the defaults of all other options. Raises CommandError."""
-    return _read(path, None, None, _batch(path, columns, None, None, backfill=False), max_asks)
-
-
-def _read(
-    path: Path,
-    how: ReadAs | None,
-    load: float | None,
-    batch: BatchAs | None,
-    max_asks: int,
-    *,
-    seed: int | None = None,
-) -> Workload:
-    if how not in (None, "load") and load is not None:
-        raise UsageError("--as and --load exclude each other: recorded times and fill have no load to aim at")
-    if seed is not None and not is_scenario(path):
-        raise UsageError(f"{path} is no scenario (.yaml), so nothing of it is drawn: --seed is for those")
-    if (how is not None or load is not None) and not (is_openb(path) or (is_scenario(path) and how is None)):
-        raise UsageError(
-            f"{path} says itself when pods arrive: --as and --load are for the openb trace. "
-            "For a higher load, divide the times of arrival in it by a number above 1"
-        )
+def read_source(path: Path, max_asks: int) -> Workload:
+    """Read what is to be simulated. Raises CommandError."""
     try:
         with progress_bar("reading") as progress:
-            return load_workload(
-                path, read_as=how, load=load, seed=seed, batch=batch, asks_max=max_asks, progress=progress
-            )
+            return load_workload(path, asks_max=max_asks, progress=progress)
     except WorkloadError as error:
-        dump = f"{path} may be a state dump, which is one moment and no workload: ask with licorne why --from {path}"
-        raise CommandError(f"{error}\n{dump}" if path.name.endswith((".json", ".json.gz")) else str(error)) from None
+        hint = (
+            f"\n{path} may be a state dump, which is one moment and no workload: ask with licorne why --from {path}; of what "
+            f"kubectl prints licorne convert {path} -o {path.name.partition('.')[0]}.jsonl makes a workload"
+        )
+        raise CommandError(f"{error}{hint if path.name.endswith(('.json', '.json.gz')) else ''}") from None
     except FileNotFoundError:
-        raise CommandError(
-            f"{path}: no such file; give a workload (JSON lines), a scenario (.yaml), the openb trace's folder or one of its pod lists, or a "
-            "batch log (.swf)",
-            Status.FILE,
-        ) from None
+        said = "no such file; give a workload (JSON lines), a scenario (.yaml) or the folder of a recording"
+        raise CommandError(f"{path}: {said}; licorne convert makes a workload of anything else", Status.FILE) from None
 
 
 def _show(result: Result, json: bool) -> None:

@@ -34,14 +34,12 @@ def read_state(
     at: str = "",
     *,
     has_config: bool = False,
-    option: str = "--from",
     limit_s: float = TIMEOUT_S,
 ) -> Restored:
     """Return a scheduler in the state of a dump, of a running scheduler, or of a moment of a recording.
 
     `config`: another queue configuration. `at`: the moment, as a text; empty: the end of the recording. `has_config`: the
-    command has the option --config, which errors may name. `option`: the one with which the source was given. `limit_s`: how
-    long a running scheduler may take to answer.
+    command has the option --config, which errors may name. `limit_s`: how long a running scheduler may take to answer.
 
     Raises:
         CommandError: the state or the configuration cannot be read.
@@ -49,14 +47,14 @@ def read_state(
     if is_recording(Path(source)):
         return _recorded(Path(source), config, moment_ns(at) if at else None)
     if at:
-        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: {option} DIR")
+        raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --from DIR")
     token = read_token(token_file)
     text = _text(config)
     try:
         dump = fetch(source, token=token, tls_ca=tls_ca, timeout_s=limit_s)
     except (SourceError, DumpError) as error:
         default = (
-            f" (the default; {option} takes another address, a file or a recording)" if source == DEFAULT_SOURCE else ""
+            " (the default; --from takes another address, a file or a recording)" if source == DEFAULT_SOURCE else ""
         )
         raise CommandError(f"{error}{default}", Status.FILE) from None
     try:

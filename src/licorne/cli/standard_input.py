@@ -1,4 +1,4 @@
-"""`-` as an argument of a command: standard input, or for `licorne scenario workload` standard output.
+"""`-` as an argument of a command: standard input.
 
 The parser's library takes a `-` for an option, unless it may take every text that begins with `-` for an argument, which
 would make arguments of misspelled options. So an argument `-` is handed to it as `./-`, which as a path is the same.
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 MARKED: Final = "./-"
 """What the parser is given in place of an argument `-`, which it would take for an option."""
-COMMANDS: Final = ("simulate", "compare", "config check", "import", "scenario workload")
+COMMANDS: Final = ("simulate", "compare", "config check", "convert")
 """The commands with an argument for which `-` may stand."""
-OUTPUT: Final = ("scenario workload",)
-"""That of them whose `-` is standard output."""
 
 
 def mark(app: App, words: Sequence[str]) -> list[str]:
@@ -42,7 +40,7 @@ def mark(app: App, words: Sequence[str]) -> list[str]:
     marked = [place for place in places if given[place] == "-" and not _takes_the_next_word(given[place - 1], flags)]
     if marked and command not in COMMANDS:
         raise UsageError(f"{command}: - (standard input) is not read here; see licorne {command} --help")
-    if len(places) > 1 and command not in OUTPUT:
+    if len(places) > 1:
         raise UsageError(f"{command}: standard input (-) is given {len(places)} times, and can be read only once")
     for place in marked:
         given[place] = MARKED

@@ -11,8 +11,9 @@ from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne._wording import counted
-from licorne.cli.common import KeyValue, UsageError, pairs, print_json, say
+from licorne.cli.common import UsageError, pairs, print_json, say
 from licorne.cli.configurations import read_configuration
+from licorne.cli.parameters import OUTPUT, SEVERAL, Flag, Pairs, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.simulate import PolicyTime
@@ -23,27 +24,22 @@ from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
 from licorne.sweep.running import Job, jobs_of, run_sweep
 from licorne.sweep.table import rows, write_table
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-Several = Parameter(negative="", show_default=False)
-
 
 def sweep(
-    folder: Path,
-    /,
-    *,
+    *source: Path,
+    output: Annotated[Path, OUTPUT],
     file: Path | None = None,
-    workload: Annotated[tuple[Path, ...], Several] = (),
-    config: Annotated[tuple[Path, ...], Several] = (),
+    config: Annotated[tuple[Path, ...], SEVERAL] = (),
     load: Annotated[
         tuple[float, ...], Parameter(negative="", show_default=False, validator=validators.Number(gt=0))
     ] = (),
     seed: Annotated[
         tuple[int, ...], Parameter(negative="", show_default=False, validator=validators.Number(gte=0))
     ] = (),
-    policy: Annotated[tuple[str, ...], Several] = (),
+    policy: Texts = (),
     policy_timeout: PolicyTime | None = None,
-    device_policy: Annotated[tuple[DevicePolicy, ...], Several] = (),
-    setting: Annotated[tuple[KeyValue, ...], Several] = (),
+    device_policy: Annotated[tuple[DevicePolicy, ...], SEVERAL] = (),
+    setting: Pairs = (),
     jobs: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     retry: Flag = False,
     report: Annotated[bool, Parameter(show_default=False)] = True,
@@ -57,17 +53,16 @@ def sweep(
 
     Parameters
     ----------
-    folder
-        Where the table (table.csv, table.parquet), the report (sweep.html) and the outcomes are written.
+    source
+        Workloads, scenarios and folders of recordings, as for `licorne simulate`.
+    output
+        The folder where the table (table.csv, table.parquet), the report (sweep.html) and the outcomes are written.
     file
-        A sweep file (YAML) that says what is combined. Options take the place of what it says.
-    workload
-        A workload, a trace or the folder of a recording, as for `licorne simulate`; may be given several times, as may all
-        that is combined.
+        A sweep file (YAML) that says what is combined. Arguments and options take the place of what it says.
     config
-        A queue configuration; own: that of the workload.
+        A queue configuration; own: that of the workload. May be given several times, as may all that is combined.
     load
-        A load: what it means for openb is said by `licorne simulate`; times of arrival of other workloads are divided by it.
+        A load: of a scenario the factor of all rates and bursts; times of arrival of other workloads are divided by it.
     seed
         A seed of a workload that is drawn.
     policy
@@ -90,7 +85,7 @@ def sweep(
         Print the rows of the table as JSON.
     """
     given: dict[str, Any] = {
-        "workloads": [str(path) for path in workload],
+        "workloads": [str(path) for path in source],
         "configurations": [str(path) for path in config],
         "loads": list(load),
         "seeds": list(seed),
@@ -106,17 +101,17 @@ def sweep(
         if name != OWN:
             read_configuration(Path(name), simulated=True)
     points = plan.points()
-    found = jobs_of(points, folder)
+    found = jobs_of(points, output)
     if dry_run:
         return _say(found, retry=retry)
     with progress_bar("simulating", remaining=True) as progress:
         outcomes = run_sweep(found, processes=jobs or os.cpu_count() or 1, again=retry, progress=progress)
     table = rows(points, outcomes)
-    files = write_table(folder, table, parquet=report)
+    files = write_table(output, table, parquet=report)
     if report:
         from licorne.sweep.page import write_sweep_page  # noqa: PLC0415  # it needs the extra `report`
 
-        files.append(write_sweep_page(folder, plan.name, table))
+        files.append(write_sweep_page(output, plan.name, table))
     failed = [(point, outcome.error) for point, outcome in zip(points, outcomes, strict=True) if outcome.error]
     if json:
         print_json(table)
@@ -134,7 +129,7 @@ def _plan(file: Path | None, given: dict[str, Any]) -> Sweep:
         plan = read_sweep(file) if file is not None else Sweep()
     plan = msgspec.structs.replace(plan, **{name: value for name, value in given.items() if value})
     if not plan.workloads:
-        raise UsageError("nothing to simulate: give --workload, or a sweep file with --file")
+        raise UsageError("nothing to simulate: give workloads, or a sweep file with --file")
     if len(plan) > POINTS_MAX:
         raise UsageError(f"{len(plan):,} combinations are too many; {POINTS_MAX:,} are allowed")
     for name, values in given.items():

@@ -179,10 +179,10 @@ def _most(rows: list[Row], sizes: list[int]) -> list[Row]:
 
 def _window(result: Result) -> str:
     """Return what to add to the title of figures that are not of the whole simulation."""
-    from_s, to_s = result.window_s
-    if (from_s, to_s) == (0, result.simulated_s):
+    since_s, until_s = result.window_s
+    if (since_s, until_s) == (0, result.simulated_s):
         return ""
-    return f", from {duration(from_s)} to {duration(to_s)}"
+    return f", from {duration(since_s)} to {duration(until_s)}"
 
 
 def _gangs(result: Result) -> Sheet:

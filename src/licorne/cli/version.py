@@ -1,11 +1,10 @@
-"""`licorne version`: prints the version, and whether the hot modules are compiled."""
+"""What `licorne --version` prints: the version, and whether the hot modules are compiled."""
 
 from __future__ import annotations
 
 import platform
 
 from licorne import __version__
-from licorne.cli.common import say
 
 
 def describe() -> str:
@@ -14,9 +13,3 @@ def describe() -> str:
 
     kind = "compiled" if compiled else "interpreted"
     return f"licorne {__version__} ({kind}, Python {platform.python_version()})"
-
-
-def version() -> int:
-    """Print the version, and whether the scheduler is compiled or interpreted."""
-    say(describe())
-    return 0

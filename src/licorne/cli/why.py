@@ -8,24 +8,23 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from licorne.answers import Home, UnknownNameError, why
+from licorne.answers import Home, UnknownNameError
+from licorne.answers import why as why_of
 from licorne.answers.copies import CopyError
 from licorne.answers.why import AskAnswer
 from licorne.cli.common import CommandError, UsageError, print_json
-from licorne.cli.durations import DURATION
+from licorne.cli.parameters import DURATION, Flag, From
 from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
 from licorne.cli.statuses import Status
 from licorne.recording.folder import is_recording
 
-Flag = Annotated[bool, Parameter(negative="")]
 
-
-def why_command(
+def why(
     name: str = "",
     /,
     *,
-    source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
+    source: From = DEFAULT_SOURCE,
     config: Path | None = None,
     at: Moment | None = None,
     partition: str = "",
@@ -79,7 +78,7 @@ def why_command(
     until = time.monotonic() + limit
     home = Home(restored)
     try:
-        answer = why(
+        answer = why_of(
             home if config is None else home.decide(),
             name,
             partition=partition,

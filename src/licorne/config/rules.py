@@ -90,26 +90,26 @@ _FAULTS: Final = (
 )
 
 _WARNINGS: Final = (
-    ("cluster-guarantees", "With `--with`: the guarantees are not more than all nodes have.", "licorne"),
+    ("cluster-guarantees", "With `--from`: the guarantees are not more than all nodes have.", "licorne"),
     (
         "cluster-unbound",
-        "With `--with`: a max or limit is lower than what the nodes and the queues above give anyway.",
+        "With `--from`: a max or limit is lower than what the nodes and the queues above give anyway.",
         "licorne",
     ),
-    ("pod-above-limit", "With `--with`: no pod takes more than the limit of its user.", "licorne"),
-    ("pod-above-max", "With `--with`: no pod takes more than the max of a queue that it is in.", "licorne"),
+    ("pod-above-limit", "With `--from`: no pod takes more than the limit of its user.", "licorne"),
+    ("pod-above-max", "With `--from`: no pod takes more than the max of a queue that it is in.", "licorne"),
     (
         "queue-idle",
-        "With `--with`: of the applications that are in a queue or name one, some are in each queue or below it.",
+        "With `--from`: of the applications that are in a queue or name one, some are in each queue or below it.",
         "licorne",
     ),
-    ("queue-missing", "With `--with`: the queues of applications are configured, or a rule creates them.", "licorne"),
+    ("queue-missing", "With `--from`: the queues of applications are configured, or a rule creates them.", "licorne"),
     (
         "rule-idle",
-        "With `--with` and a workload or a recording: each placement rule places some application of it.",
+        "With `--from` and a workload or a recording: each placement rule places some application of it.",
         "licorne",
     ),
-    ("queue-unreached", "With `--with`: a placement rule leads to each leaf, or something is in it.", "licorne"),
+    ("queue-unreached", "With `--from`: a placement rule leads to each leaf, or something is in it.", "licorne"),
     (
         "config-empty",
         "A configuration without a partition has room for nothing; a reload with it is refused.",

@@ -8,33 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
 from licorne.core.base.states import TIME_MAX_NS
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si.adapt import Part, Translation
 from licorne.si.messages import Input, Output
+from licorne.si.reading import read_ends_v19
 
 from .arguments import refuse_limit, refuse_mistyped, refuse_request, refuse_time
+from .cluster import Cluster
+from .connection import ManagerConnection
 from .constants import UNLIMITED
 from .incidents import Handler, Incidents
 from .plugins import Plugins
 from .strict import refuse_unknown
 
 if TYPE_CHECKING:
-    import cython
-
     from .input_log import InputLog
-else:
-    from licorne._plain import cython
 
-if cython.compiled:
-    from cython.cimports.licorne.core.cluster import Cluster
-    from cython.cimports.licorne.core.connection import ManagerConnection
-    from cython.cimports.licorne.si.reading import read_ends_v19
-else:
-    from licorne.si.reading import read_ends_v19
-
-    from .cluster import Cluster
-    from .connection import ManagerConnection
 
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]

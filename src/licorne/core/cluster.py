@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
 from licorne.config import Configuration, load
 from licorne.config.model import PartitionConfig
 from licorne.core.base.rejections import naming, refused_allocation, refused_application, refused_node
@@ -38,21 +39,11 @@ from licorne.si.messages import (
 from licorne.si.partitions import qualified_partition, short_partition
 
 from .arguments import refuse_input
-from .partition import Predicate, PreemptionPredicate
+from .manager import RegisteredManager
+from .partition import Partition, Predicate, PreemptionPredicate
 
 if TYPE_CHECKING:
-    import cython
-
     from licorne.core.queues.application import Application
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.manager import RegisteredManager
-    from cython.cimports.licorne.core.partition import Partition
-else:
-    from .manager import RegisteredManager
-    from .partition import Partition
 
 
 @cython.cclass

@@ -6,25 +6,17 @@ Compiled, because every decision is delivered here; `licorne.core.manager` is th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from licorne._plain import cython
 from licorne.si import adapt_first
 from licorne.si.adapt_v19 import other_responses
 from licorne.si.callback import ResourceManagerCallback
+from licorne.si.decisions import responses_v19
 from licorne.si.messages import Output, RejectedAllocation, RejectedApplication, RejectedNode
 
 from .incidents import Incidents
 from .plugins import Plugins
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.si.decisions import responses_v19
-else:
-    from licorne.si.decisions import responses_v19
 
 _METHODS = {
     "update": "recv_update_response",

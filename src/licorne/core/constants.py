@@ -2,7 +2,7 @@
 
 In plain modules these are Python integers. A hot module needs them as C integers, because a Python integer is looked up
 and compared as an object. Cython cannot import a C constant of another module, so the build declares them by their
-values (`tools/pxd.py`), and a hot module imports them from `cython.cimports.licorne.core.constants`.
+values (`tools/pxd.py`).
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from licorne._plain import cython
 from licorne.config.model import PartitionConfig
 from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import Vec, new_sum
@@ -26,18 +26,8 @@ from licorne.core.queues.application import Application
 from licorne.core.queues.limits import Limits
 from licorne.core.queues.tree import Tree
 from licorne.core.waiting.accounting import Accounting
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.waiting.parking import Parking
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
-else:
-    from licorne.core.waiting.parking import Parking
-    from licorne.core.waiting.wakeups import WakeUps
+from licorne.core.waiting.parking import Parking
+from licorne.core.waiting.wakeups import WakeUps
 
 
 @cython.cclass

@@ -5,25 +5,14 @@ Compiled, because every call passes through it; `licorne.core.connection` is the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from licorne._plain import cython
 from licorne.config import Configuration
 from licorne.core.base.settings import Settings
 from licorne.core.events.partition_events import PartitionEvents
 from licorne.core.events.records import EventStore, Recorder
 from licorne.si.messages import Output
 
-from .partition import Predicate, PreemptionPredicate
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.partition import Partition
-else:
-    from .partition import Partition
+from .partition import Partition, Predicate, PreemptionPredicate
 
 
 @cython.cclass

@@ -31,18 +31,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+from licorne._plain import cython
 from licorne.config.model import PartitionConfig
 from licorne.core.base.settings import Settings
 from licorne.core.base.states import TIME_MAX_NS, ObjectState
+from licorne.core.contents import PartitionContents
 from licorne.core.events.partition_events import PartitionEvents
 from licorne.core.gangs.atomic import AtomicGangs
 from licorne.core.gangs.placeholders import Gangs
 from licorne.core.gangs.replacement import Replacement
 from licorne.core.inputs.admission import leave_queue
+from licorne.core.inputs.intake import Intake
 from licorne.core.inputs.lifecycle import Lifecycle
 from licorne.core.inputs.numbering import Numbering
+from licorne.core.inputs.releases import Releases
 from licorne.core.nodes.node import Node
 from licorne.core.placement.placer import PlacementConfigError, Placer
 from licorne.core.preemption.claims import Claims
@@ -53,31 +56,14 @@ from licorne.core.preemption.quota_start import QuotaChanges
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
 from licorne.core.queues.cleaner import Cleaner
-from licorne.core.scheduling.host_orders import HostOrders
+from licorne.core.scheduling.descent import Descent
+from licorne.core.scheduling.host_orders import GivenOrders, HostOrders
 from licorne.core.scheduling.reservations import Reservations
 from licorne.si.messages import Output, Termination, WaitingForResources
 
 from .constants import UNLIMITED
 from .inspection import explain
 from .scheduling import deadlines, outstanding
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.contents import PartitionContents
-    from cython.cimports.licorne.core.inputs.intake import Intake
-    from cython.cimports.licorne.core.inputs.releases import Releases
-    from cython.cimports.licorne.core.scheduling.descent import Descent
-    from cython.cimports.licorne.core.scheduling.host_orders import GivenOrders
-else:
-    from licorne.core.contents import PartitionContents
-    from licorne.core.inputs.intake import Intake
-    from licorne.core.inputs.releases import Releases
-    from licorne.core.scheduling.descent import Descent
-    from licorne.core.scheduling.host_orders import GivenOrders
 
 STOPPED = ObjectState.STOPPED  # a global, because looking up a member of an enumeration is slow
 

@@ -1,10 +1,10 @@
-"""Running long work, which is a generator, in small steps, so that the loop stays responsive."""
+"""Time in a long-running process: its clock, and long work in small steps, so that the loop stays responsive."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
 SLICE_S = 0.003
@@ -23,4 +23,10 @@ async def paced(steps: Iterable[_T], slice_s: float = SLICE_S) -> AsyncIterator[
             ends = time.perf_counter() + slice_s
 
 
-__all__ = ["SLICE_S", "paced"]
+def steady_clock() -> Callable[[], int]:
+    """Return a clock in nanoseconds since 1970 that never goes back: system time now, monotonic time from then on."""
+    offset = time.time_ns() - time.monotonic_ns()
+    return lambda: time.monotonic_ns() + offset
+
+
+__all__ = ["SLICE_S", "paced", "steady_clock"]

@@ -15,7 +15,7 @@ from licorne.config.manifest import OVERLAID, read_entries
 from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import OWN
 from licorne.kube.objects import ConfigMap
-from licorne.kube.pods import WorkSettings
+from licorne.kube.pods.work import WorkSettings
 from licorne.kube.settings import TABLE, Settings, read_settings, unusable
 from licorne.si.constants import DEFAULT_PARTITION
 from licorne.si.partitions import short_partition

@@ -19,28 +19,19 @@ from licorne.core.base.setting_table import unknown_settings
 from licorne.kube.configmaps import Configuration, check_queues, read_configuration
 from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PriorityClass
 from licorne.kube.objects.meta import Object
-from licorne.kube.pods import (
-    PodContext,
-    Work,
-    foreign_allocation,
-    is_managed,
-    is_over,
-    is_placeholder,
-    namespace_tags,
-    node_info,
-    read_pod,
-    unix_seconds,
-)
+from licorne.kube.pods.foreign import foreign_allocation
 from licorne.kube.pods.keys import TAG_IMAGE_PULL_SECRETS
+from licorne.kube.pods.namespaces import namespace_tags
+from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.resources import PODS
-from licorne.recording import Names
-from licorne.si import v19
+from licorne.kube.pods.work import PodContext, Work, is_managed, is_over, is_placeholder, read_pod, unix_seconds
 from licorne.si.constants import (
     NODE_PARTITION,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_APPLICATION_CREATION_TIME,
     TAG_CREATE_FORCE,
 )
+from licorne.si.messages import NodeAction
 from licorne.sim import lines
 from licorne.sim.workload import Mode, Workload
 
@@ -125,13 +116,11 @@ class Imported:
 
     Parameters:
         scheduler_names: pods that name one of these schedulers are the workload; others hold room.
-        names: replaces names of users and groups; None: they are written.
     """
 
-    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES, names: Names | None = None) -> None:
+    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES) -> None:
         self.counts: Counter[str] = Counter()
         self._scheduler_names = tuple(scheduler_names)
-        self._names = names
         self._pods: dict[str, tuple[Pod, PodTimes]] = {}
         self._nodes: dict[str, Node] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -185,7 +174,6 @@ class Imported:
         Raises:
             ImportedError: there is no node, or no pod that the scheduler would place.
             ConfigurationError: the ConfigMaps cannot be used.
-            AnonymityError: names are to be replaced, and the configuration depends on them.
         """
         configuration = read_configuration(self._maps)
         check_queues(configuration.queues, "", configuration.settings.queues_max)
@@ -203,7 +191,7 @@ class Imported:
         return Workload(
             name=name,
             mode=Mode.TIMED,
-            config=self._configuration(configuration),
+            config=configuration.queues or None,
             extra={key: text for key, text in configuration.texts.items() if not unknown_settings({key: text})},
             lines=made,
             notes=[*self._notes(configuration), *ALWAYS],
@@ -227,17 +215,12 @@ class Imported:
             if count := self.counts[why]:
                 yield f"{text} ({count:,})"
 
-    def _configuration(self, configuration: Configuration) -> str | None:
-        if not configuration.queues:
-            return None
-        return configuration.queues if self._names is None else self._names.configuration(configuration.queues)
-
     # -- lines -----------------------------------------------------------------------------------------------
 
     def _node(self, node: Node) -> lines.Node:
-        info = node_info(node, v19.ActionFromRM.CREATE)
-        attrs = {key: text for key, text in (info.attributes or {}).items() if key != NODE_PARTITION and text}
-        return lines.Node(at=0, id=info.node_id, res=dict(info.schedulable_resource or {}), attrs=attrs or None)
+        found = node_update(node, NodeAction.CREATE)
+        attrs = {key: text for key, text in (found.attributes or {}).items() if key != NODE_PARTITION and text}
+        return lines.Node(at=0, id=found.node_id, res=dict(found.capacity or {}), attrs=attrs or None)
 
     def _is_placed(self, pod: Pod) -> bool:
         placed = pod.spec.node_name in self._nodes
@@ -246,9 +229,7 @@ class Imported:
 
     def _foreign(self, pod: Pod) -> lines.Foreign:
         found = foreign_allocation(pod)
-        return lines.Foreign(
-            at=0, key=found.allocation_key, node=found.node_id, res=dict(found.resource_per_alloc or {})
-        )
+        return lines.Foreign(at=0, key=found.key, node=found.node_id, res=dict(found.resource or {}))
 
     def _asked(self, ours: list[tuple[Pod, PodTimes]], context: PodContext, begin_s: int) -> list[lines.Line]:
         made: list[lines.Line] = []
@@ -294,19 +275,18 @@ class Imported:
     def _tags(self, tags: Mapping[str, str] | None) -> dict[str, str] | None:
         kept = {key: text for key, text in (tags or {}).items() if key not in _OF_THE_MOMENT}
         kept.pop(TAG_IMAGE_PULL_SECRETS, None)
-        return (kept if self._names is None else self._names.tags(kept)) or None
+        return kept or None
 
     def _app(self, work: Work, pod: Pod, at_s: int) -> lines.App:
-        asked, gang, names = work.application, work.gang, self._names
+        asked, gang = work.application, work.gang
         namespace = self._namespaces.get(pod.metadata.namespace)
-        user, groups = (asked.ugi.user, asked.ugi.groups or []) if asked.ugi is not None else ("", [])
         made = lines.App(
             at=at_s,
             id=asked.application_id,
-            queue=asked.queue_name,
-            user=user if names is None else names.of(user),
-            groups=tuple(groups if names is None else map(names.of, groups)),
-            tags=self._tags({**(asked.tags or {}), **(namespace_tags(namespace) if namespace is not None else {})}),
+            queue=asked.queue,
+            user=asked.user,
+            groups=asked.groups,
+            tags=self._tags({**asked.tags, **(namespace_tags(namespace) if namespace is not None else {})}),
         )
         if gang is not None:
             made.gang = tuple(
@@ -320,17 +300,16 @@ class Imported:
 
     def _ask(self, work: Work, at_s: int, duration_s: int | None) -> lines.Ask:
         ask = work.ask
-        policy = ask.preemption_policy or v19.PreemptionPolicy()
         return lines.Ask(
             at=at_s,
-            key=ask.allocation_key,
+            key=ask.key,
             app=ask.application_id,
-            res=dict(ask.resource_per_alloc or {}),
+            res=dict(ask.resource or {}),
             prio=ask.priority,
-            tags=self._tags(ask.allocation_tags),
-            group=ask.task_group_name,
-            pre_self=policy.allow_preempt_self,
-            pre_other=policy.allow_preempt_other,
+            tags=self._tags(ask.tags),
+            group=ask.task_group,
+            pre_self=ask.allow_preempt_self,
+            pre_other=ask.allow_preempt_other,
             duration_s=duration_s,
         )
 

@@ -11,43 +11,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import platform
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from licorne import __version__
 from licorne.answers.follower import Follower
-from licorne.config.manifest import NAMESPACE, SCHEDULER_NAMES
-from licorne.core.api import ConfigurationError as QueuesError
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
-from licorne.core.base.setting_table import SettingsError
 from licorne.core.events.runs import Record
 from licorne.core.input_log import InputLog
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Levels, Log, named
 from licorne.daemon.memory import Memory
+from licorne.daemon.pace import steady_clock
 from licorne.daemon.secrets import SecurityError
 from licorne.daemon.security import Security
 from licorne.kube.api import Kind, Requests
 from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient
-from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues, read_configuration
+from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues
+from licorne.kube.configuring import ConfigMaps, build_info
 from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
-from licorne.kube.manager import Manager
-from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
-from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
+from licorne.kube.manager import Manager, Outbox
+from licorne.kube.manager.commands import AskAgain, Bind
+from licorne.kube.objects import KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reflector import Handler, Reflector, Source
 from licorne.kube.results import Results
-from licorne.kube.settings import TABLE, misread, set_levels, wait_for_restart
+from licorne.kube.settings import TABLE, RunSettings
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
-from licorne.recording.noting import Both, Ignoring
-from licorne.si import v19
+from licorne.recording.noting import Both
 from licorne.si.messages import Output
 from licorne.web.backend import Backend, HostCheck, HostFigures
 from licorne.web.monitor import Monitor
@@ -94,22 +91,6 @@ class Clients(msgspec.Struct, frozen=True):
     requests: Requests = msgspec.field(default_factory=Requests)
 
 
-class RunSettings(msgspec.Struct, frozen=True):
-    """How licorne runs in a cluster.
-
-    - `namespace`: where the ConfigMaps are, and the Lease.
-    - `scheduler_names`: pods that name one of these are scheduled.
-    - `queues`: a queue configuration in place of that of the ConfigMaps; "": theirs.
-    - `dry_run`: nothing is written; decisions are compared with those of the scheduler that these pods have
-      (`licorne.kube.shadow`).
-    """
-
-    namespace: str = NAMESPACE
-    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
-    queues: str = ""
-    dry_run: bool = False
-
-
 class Runner:
     """licorne in a cluster, within a running loop.
 
@@ -144,34 +125,38 @@ class Runner:
     ) -> None:
         self.settings = settings
         self.log = log
-        self._levels = levels or Levels()
-        self._clock = clock or _steady_clock()
+        self._clock = clock or steady_clock()
         self._wall = wall
         self._rng = rng
-        self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
+        self.api = SchedulerAPI(
+            clock=self._clock, other_settings=True, on_output=self._take, on_incident=self._passed_over
+        )
         self.follower = follower
-        counted = None if web is None else _Delivered(self._count)
-        self.api.input_log = Both.of(recorder, Both.of(follower, counted))
+        self.api.input_log = Both.of(recorder, follower)
         self._reading = clients.reading
         self._requests = clients.requests
         self.begun = False
         """Whether the scheduler has been told what there is; the manager knows nothing before."""
-        self.results = Results(named(log, "kubernetes").error, self._clock)
-        self.lease = None if settings.dry_run else self._make_lease(clients.writing)
+        kubernetes = named(log, "kubernetes")
+        self.results = Results(kubernetes.error, self._clock)
+        self.lease: HeldLease | None = None
+        if not settings.dry_run:
+            self.lease = HeldLease(
+                clients.writing, settings.namespace, clock=self._clock, wall=wall, log=kubernetes, results=self.results
+            )
         self.guard = PauseGuard(self._clock, wall, self.lease)
-        self.manager = manager = Manager(
-            self.api, now_s=wall, awake=self.guard.beat, changed=self.changed, warn=self._warn_of_pod
-        )
+        outbox = Outbox(self.api, now_s=wall, awake=self.guard.beat, changed=self.changed, warn=self._warn_of_pod)
+        self.manager = manager = Manager(outbox)
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
         if self.shadow is not None:
             self.manager.decisions.diagnostics["shadow"] = self.shadow.report
-        self._fault: Exception | None = None
-        """The first exception of a callback; it ends the process."""
         self._looks: set[str] = set()
         """Applications whose placeholders are looked for in a while: one timer each."""
         self._wake = asyncio.Event()
+        self._fault: Exception | None = None
+        """The first exception in taking a decision; it ends the process."""
         self.decided = 0
         self._decided_s = 0.0
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
@@ -181,36 +166,28 @@ class Runner:
         self._nodes = self._reflector(NODES, _Objects(self, manager.node_seen, manager.node_gone))
         self._namespaces = self._reflector(NAMESPACES, _Objects(self, manager.namespace_seen, manager.namespace_gone))
         self._classes = self._reflector(PRIORITY_CLASSES, _Objects(self, manager.class_seen, manager.class_gone))
-        self._budgets = self._reflector(DISRUPTION_BUDGETS, _Objects(self, manager.budgets.seen, manager.budgets.gone))
-        self._maps: dict[str, ConfigMap] = {}
+        self._budgets = self._reflector(
+            DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
+        )
+        writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
+        self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
-            self._reflector(config_map_kind(settings.namespace, name), _Maps(self), name, namespace=settings.namespace)
-        self._configuration = Configuration()
-        self._texts_at_start: Mapping[str, str] = {}
-        """The settings with which licorne was started."""
-        self._policy_group = ""
-        """The policy group that is in force: the one that the ConfigMaps named when licorne was started."""
+            kind = config_map_kind(settings.namespace, name)
+            self._reflector(kind, self.config_maps, name, namespace=settings.namespace)
         self._web = web
         self._security = security or Security()
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
-        self._tasks: list[asyncio.Task[Any]] = []
-
-    def _make_lease(self, client: LeaseClient) -> HeldLease:
-        log = named(self.log, "kubernetes")
-        return HeldLease(
-            client, self.settings.namespace, clock=self._clock, wall=self._wall, log=log, results=self.results
-        )
 
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
             client,
-            self.manager.bound,
-            self.manager.not_bound,
-            self.manager.outdated,
+            self.manager.lifecycle.bound,
+            self.manager.lifecycle.not_bound,
+            self.manager.lifecycle.outdated,
             guard=self.guard,
-            is_gone=self.manager.is_gone,
-            node_of=self.manager.node_of,
+            is_gone=self.manager.records.is_gone,
+            node_of=self.manager.records.node_of,
             results=self.results,
             rng=self._rng,
         )
@@ -221,9 +198,9 @@ class Runner:
             self._not_created,
             created=functools.partial(self._is_there, taken=False),
             taken=functools.partial(self._is_there, taken=True),
-            is_wanted=self.manager.gangs.is_wanted,
-            is_gone=self.manager.is_gone,
-            not_told=self.manager.waiting.not_told,
+            is_wanted=self.manager.lifecycle.gangs.is_wanted,
+            is_gone=self.manager.records.is_gone,
+            not_told=self.manager.lifecycle.waiting.not_told,
             warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
@@ -238,14 +215,11 @@ class Runner:
             self._reading,
             kind,
             handler,
-            warn=self._warn,
+            warn=named(self.log, "kubernetes").warning,
             forbidden=functools.partial(self._forbidden, kind.plural, **where) if needed else None,
             rng=self._rng,
         )
         return made
-
-    def _warn(self, text: str) -> None:
-        named(self.log, "kubernetes").warning(text)
 
     def _forbidden(self, plural: str, text: str, **more: str) -> None:
         """Say that a kind may not be read that is needed."""
@@ -261,16 +235,20 @@ class Runner:
             log.error(text[:COMPLAINT_MAX], exc_info=error)
 
     def _passed_over(self, incident: Incident) -> None:
-        """Log an incident of the scheduler. An exception in a callback is one in what concerns all pods (`Manager`): the process ends."""
-        if incident.error is not None and incident.callback.startswith("update_"):
-            self._fault = self._fault or incident.error
-            named(self.log, "core.rmproxy").error("taking a decision failed", exc_info=incident.error)
-            return
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))
 
-    def _count(self, rm_id: str, outputs: Sequence[Output]) -> None:
+    def _take(self, rm_id: str, outputs: list[Output]) -> None:
+        """Take what the scheduler says. An exception is one in what concerns all pods (`Manager`): the process ends.
+
+        It is raised in `_carry_out`, since a request of REST may be what the scheduler answers.
+        """
         if self.monitor is not None:
             self.monitor.on_outputs(rm_id, outputs)
+        try:
+            self.manager.decisions.take(outputs)
+        except Exception as error:  # noqa: BLE001  it may be any fault
+            self._fault = self._fault or error
+            named(self.log, "core.rmproxy").exception("taking a decision failed")
 
     def _news_ages(self) -> dict[str, float]:
         """Return, for each kind of object that is watched, the seconds since the API server last sent something about it."""
@@ -308,15 +286,15 @@ class Runner:
         named(self.log, "kubernetes").info("another decision", **msgspec.structs.asdict(found))
 
     def _pod_seen(self, pod: Pod) -> None:
-        known = self.manager.pods.get(pod.metadata.uid)
+        known = self.manager.records.pods.get(pod.metadata.uid)
         if self.shadow is not None and known is not None and pod.spec.node_name and not known.pod.spec.node_name:
             self.shadow.bound(pod)
-        self.manager.pod_seen(pod)
+        self.manager.lifecycle.pod_seen(pod)
 
     def _pod_gone(self, pod: Pod) -> None:
         if self.shadow is not None:
             self.shadow.gone(pod)
-        self.manager.pod_gone(pod)
+        self.manager.lifecycle.pod_gone(pod)
 
     def changed(self) -> None:
         """Look for work soon, because something has changed."""
@@ -396,16 +374,10 @@ class Runner:
         if await lease.attempt():
             return
         await self._read(CONFIG_MAP_NAMES)
-        self._watch(self._read_maps())
+        self._watch(self.config_maps.configuration())
         if self._server is not None:
             await self._server.start()
         await lease.take()
-
-    def _read_maps(self) -> Configuration:
-        for name in CONFIG_MAP_NAMES:
-            for found in self.reflectors[name].store.values():
-                self._maps[name] = found
-        return read_configuration(self._maps)
 
     async def _read(self, names: Iterable[str]) -> None:
         """Wait until these kinds have been read."""
@@ -420,22 +392,8 @@ class Runner:
 
     def _begin(self) -> None:
         """Tell the scheduler everything that has been read."""
-        configuration, manager = self._read_maps(), self.manager
-        self._texts_at_start = configuration.texts
-        self._policy_group = configuration.settings.policy_group
-        self._adopt(configuration)
-        for text in misread(configuration.texts):
-            self.log.warning(text)
-        manager.rm_id = configuration.settings.cluster_id
-        request = v19.RegisterResourceManagerRequest(
-            rm_id=manager.rm_id,
-            version=__version__,
-            policy_group=configuration.settings.policy_group,
-            build_info=build_info(),
-            config=self._queues(configuration),
-            extra_config=self._extra_config(configuration),
-        )
-        self._watch(configuration)
+        manager, request = self.manager, self.config_maps.begin()
+        self._watch(self.config_maps.in_force)
         self._post_records()
         try:
             self.api.register_resource_manager(request, manager.decisions)
@@ -446,10 +404,10 @@ class Runner:
         for known in self._classes.store.values():
             manager.class_seen(known)
         for budget in self._budgets.store.values():
-            manager.budgets.seen(budget)
+            manager.lifecycle.budgets.seen(budget)
         for node in self._nodes.store.values():
             manager.node_seen(node)
-        manager.pods_read(self._pods.store.values())
+        manager.lifecycle.pods_read(self._pods.store.values())
         self.guard.beat()
         self.begun = True
 
@@ -491,7 +449,7 @@ class Runner:
         def record(rm_id: str, event: Record) -> None:
             if keep is not None:
                 keep(rm_id, event)
-            self.manager.yunikorn_events.noted(event)
+            self.manager.lifecycle.yunikorn_events.noted(event)
 
         self.api.cluster.recorder = record
 
@@ -504,17 +462,22 @@ class Runner:
     def _admit(self, rm_id: str, queues: str) -> None:
         """Refuse a queue configuration that REST is given, by the rule for one of the ConfigMap; raises a ValueError."""
         try:
-            check_queues(queues, rm_id, self._configuration.settings.queues_max)
+            check_queues(queues, rm_id, self.config_maps.in_force.settings.queues_max)
         except ConfigurationError as error:
             raise ValueError(str(error)) from None
+
+    def _retune(self, configuration: Configuration) -> None:
+        if self._server is not None and self._web is not None:
+            limits = self._rest(configuration, self._web).limits
+            self._server.retune(configuration.texts, limits.request_s, limits.body_bytes)
 
     # -- work ---------------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         """Decide and carry out while there is something to do, and sleep otherwise."""
         while True:
-            while self.manager.is_behind:  # the loop has other work, too
-                self.manager.tell_some()
+            while self.manager.outbox.is_behind:  # the loop has other work, too
+                self.manager.outbox.send_some()
                 await asyncio.sleep(0)
             await self.guard.recent()
             self._carry_out()
@@ -540,7 +503,7 @@ class Runner:
             raise self._fault
         for command in commands:
             if isinstance(command, AskAgain):
-                asyncio.get_running_loop().call_later(command.after_s, self.manager.ask_again, command.uid)
+                asyncio.get_running_loop().call_later(command.after_s, self.manager.lifecycle.ask_again, command.uid)
             elif self.shadow is not None:
                 self.shadow.take(command)
             elif isinstance(command, Bind):
@@ -556,7 +519,7 @@ class Runner:
 
     def _is_there(self, application_id: str, name: str, *, taken: bool) -> None:
         """Note that the API server has a placeholder, and look in a while whether it has been seen."""
-        self.manager.gangs.created(application_id, name, asyncio.get_running_loop().time(), taken=taken)
+        self.manager.lifecycle.gangs.created(application_id, name, asyncio.get_running_loop().time(), taken=taken)
         self._look_in_a_while(application_id)
 
     def _look_in_a_while(self, application_id: str) -> None:
@@ -566,7 +529,7 @@ class Runner:
 
     def _look_at_gang(self, application_id: str) -> None:
         loop = asyncio.get_running_loop()
-        since_s = self.manager.gangs.look_again(application_id, loop.time() - SEEN_S)
+        since_s = self.manager.lifecycle.gangs.look_again(application_id, loop.time() - SEEN_S)
         if since_s is None:
             self._looks.discard(application_id)
         else:
@@ -575,13 +538,13 @@ class Runner:
         self.changed()
 
     def _not_created(self, application_id: str, name: str, reason: str) -> None:
-        self.manager.gangs.not_created(application_id, name, reason, asyncio.get_running_loop().time())
+        self.manager.lifecycle.gangs.not_created(application_id, name, reason, asyncio.get_running_loop().time())
         self._look_in_a_while(application_id)
         self.changed()
 
     async def _tell_reasons(self) -> None:
         """Tell pods that wait why they do, about once a second."""
-        waiting = self.manager.waiting
+        waiting = self.manager.lifecycle.waiting
         while True:
             await asyncio.sleep(REVIEW_S)
             if len(waiting):
@@ -603,168 +566,27 @@ class Runner:
             self.guard.was_read(pauses)
             self.log.info("the cluster has been read again", seconds=round(time.monotonic() - began, 2))
 
-    # -- configuration ------------------------------------------------------------------------------------------
 
-    def map_changed(self, name: str, found: ConfigMap | None) -> None:
-        """Take in another state of a ConfigMap; if both together cannot be used, nothing changes, and an event on it says why.
-
-        What counts is always what both ConfigMaps say now: one that was refused counts as soon as a change of the other one
-        makes both valid, and as long as one is wrong, no change of the other is taken, since the next start would fail.
-        """
-        if not self.begun:
-            return
-        if found is None:
-            self._maps.pop(name, None)
-        else:
-            self._maps[name] = found
-        known = self._configuration
-        try:
-            configuration = read_configuration(self._maps, self._policy_group)
-            if configuration.settings.policy_group != self._policy_group and not configuration.queues:
-                # The key has been renamed together with the group, which counts after a restart: until then no quota may go.
-                configuration = msgspec.structs.replace(configuration, queues=known.queues, queues_key=known.queues_key)
-            if not (known.settings.hot_refresh or configuration.settings.hot_refresh):
-                text = "takes effect when licorne is started again: service.enableConfigHotRefresh is false"
-                self.log.info(text, config_map=name)
-                return
-            self._reload(configuration)
-        except (ConfigurationError, QueuesError, SettingsError) as error:
-            self._refuse(found, str(error))
-            return
-        self._adopt(configuration)
-        self._retune(configuration)
-        self.log.info("the configuration has been changed", config_map=name)
-        for text in misread(configuration.texts):
-            self.log.warning(text)
-            self._tell_map(found, "ValueNotUsed", text)
-        waiting = wait_for_restart(self._texts_at_start, configuration.texts)
-        if waiting and waiting != wait_for_restart(self._texts_at_start, known.texts):
-            text = f"takes effect when licorne is started again: {', '.join(waiting)}"
-            self.log.warning(text)
-            self._tell_map(found, "RestartNeeded", text)
-        self.changed()
-
-    def _adopt(self, configuration: Configuration) -> None:
-        """Set what the manager, gangs, events and log levels read of a configuration; the scheduler and REST are told elsewhere."""
-        self._configuration, settings = configuration, configuration.settings
-        work = configuration.work_settings(self.settings.scheduler_names)
-        self.manager.context = msgspec.structs.replace(self.manager.context, settings=work)
-        self.manager.gangs.settings = settings
-        self.manager.yunikorn_events.wanted = settings.yunikorn_events
-        set_levels(self._levels, settings)
-
-    def _retune(self, configuration: Configuration) -> None:
-        if self._server is not None and self._web is not None:
-            limits = self._rest(configuration, self._web).limits
-            self._server.retune(configuration.texts, limits.request_s, limits.body_bytes)
-
-    def _reload(self, configuration: Configuration) -> None:
-        """Give the scheduler another configuration; raises ConfigurationError or QueuesError if it is refused."""
-        queues = self._queues(configuration)
-        self.api.update_configuration(
-            v19.UpdateConfigurationRequest(
-                rm_id=self.manager.rm_id,
-                policy_group=self._policy_group,
-                config=queues,
-                # An empty one would leave the last one in force.
-                extra_config=self._extra_config(configuration) or {"service.policyGroup": self._policy_group},
-            )
-        )
-
-    def _extra_config(self, configuration: Configuration) -> dict[str, str]:
-        """Return the settings that the scheduler is given. It is told to make no records of events where nobody reads them."""
-        given = configuration.of_scheduler()
-        if self._web is None and not configuration.settings.yunikorn_events:
-            given["event.trackingEnabled"] = "false"
-        return given
-
-    def _queues(self, configuration: Configuration) -> str:
-        """Return the queue configuration that counts; raises a ConfigurationError that says where it is, if it cannot be used."""
-        queues = self.settings.queues or configuration.queues
-        try:
-            check_queues(queues, self.manager.rm_id, configuration.settings.queues_max)
-        except ConfigurationError as error:
-            where = "--config" if self.settings.queues else configuration.queues_key
-            raise ConfigurationError(f"{where}: {error}") from None
-        return queues
-
-    def _refuse(self, found: ConfigMap | None, reason: str) -> None:
-        self.log.error("a configuration was refused; the one before counts", reason=reason)
-        text = f"the configuration is refused, and the one before counts: {reason}"
-        self._tell_map(found or next(iter(self._maps.values()), None), "ConfigurationRefused", text)
-
-    def _tell_map(self, found: ConfigMap | None, reason: str, text: str) -> None:
-        """Post an event about a ConfigMap."""
-        if found is not None and self.shadow is None:
-            meta = found.metadata
-            kind = "ConfigMap"
-            self.writer.write(
-                PostEvent(kind, meta.namespace, meta.name, meta.uid, reason, "Configuring", text, warning=True)
-            )
-
-
-class _Delivered(Ignoring):
-    """Tells what the scheduler has delivered: the callbacks of the manager get it in another form, without what is counted."""
-
-    def __init__(self, tell: Callable[[str, Sequence[Output]], None]) -> None:
-        self._tell = tell
-
-    def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        self._tell(rm_id, outputs)
-
-
+@dataclass(frozen=True)
 class _Objects(Generic[T]):
     """Hands objects on once licorne has begun; what was read before is handed over by `Runner._begin`."""
 
-    def __init__(self, runner: Runner, seen: Callable[[T], None], gone: Callable[[T], None]) -> None:
-        self._runner = runner
-        self._seen = seen
-        self._gone = gone
+    runner: Runner
+    seen: Callable[[T], None]
+    gone: Callable[[T], None]
 
     def added(self, new: T) -> None:
-        if self._runner.begun:
-            self._seen(new)
-            self._runner.changed()
+        if self.runner.begun:
+            self.seen(new)
+            self.runner.changed()
 
     def updated(self, _old: T, new: T) -> None:
         self.added(new)
 
     def deleted(self, old: T) -> None:
-        if self._runner.begun:
-            self._gone(old)
-            self._runner.changed()
-
-
-class _Maps:
-    """Hands the ConfigMaps to the runner."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-
-    def added(self, new: ConfigMap) -> None:
-        self._runner.map_changed(new.metadata.name, new)
-
-    def updated(self, _old: ConfigMap, new: ConfigMap) -> None:
-        self._runner.map_changed(new.metadata.name, new)
-
-    def deleted(self, old: ConfigMap) -> None:
-        self._runner.map_changed(old.metadata.name, None)
-
-
-def build_info() -> dict[str, str]:
-    """Return what REST shows as the build, by YuniKorn's names and with its names of processors.
-
-    Of YuniKorn's other keys (docs/spec/k8shim.md, section 10) nothing true can be said: a Python package has no date of
-    a build and no version of Go, and core, interface and shim are one program, with one version.
-    """
-    machine = platform.machine().lower()
-    return {"buildVersion": __version__, "arch": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)}
-
-
-def _steady_clock() -> Callable[[], int]:
-    """Return a clock in nanoseconds since 1970 that never goes back: system time now, monotonic time from then on."""
-    offset = time.time_ns() - time.monotonic_ns()
-    return lambda: time.monotonic_ns() + offset
+        if self.runner.begun:
+            self.gone(old)
+            self.runner.changed()
 
 
 __all__ = ["Clients", "RunSettings", "Runner", "build_info"]

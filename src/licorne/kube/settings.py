@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from licorne.config.manifest import NAMESPACE, SCHEDULER_NAMES
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base import setting_table
 from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
@@ -71,6 +72,22 @@ def _settings() -> Iterator[Setting]:
 
 SETTINGS: Final = tuple(_settings())
 TABLE: Final = SettingTable(SETTINGS, "docs/reference/kubernetes.md lists all")
+
+
+class RunSettings(msgspec.Struct, frozen=True):
+    """How licorne runs in a cluster.
+
+    - `namespace`: where the ConfigMaps are, and the Lease.
+    - `scheduler_names`: pods that name one of these are scheduled.
+    - `queues`: a queue configuration in place of that of the ConfigMaps; "": theirs.
+    - `dry_run`: nothing is written; decisions are compared with those of the scheduler that these pods have
+      (`licorne.kube.shadow`).
+    """
+
+    namespace: str = NAMESPACE
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    queues: str = ""
+    dry_run: bool = False
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +170,7 @@ def shown(texts: Mapping[str, str], origins: Mapping[str, str]) -> Iterator[Show
 __all__ = [
     "SETTINGS",
     "TABLE",
+    "RunSettings",
     "Settings",
     "misread",
     "read_settings",

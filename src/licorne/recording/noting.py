@@ -200,40 +200,6 @@ class Noting:
         self._put(DELIVERED, rm_id, lines, len(outputs), allocations, size=ENTRY_BYTES + len(lines))
 
 
-class Ignoring:
-    """A listener to the inputs of a scheduler that ignores them all: the base of one that is interested in some."""
-
-    def advanced(self, now_ns: int) -> None:
-        """Ignore the time of a call."""
-
-    def registered(self, rm_id: str, text: str, settings: Mapping[str, str], **flags: bool) -> None:
-        """Ignore a registration."""
-
-    def reloaded(self, rm_id: str, text: str, settings: Mapping[str, str]) -> None:
-        """Ignore a new configuration."""
-
-    def removed(self, rm_id: str) -> None:
-        """Ignore the end of a resource manager."""
-
-    def paused(self, rm_id: str, *, paused: bool) -> None:
-        """Ignore that nothing is decided for a resource manager any more, or that it is again."""
-
-    def ages_restored(self, rm_id: str, ages: object) -> None:
-        """Ignore the ages of applications and asks."""
-
-    def submitted(self, rm_id: str, inputs: Sequence[Input], refusals: Sequence[Output], part: Part | None) -> None:
-        """Ignore messages."""
-
-    def answered(self, *, allowed: bool) -> None:
-        """Ignore the answer of a predicate."""
-
-    def decided(self, limit: int, made: int) -> None:
-        """Ignore that the cluster has decided."""
-
-    def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        """Ignore messages for a resource manager."""
-
-
 class Both:
     """Two listeners to the inputs of one scheduler, as one: a recording, and a process that follows."""
 
@@ -296,4 +262,4 @@ class Both:
             log.delivered(rm_id, outputs)
 
 
-__all__ = ["DELIVERED", "ENTRY_BYTES", "START", "Both", "Ignoring", "Noting", "Sink"]
+__all__ = ["DELIVERED", "ENTRY_BYTES", "START", "Both", "Noting", "Sink"]

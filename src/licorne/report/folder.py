@@ -113,7 +113,7 @@ def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlace
         read = csv.DictReader(io.StringIO(text, newline=""))
         rows = [msgspec.convert(row, tables.NeverPlacedRow, strict=False) for row in read]
     except OSError as error:
-        raise ReportError(f"{folder}: no report: {error.strerror}; give a folder that --report wrote") from None
+        raise ReportError(f"{folder}: no report: {error.strerror}; give a folder with a report") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, csv.Error) as error:
         raise ReportError(f"{folder}: no report that can be read: {error}") from None
     return [

@@ -38,15 +38,15 @@ class _Times:
 class Spreads:
     """Collects records of pods that arrive in a part of the time, in seconds (None: without end)."""
 
-    def __init__(self, from_s: float, to_s: float | None) -> None:
-        self._from_s = from_s
-        self._to_s = float("inf") if to_s is None else to_s
+    def __init__(self, since_s: float, until_s: float | None) -> None:
+        self._since_s = since_s
+        self._until_s = float("inf") if until_s is None else until_s
         self._found: defaultdict[tuple[str, str], _Times] = defaultdict(_Times)
 
     def take(self, record: PodRecord) -> None:
         """Take what became of a pod."""
         arrival_s, end_s, pods = record.arrival_s, record.end_s, record.pods
-        if not self._from_s <= arrival_s < self._to_s:
+        if not self._since_s <= arrival_s < self._until_s:
             return
         found = self._found[record.queue, record.user]
         found.pods += pods

@@ -28,12 +28,6 @@ SHORTEST_SLEEP_S = 0.001
 LONGEST_SLEEP_S = 3600.0
 
 
-def steady_clock() -> Callable[[], int]:
-    """Return a clock in nanoseconds since 1970 that never goes back: system time now, monotonic time from then on."""
-    offset = time.time_ns() - time.monotonic_ns()
-    return lambda: time.monotonic_ns() + offset
-
-
 class Engine:
     """The task that calls the scheduler while there is something to decide, and sleeps otherwise."""
 

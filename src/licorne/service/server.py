@@ -25,6 +25,7 @@ from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import why_not
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
 from licorne.daemon.memory import Memory
+from licorne.daemon.pace import steady_clock
 from licorne.daemon.secrets import SecurityError
 from licorne.daemon.security import Security, grpc_address
 from licorne.recording.noting import Both
@@ -38,7 +39,7 @@ from licorne.web.server import Web, WebServer
 from licorne.web.settings import WebSettings
 
 from .access import TokenCheck, refuse, server_credentials
-from .engine import Engine, steady_clock
+from .engine import Engine
 from .proto import V19
 from .sessions import Refused, Sessions, registered_text
 from .settings import ServiceSettings

@@ -9,12 +9,8 @@ numbers and dicts of these and so cannot be part of a cycle; therefore the garba
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
 
 
 class Termination(IntEnum):

@@ -7,24 +7,15 @@ The classes of shared values are frozen; resources and tags are shared with the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from licorne._plain import cython
+from licorne.si.allocations import NewAllocation, Released
 from licorne.si.first import Allocation as FirstAllocation
 from licorne.si.first import Priority
+from licorne.si.partitions import QualifiedPartitions, names_for
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease, AllocationResponse, PreemptionPolicy, TerminationType
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.si.allocations import NewAllocation, Released
-    from cython.cimports.licorne.si.partitions import QualifiedPartitions, names_for
-else:
-    from licorne.si.allocations import NewAllocation, Released
-    from licorne.si.partitions import QualifiedPartitions, names_for
 
 _POLICIES = [
     PreemptionPolicy(allow_preempt_self=own, allow_preempt_other=other)

@@ -6,24 +6,18 @@ The thread that decides makes the lines of a recording. So decisions, of which t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from licorne._plain import cython
+from licorne.si.allocations import NewAllocation, Released
 from licorne.si.messages import Output
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
     from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.licorne.si.allocations import NewAllocation, Released
-else:
-    from licorne.si.allocations import NewAllocation, Released
 
 TEXTS: Final = ("reason", "template", "message")
 """Fields that explain a decision to people, and may name a user."""

@@ -5,14 +5,8 @@ Nearly all messages of a peer name the same partition, so each translation remem
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from licorne._plain import cython
 from licorne.si.constants import DEFAULT_PARTITION
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
 
 
 def short_partition(name: str, rm_id: str) -> str:

@@ -10,14 +10,16 @@ The slow path is the rule: where the fast path succeeds, its result is the one t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import astuple
 
+from licorne._plain import cython
 from licorne.si._check import encodable
 from licorne.si._schema import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
-from licorne.si.allocations import Termination
+from licorne.si.allocations import Allocation, Release, Termination
 from licorne.si.first import AllocationAsk, Priority
+from licorne.si.partitions import ShortPartitions, names_for
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease as AllocationReleaseV19
 from licorne.si.v19 import AllocationReleasesRequest as AllocationReleasesRequestV19
@@ -25,22 +27,12 @@ from licorne.si.v19 import AllocationRequest as AllocationRequestV19
 from licorne.si.v19 import PreemptionPolicy
 from licorne.si.v19 import TerminationType as TerminationTypeV19
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
-    from cython.cimports.licorne.si.allocations import Allocation, Release
-    from cython.cimports.licorne.si.partitions import ShortPartitions, names_for
     from cython.cimports.prefetch import item, prefetch, prefetch_entries
 
     Words = cython.typedef(cython.pointer(cython.p_void))  # an object in memory, word by word
-else:
-    from licorne.si.allocations import Allocation, Release
-    from licorne.si.partitions import ShortPartitions, names_for
 
 SlowPath = Callable[[int, Any], "Allocation | None"]
 """Reads the ask with this index, whatever it holds; None if it was refused, which is then reported."""

@@ -15,67 +15,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import intern
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from licorne._plain import cython
 from licorne.si import wire_roles
+from licorne.si.allocations import Allocation
 from licorne.si.partitions import ShortPartitions
+from licorne.si.wire_constants import (
+    APPLICATION,
+    ENTRY_KEY,
+    ENTRY_VALUE,
+    KEY,
+    NODE,
+    ORIGINATOR,
+    PARTITION,
+    PLACEHOLDER,
+    POLICY_SELF,
+    PRIORITY,
+    PRIORITY_CLASS,
+    QUANTITY_VALUE,
+    REPEATS,
+    RESOURCE,
+    RESOURCE_ENTRY,
+    TAGS,
+    TASK_GROUP,
+    TIMEOUT,
+    UNKNOWN,
+)
 from licorne.si.wire_plan import WireError
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne.si.wire_read import WireReader, as_signed
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.libc.string import memcmp
-    from cython.cimports.licorne.si.allocations import Allocation
-    from cython.cimports.licorne.si.wire_constants import (
-        APPLICATION,
-        ENTRY_KEY,
-        ENTRY_VALUE,
-        KEY,
-        NODE,
-        ORIGINATOR,
-        PARTITION,
-        PLACEHOLDER,
-        POLICY_SELF,
-        PRIORITY,
-        PRIORITY_CLASS,
-        QUANTITY_VALUE,
-        REPEATS,
-        RESOURCE,
-        RESOURCE_ENTRY,
-        TAGS,
-        TASK_GROUP,
-        TIMEOUT,
-        UNKNOWN,
-    )
-    from cython.cimports.licorne.si.wire_read import WireReader, as_signed
-else:
-    from licorne.si.allocations import Allocation
-    from licorne.si.wire_constants import (
-        APPLICATION,
-        ENTRY_KEY,
-        ENTRY_VALUE,
-        KEY,
-        NODE,
-        ORIGINATOR,
-        PARTITION,
-        PLACEHOLDER,
-        POLICY_SELF,
-        PRIORITY,
-        PRIORITY_CLASS,
-        QUANTITY_VALUE,
-        REPEATS,
-        RESOURCE,
-        RESOURCE_ENTRY,
-        TAGS,
-        TASK_GROUP,
-        TIMEOUT,
-        UNKNOWN,
-    )
-    from licorne.si.wire_read import WireReader, as_signed
 
 SlowPath = Callable[[int, int, int], "Allocation | None"]
 """Reads the ask with this index, start and end, whatever it holds; None if it was refused, which is then reported."""

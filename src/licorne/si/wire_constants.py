@@ -1,7 +1,6 @@
 """The numbers of protobuf's format, and of the plans by which messages are read and written, shared by several modules.
 
-The build declares their values to Cython (`tools/pxd.py`), so that hot modules, which import them from
-`cython.cimports.licorne.si.wire_constants`, have them as C constants.
+The build declares their values to Cython (`tools/pxd.py`), so that hot modules have them as C constants.
 """
 
 from __future__ import annotations

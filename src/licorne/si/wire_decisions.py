@@ -7,32 +7,19 @@ body is moved. A resource has mostly been written before, for another decision o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from licorne._plain import cython
 from licorne.si import first, v19
+from licorne.si.allocations import NewAllocation
 from licorne.si.partitions import QualifiedPartitions
+from licorne.si.wire_constants import BITS_64, ENTRY_KEY, ENTRY_VALUE, QUANTITY_VALUE, RESOURCE_ENTRY
 from licorne.si.wire_plan import tag_of
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
     from cython.cimports.libc.string import memcpy, memmove
-    from cython.cimports.licorne.si.allocations import NewAllocation
-    from cython.cimports.licorne.si.wire_constants import (
-        BITS_64,
-        ENTRY_KEY,
-        ENTRY_VALUE,
-        QUANTITY_VALUE,
-        RESOURCE_ENTRY,
-    )
-else:
-    from licorne.si.allocations import NewAllocation
-    from licorne.si.wire_constants import BITS_64, ENTRY_KEY, ENTRY_VALUE, QUANTITY_VALUE, RESOURCE_ENTRY
 
 # Tags: the field number and the wire type, in one byte.
 V19_NEW = cython.declare(cython.int, tag_of(v19.AllocationResponse, "new"))

@@ -5,44 +5,24 @@ A plan is derived from the declaration of its message (`licorne.si._schema.field
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from licorne._plain import cython
 from licorne.si._common import Resource
 from licorne.si._schema import Field, Message, fields
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.si.wire_constants import (
-        AMOUNTS,
-        BOOL,
-        ENUM,
-        INT32,
-        INT64,
-        MAP,
-        MESSAGE,
-        QUANTITIES,
-        SPAN,
-        STRING,
-        VARINT,
-    )
-else:
-    from licorne.si.wire_constants import (
-        AMOUNTS,
-        BOOL,
-        ENUM,
-        INT32,
-        INT64,
-        MAP,
-        MESSAGE,
-        QUANTITIES,
-        SPAN,
-        STRING,
-        VARINT,
-    )
+from licorne.si.wire_constants import (
+    AMOUNTS,
+    BOOL,
+    ENUM,
+    INT32,
+    INT64,
+    MAP,
+    MESSAGE,
+    QUANTITIES,
+    SPAN,
+    STRING,
+    VARINT,
+)
 
 _KINDS = {
     "bool": BOOL,

@@ -7,56 +7,29 @@ never accessed by pointer: the build with Cython's own bounds checks then finds 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from licorne._plain import cython
 from licorne.si._schema import Message
-from licorne.si.wire_plan import WireError, plan_of
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.si.wire_constants import (
-        AMOUNTS,
-        BITS_64,
-        BOOL,
-        ENTRY_KEY,
-        ENTRY_VALUE,
-        ENUM,
-        FIXED32,
-        FIXED64,
-        GROUP,
-        GROUP_END,
-        INT64,
-        MAP,
-        MESSAGE,
-        SPAN,
-        STRING,
-        VARINT,
-    )
-    from cython.cimports.licorne.si.wire_plan import MessagePlan, Slot
-else:
-    from licorne.si.wire_constants import (
-        AMOUNTS,
-        BITS_64,
-        BOOL,
-        ENTRY_KEY,
-        ENTRY_VALUE,
-        ENUM,
-        FIXED32,
-        FIXED64,
-        GROUP,
-        GROUP_END,
-        INT64,
-        MAP,
-        MESSAGE,
-        SPAN,
-        STRING,
-        VARINT,
-    )
-    from licorne.si.wire_plan import MessagePlan, Slot
+from licorne.si.wire_constants import (
+    AMOUNTS,
+    BITS_64,
+    BOOL,
+    ENTRY_KEY,
+    ENTRY_VALUE,
+    ENUM,
+    FIXED32,
+    FIXED64,
+    GROUP,
+    GROUP_END,
+    INT64,
+    MAP,
+    MESSAGE,
+    SPAN,
+    STRING,
+    VARINT,
+)
+from licorne.si.wire_plan import MessagePlan, Slot, WireError, plan_of
 
 M = TypeVar("M", bound=Message)
 

@@ -6,50 +6,25 @@ type names the field.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from licorne._plain import cython
 from licorne.si._check import Fault, amounts, flag, int32, int64, items, mapping, plain, tags, text
 from licorne.si._common import Quantity
 from licorne.si._schema import Message
-from licorne.si.wire_plan import WireError, plan_of
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.si.wire_constants import (
-        AMOUNTS,
-        BITS_64,
-        BOOL,
-        ENTRY_KEY,
-        ENTRY_VALUE,
-        ENUM,
-        INT64,
-        MAP,
-        MESSAGE,
-        QUANTITY_VALUE,
-        RESOURCE_ENTRY,
-        STRING,
-    )
-    from cython.cimports.licorne.si.wire_plan import MessagePlan, Slot
-else:
-    from licorne.si.wire_constants import (
-        AMOUNTS,
-        BITS_64,
-        BOOL,
-        ENTRY_KEY,
-        ENTRY_VALUE,
-        ENUM,
-        INT64,
-        MAP,
-        MESSAGE,
-        QUANTITY_VALUE,
-        RESOURCE_ENTRY,
-        STRING,
-    )
-    from licorne.si.wire_plan import MessagePlan, Slot
+from licorne.si.wire_constants import (
+    AMOUNTS,
+    BITS_64,
+    BOOL,
+    ENTRY_KEY,
+    ENTRY_VALUE,
+    ENUM,
+    INT64,
+    MAP,
+    MESSAGE,
+    QUANTITY_VALUE,
+    RESOURCE_ENTRY,
+    STRING,
+)
+from licorne.si.wire_plan import MessagePlan, Slot, WireError, plan_of
 
 
 def encode(message: Message) -> bytes:

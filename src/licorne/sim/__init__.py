@@ -2,7 +2,7 @@
 
 `licorne.simulate` runs a workload. The names in `__all__` belong to it, and are public as it is (docs/reference/versions.md):
 
-    load_workload           read a workload or a trace, with a choice of how a trace is read
+    load_workload           read a workload, a scenario or a recording; a scenario with a choice of seed and load
     Workload, WorkloadError what that returns, and what it raises
     Result, PodRecord       what a simulation returns
     Table                   rows of a result as a table that polars, pandas and others read
@@ -12,7 +12,7 @@
     Series, SeriesRow       an observer that samples the usage of queues at equal intervals
 
 Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `traces` turns
-what others have recorded into the same lines, and `reading` chooses between them; `scenarios` makes lines
+what others have recorded into the same lines; `reading` reads what can be simulated; `scenarios` makes lines
 from a description in YAML and a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `jobs` holds jobs back in a strict
 order, by the keys of `joborders`; `simulation` connects it to a scheduler, `runner` is the clock, `devices` the book of the
 nodes' devices, such as GPUs. `gauges`, `use`, `pods`, `times` and `series` are the observations (`measure` has

@@ -9,10 +9,12 @@ What is no ordinary file, such as a pipe, is written directly.
 
 from __future__ import annotations
 
+import gzip
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 
 @contextmanager
@@ -29,13 +31,29 @@ def finished_file(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def opened(part: Path, path: Path) -> IO[bytes]:
+@contextmanager
+def written(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """Open a file for writing (`.gz`: compressed), which gets its name if the `with` block ends without an error; `mode`: who may read it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with finished_file(path) as part, opened(part, path, mode) as stream:
+        if not path.name.lower().endswith(".gz"):
+            yield stream
+            return
+        # Gzip would store a name and the time; without them equal contents are equal files.
+        with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
+            yield cast("IO[bytes]", packed)
+
+
+def opened(part: Path, path: Path, mode: int = 0o666) -> IO[bytes]:
     """Open the part of a file for writing. Raises OSError, with the name of the file itself."""
     try:
-        return part.open("wb")
+        return open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode))
     except OSError as error:
         error.filename = str(path)  # the name that the user knows
         raise
 
 
-__all__ = ["finished_file", "opened"]
+__all__ = ["finished_file", "opened", "written"]

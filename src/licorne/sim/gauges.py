@@ -12,19 +12,10 @@ a list that nobody changes any more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-else:
-    from licorne.core.amounts.vectors import Vec
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
 
 
 class Level(msgspec.Struct, frozen=True):

@@ -111,8 +111,8 @@ class Simulation:
         config: str | None = None,
         settings: Mapping[str, str] | None = None,
         observers: Sequence[Observer] = (),
-        from_s: float = 0,
-        to_s: float | None = None,
+        since_s: float = 0,
+        until_s: float | None = None,
         pods: bool = True,
         every_s: float | None = None,
         input_log: InputLog | None = None,
@@ -125,9 +125,11 @@ class Simulation:
         """
         loaded = load_policies(policies, policy_timeout_s)
         workload = load_workload(workload)
-        if not 0 <= from_s < (inf if to_s is None else to_s):
+        if not 0 <= since_s < (inf if until_s is None else until_s):
             raise ValueError(
-                f"the window from {from_s:g} s to {to_s:g} s is empty" if to_s is not None else f"from_s: {from_s}"
+                f"the window from {since_s:g} s to {until_s:g} s is empty"
+                if until_s is not None
+                else f"since_s: {since_s}"
             )
         if input_log is not None and any(each.gives_orders for each in loaded):
             raise ValueError(
@@ -147,7 +149,7 @@ class Simulation:
                 settings=settings,
                 defaults=STILL_SETTINGS if still else TIMED_SETTINGS,
                 follows=not still,
-                window_ns=(to_ns(from_s), None if to_s is None else to_ns(to_s)),
+                window_ns=(to_ns(since_s), None if until_s is None else to_ns(until_s)),
                 input_log=input_log,
                 policies=loaded,
                 watch=self._watch,
@@ -259,8 +261,8 @@ def simulate(
     config: str | None = None,
     settings: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
-    from_s: float = 0,
-    to_s: float | None = None,
+    since_s: float = 0,
+    until_s: float | None = None,
     pods: bool = True,
     every_s: float | None = None,
     decisions: Path | None = None,
@@ -271,12 +273,11 @@ def simulate(
 ) -> Result:
     """Simulate a workload and return its result.
 
-    `workload` is the path of a workload file or of a trace, or the lines of a workload as objects for JSON; what
-    `licorne.sim.load_workload` returns lets one choose how a trace is read. `config` is the text of a queue configuration in
-    place of the workload's; `settings` take precedence over the workload's, and those over the simulator's own.
+    `workload` is the path of a workload file, a scenario or a recording, or the lines of a workload as objects for JSON, or what
+    `licorne.sim.load_workload` returns. `config` is the text of a queue configuration in place of the workload's; `settings` take precedence over the workload's, and those over the simulator's own.
 
     Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
-    time and times of pods are for the part of the virtual time from `from_s` and up to `to_s`, in seconds (None: the end).
+    time and times of pods are for the part of the virtual time from `since_s` and up to `until_s`, in seconds (None: the end).
     With `pods` the result has a record of each pod, and with `every_s` the use of queues every so many seconds of virtual time
     (`series`). `decisions` is a file for the decision lines, or for a script its trace.
     `input_log` is told of all inputs of the scheduler, as a `licorne.recording.Recorder` is. Not with policies that give
@@ -293,7 +294,7 @@ def simulate(
         OSError: a file cannot be read, or `decisions` not be written.
         RegistrationError: `config` is not usable; the text has its faults, each with line and column.
         SettingsError: one of `settings` is not usable.
-        ValueError: `from_s` is negative, or not before `to_s`; `every_s` is not above 0; `input_log` with policies that give orders.
+        ValueError: `since_s` is negative, or not before `until_s`; `every_s` is not above 0; `input_log` with policies that give orders.
         PolicyError: a policy cannot be used, or calls cannot be watched here: they can be in the main thread only.
     And later:
         PolicyError: a policy raised, answered nonsense or took too long; the text names it, the call and what was expected.
@@ -303,8 +304,8 @@ def simulate(
         config=config,
         settings=settings,
         observers=observers,
-        from_s=from_s,
-        to_s=to_s,
+        since_s=since_s,
+        until_s=until_s,
         pods=pods,
         every_s=every_s,
         input_log=input_log,

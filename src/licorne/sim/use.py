@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.sim.gauges import Gauge, Share
-else:
-    from licorne.core.queues.queue import Queue
-    from licorne.sim.gauges import Gauge, Share
+from licorne._plain import cython
+from licorne.core.queues.queue import Queue
+from licorne.sim.gauges import Gauge, Share
 
 
 @cython.cclass

@@ -22,14 +22,17 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from licorne._bounded import LINE_BYTES, lines
 from licorne._files import opened
 from licorne._wording import counted
+from licorne.recording import Names
 from licorne.sim.lines import (
     STYLES,
     App,
@@ -480,13 +483,32 @@ def entry(field: str, text: bytes) -> str:
     return f"{name}.{next(wrong, '')}".rstrip(".")
 
 
-def write_workload(workload: Workload, stream: IO[bytes]) -> None:
-    """Write a workload as a file of JSON lines, beginning with its head."""
-    version = 1 if workload.mode is Mode.BATCH else 2
-    for line in _head(workload, version):
-        stream.write(encode(line) + b"\n")
-    for line in workload.lines:
-        stream.write(encode(line) + b"\n")
+def write_workload(workload: Workload, stream: IO[bytes], names: Names | None = None) -> int:
+    """Write a workload as a file of JSON lines, beginning with its head; return the number of asks.
+
+    `names` replaces names of users and groups; None: they are written.
+
+    Raises:
+        AnonymityError: names are to be replaced, and a configuration depends on them.
+    """
+    asks = 0
+    for line in chain(_head(workload, 1 if workload.mode is Mode.BATCH else 2), workload.lines):
+        asks += type(line) is Ask
+        stream.write(encode(line if names is None else _nameless(line, names)) + b"\n")
+    return asks
+
+
+def _nameless(line: Line, names: Names) -> Line:
+    """Return a line with the names of users and groups replaced."""
+    match line:
+        case Config() | Reload():
+            return replace(line, yaml=names.configuration(line.yaml))
+        case App():
+            groups = tuple(map(names.of, line.groups))
+            return replace(line, user=names.of(line.user), groups=groups, tags=names.tags(line.tags or {}) or None)
+        case Ask():
+            return replace(line, tags=names.tags(line.tags or {}) or None)
+    return line
 
 
 def _head(workload: Workload, version: int) -> Iterator[Line]:

@@ -40,3 +40,20 @@ def entries(given: YamlNode, name: str, what: str, known: tuple[str, ...]) -> di
             raise WorkloadError(f"{place(name, key)}: {what}: `{key.text}` stands twice")
         found[key.text] = value
     return found
+
+
+def text_of(given: YamlNode, name: str, what: str) -> str:
+    """Return a text that is not empty, without blanks around it. Raises WorkloadError."""
+    node = behind(given)
+    if node.kind != "scalar" or not node.text.strip():
+        raise WorkloadError(f"{place(name, given)}: {what}: must be a text")
+    return node.text.strip()
+
+
+def whole_of(given: YamlNode, name: str, what: str, most: int, *, least: int = 0) -> int:
+    """Return a whole number within bounds. Raises WorkloadError."""
+    node = behind(given)
+    digits = node.text.replace("_", "") if node.kind == "scalar" else ""
+    if not digits.isdecimal() or len(digits) > 19 or not least <= int(digits) <= most:
+        raise WorkloadError(f"{place(name, given)}: {what}: must be a whole number from {least} to {most:,}")
+    return int(digits)

@@ -19,11 +19,11 @@ from licorne.config.nodes import YamlNode, behind
 from licorne.sim.lines import DevicePolicy
 from licorne.sim.policies.watch import LIMIT_MAX_S
 from licorne.sim.workload import WorkloadError
-from licorne.sim.yaml_files import composed, entries, place
+from licorne.sim.yaml_files import composed, entries, place, text_of, whole_of
 from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
 
 LISTS = ("workloads", "configurations", "loads", "seeds", "policies", "device_policies")
-KEYS = ("name", *LISTS, "settings", "from_s", "to_s", "max_asks", "policy_timeout_s")
+KEYS = ("name", *LISTS, "settings", "since_s", "until_s", "max_asks", "policy_timeout_s")
 SEEDS_MAX = 10_000
 NUMBER_MAX = 1e12
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -54,7 +54,7 @@ def parse_sweep(text: str, name: str, folder: Path) -> Sweep:
         raise WorkloadError(f"{place(name, root)}: a sweep needs `workloads`, a list of files")
 
     def path_of(node: YamlNode, what: str) -> str:
-        given = _text(node, name, what)
+        given = text_of(node, name, what)
         if what == "configurations" and given == OWN:
             return OWN
         path = folder / given
@@ -63,12 +63,12 @@ def parse_sweep(text: str, name: str, folder: Path) -> Sweep:
         return str(path)
 
     def policy_of(node: YamlNode, what: str) -> str:
-        given = _text(node, name, what)
+        given = text_of(node, name, what)
         file, separator, rest = given.rpartition(":")
         return f"{folder / file}:{rest}" if separator and file.endswith(".py") else given
 
     def device_policy_of(node: YamlNode, what: str) -> str:
-        given = _text(node, name, what)
+        given = text_of(node, name, what)
         if given not in get_args(DevicePolicy):
             raise WorkloadError(
                 f"{place(name, node)}: {what}: {given[:40]!r} is unknown; known are {', '.join(get_args(DevicePolicy))}"
@@ -79,41 +79,36 @@ def parse_sweep(text: str, name: str, folder: Path) -> Sweep:
         "workloads": path_of,
         "configurations": path_of,
         "loads": lambda node, what: _number(node, name, what, above=0),
-        "seeds": lambda node, what: _whole(node, name, what, 2**63 - 1),
+        "seeds": lambda node, what: whole_of(node, name, what, 2**63 - 1),
         "policies": policy_of,
         "device_policies": device_policy_of,
     }
     values: dict[str, Any] = {}
     for key, node in found.items():
         if key == "name":
-            values[key] = _text(node, name, key)
+            values[key] = text_of(node, name, key)
         elif key == "seeds" and behind(node).kind == "scalar":
-            values[key] = list(range(1, _whole(node, name, key, SEEDS_MAX, least=1) + 1))
+            values[key] = list(range(1, whole_of(node, name, key, SEEDS_MAX, least=1) + 1))
         elif key in readers:
             values[key] = _list(node, name, key, readers[key])
         elif key == "settings":
             values[key] = _settings(node, name)
         elif key == "max_asks":
-            values[key] = _whole(node, name, key, 10**9, least=1)
+            values[key] = whole_of(node, name, key, 10**9, least=1)
         elif key == "policy_timeout_s":
             values[key] = _number(node, name, key, above=0, most=LIMIT_MAX_S)
         else:
             values[key] = _number(node, name, key)
     sweep = Sweep(**values)
-    if sweep.to_s is not None and sweep.from_s >= sweep.to_s:
-        raise WorkloadError(f"{place(name, found['to_s'])}: to_s: {sweep.to_s:g} is not after from_s, {sweep.from_s:g}")
+    if sweep.until_s is not None and sweep.since_s >= sweep.until_s:
+        raise WorkloadError(
+            f"{place(name, found['until_s'])}: until_s: {sweep.until_s:g} is not after since_s, {sweep.since_s:g}"
+        )
     if len(sweep) > POINTS_MAX:
         raise WorkloadError(
             f"{place(name, root)}: {len(sweep):,} combinations are too many; {POINTS_MAX:,} are allowed"
         )
     return sweep
-
-
-def _text(given: YamlNode, name: str, what: str) -> str:
-    node = behind(given)
-    if node.kind != "scalar" or not node.text.strip():
-        raise WorkloadError(f"{place(name, given)}: {what}: must be a text")
-    return node.text.strip()
 
 
 def _number(given: YamlNode, name: str, what: str, *, above: float = -1, most: float = NUMBER_MAX) -> float:
@@ -123,14 +118,6 @@ def _number(given: YamlNode, name: str, what: str, *, above: float = -1, most: f
         bounds += f", and at most {most:,.0f}" if most < NUMBER_MAX else ""
         raise WorkloadError(f"{place(name, given)}: {what}: must be a number {bounds}")
     return float(node.text)
-
-
-def _whole(given: YamlNode, name: str, what: str, most: int, *, least: int = 0) -> int:
-    node = behind(given)
-    digits = node.text.replace("_", "") if node.kind == "scalar" else ""
-    if not digits.isdecimal() or len(digits) > 19 or not least <= int(digits) <= most:
-        raise WorkloadError(f"{place(name, given)}: {what}: must be a whole number from {least} to {most:,}")
-    return int(digits)
 
 
 def _list(given: YamlNode, name: str, what: str, read: Callable[[YamlNode, str], _Value]) -> list[_Value]:
@@ -152,6 +139,6 @@ def _settings(given: YamlNode, name: str) -> dict[str, str]:
     if node.kind != "mapping":
         raise WorkloadError(f"{place(name, given)}: settings: must be keys with values, like reservation.delay: 5s")
     return {
-        key.text: _text(value, name, f"settings: {key.text}")
+        key.text: text_of(value, name, f"settings: {key.text}")
         for key, value in zip(node.items[::2], node.items[1::2], strict=True)
     }

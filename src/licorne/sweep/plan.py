@@ -32,9 +32,9 @@ NAME_MAX = 4096
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One simulation: plain values, so that it can be sent to another process or machine that has the same files.
 
-    `workload` is a path, `configuration` a path or `own`. `load`: for openb and scenarios what they mean by it; times of arrival
-    of other workloads are divided by it; None: as they are. `seed` is for scenarios. `policy` is as for `licorne simulate
-    --policy`, or `own`; `device_policy` "" is that of the workload. `to_s` None: to the end. `policy_timeout_s` is the limit of a
+    `workload` is a path, `configuration` a path or `own`. `load`: for scenarios what they mean by it; times of arrival of
+    other workloads are divided by it; None: as they are. `seed` is for scenarios. `policy` is as for `licorne simulate
+    --policy`, or `own`; `device_policy` "" is that of the workload. `until_s` None: to the end. `policy_timeout_s` is the limit of a
     call of the policy; None: there is none.
     """
 
@@ -45,8 +45,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = OWN
     device_policy: str = ""
     settings: dict[str, str] = {}
-    from_s: float = 0.0
-    to_s: float | None = None
+    since_s: float = 0.0
+    until_s: float | None = None
     max_asks: int = ASKS_MAX
     policy_timeout_s: float | None = POLICY_TIMEOUT_S
 
@@ -75,8 +75,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     device_policies: Sequence[str] = ("",)
     seeds: Sequence[int | None] = (None,)
     settings: dict[str, str] = {}
-    from_s: float = 0.0
-    to_s: float | None = None
+    since_s: float = 0.0
+    until_s: float | None = None
     max_asks: int = ASKS_MAX
     policy_timeout_s: float | None = POLICY_TIMEOUT_S
 
@@ -99,8 +99,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
                 policy=policy,
                 device_policy=device_policy,
                 settings=self.settings,
-                from_s=self.from_s,
-                to_s=self.to_s,
+                since_s=self.since_s,
+                until_s=self.until_s,
                 max_asks=self.max_asks,
                 policy_timeout_s=self.policy_timeout_s,
             )

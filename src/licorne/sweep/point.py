@@ -21,7 +21,6 @@ from licorne.sim.policies.watch import watch_calls
 from licorne.sim.reading import is_scenario, load_workload
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.traces.openb import is_openb
 from licorne.sim.workload import Workload, WorkloadError
 from licorne.sweep.plan import OWN, Point
 
@@ -94,8 +93,8 @@ def _simulated(point: Point) -> Outcome:
         policies=[] if point.policy == OWN else [point.policy],
         policy_timeout_s=point.policy_timeout_s,
         observers=[collector],
-        from_s=point.from_s,
-        to_s=point.to_s,
+        since_s=point.since_s,
+        until_s=point.until_s,
         pods=False,
     )
     return outcome(result, collector.figures(result))
@@ -107,10 +106,10 @@ def _workload(point: Point) -> Workload:
         return load_workload(path, load=point.load, seed=point.seed, asks_max=point.max_asks)
     if point.seed is not None:
         raise WorkloadError(f"{path}: nothing of this workload is drawn, so `seeds` is not for it")
-    if point.load is None or is_openb(path):
-        return load_workload(path, load=point.load, asks_max=point.max_asks)
     workload = load_workload(path, asks_max=point.max_asks)
     load = point.load
+    if load is None:
+        return workload
     return msgspec.structs.replace(workload, lines=[_sooner(line, load) for line in workload.lines])
 
 

@@ -13,18 +13,12 @@ Two sets are kept this way:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from licorne._plain import cython
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from .vectors import Vec, new_vec
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
-else:
-    from .vectors import Vec, new_vec
 
 ROWS_MAX = cython.declare(cython.Py_ssize_t, 16)
 WIDTH_MAX = 1 << 16  # of a set that is made of amounts, so that its rows are no larger than any partition needs

@@ -26,19 +26,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-if TYPE_CHECKING:
-    import cython
+from licorne._plain import cython
+from licorne.core.constants import SUM_MAX, UNLIMITED
 
+if TYPE_CHECKING:
     from .types import Types
-else:
-    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.licorne.core.constants import SUM_MAX, UNLIMITED
-else:
-    from licorne.core.constants import SUM_MAX, UNLIMITED
 
 INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without a separate allocation
 

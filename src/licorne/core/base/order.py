@@ -7,12 +7,9 @@ items are sorted all at once (`sorted_by_insertion`), always in the same way, be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
 
 
 @cython.cclass

@@ -8,12 +8,8 @@ and Flood 2014), which takes a tenth of the time of a digest for each UUID.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_DATA, PyUnicode_New

@@ -18,39 +18,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
 from licorne.core.base.rejections import naming
 from licorne.core.base.states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, ApplicationState
 from licorne.core.base.tags import seconds_tag, tag
 from licorne.core.base.timers import Timer
+from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
 from licorne.core.preemption.evictions import Outcome
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.queue import Queue
+from licorne.core.waiting.accounting import Accounting
+from licorne.core.waiting.wakeups import WakeUps
 from licorne.si.constants import TAG_APPLICATION_CREATION_TIME, TAG_WHOLE_TIMEOUT
 from licorne.si.messages import AddApplication
 
 if TYPE_CHECKING:
-    import cython
-
     # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.base.rejections import Fault
     from licorne.core.partition import Partition
-else:
-    from licorne._plain import cython
 
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.waiting.accounting import Accounting
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
-else:
-    from licorne.core.amounts.vectors import Vec
-    from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
-    from licorne.core.queues.queue import Queue
-    from licorne.core.waiting.accounting import Accounting
-    from licorne.core.waiting.wakeups import WakeUps
 
 ACCEPTED = ApplicationState.ACCEPTED
 COMPLETING = ApplicationState.COMPLETING

@@ -18,40 +18,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
 from licorne.core.base.states import ApplicationEvent, ApplicationState
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import Node
 from licorne.core.preemption.evictions import Outcome
-from licorne.core.queues.ask import request_order
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask, Shape, request_order
+from licorne.core.waiting.accounting import Accounting
+from licorne.core.waiting.parking import Parking
+from licorne.core.waiting.wakeups import WakeUps
 from licorne.si.messages import Release, Termination
 
-if TYPE_CHECKING:
-    import cython
+from .placeholders import Gangs, PlaceholderGang, TaskGroup
 
+if TYPE_CHECKING:
     # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
-else:
-    from licorne._plain import cython
 
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.gangs.placeholders import Gangs, PlaceholderGang, TaskGroup
-    from cython.cimports.licorne.core.nodes.index import NodeIndex
-    from cython.cimports.licorne.core.nodes.node import Node
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask, Shape
-    from cython.cimports.licorne.core.waiting.accounting import Accounting
-    from cython.cimports.licorne.core.waiting.parking import Parking
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
-else:
-    from licorne.core.amounts.vectors import Vec
-    from licorne.core.nodes.index import NodeIndex
-    from licorne.core.nodes.node import Node
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask, Shape
-    from licorne.core.waiting.accounting import Accounting
-    from licorne.core.waiting.parking import Parking
-    from licorne.core.waiting.wakeups import WakeUps
-
-    from .placeholders import Gangs, PlaceholderGang, TaskGroup
 
 COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING

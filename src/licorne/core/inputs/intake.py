@@ -10,11 +10,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec, new_vec
 from licorne.core.base.rejections import Reason, naming, refused_allocation
 from licorne.core.base.states import ApplicationState, ObjectState
 from licorne.core.base.tags import seconds_tag
+from licorne.core.constants import (
+    NEGATIVE,
+    NEW_TYPES,
+    NOTHING_IN_IT,
+    PRIORITY_HIGHEST,
+    PRIORITY_LOWEST,
+    SUM_MAX,
+    TOO_LARGE,
+)
 from licorne.core.nodes.constraints import ConstraintError
+from licorne.core.nodes.node import Need
 from licorne.core.preemption.evictions import Outcome
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask, Shape
+from licorne.core.queues.queue import Queue
+from licorne.core.scheduling.descent import Descent
+from licorne.core.waiting.accounting import Accounting
+from licorne.core.waiting.parking import Parking
+from licorne.core.waiting.wakeups import WakeUps
+from licorne.si.allocations import Allocation
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, RejectedApplication
 
@@ -22,57 +43,12 @@ from .admission import add_application, timeout_ns
 from .node_changes import full_name, set_foreign
 
 if TYPE_CHECKING:
-    import cython
-
     # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.base.rejections import Fault
     from licorne.core.partition import Partition
-else:
-    from licorne._plain import cython
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.types import Types
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
-    from cython.cimports.licorne.core.constants import (
-        NEGATIVE,
-        NEW_TYPES,
-        NOTHING_IN_IT,
-        PRIORITY_HIGHEST,
-        PRIORITY_LOWEST,
-        SUM_MAX,
-        TOO_LARGE,
-    )
-    from cython.cimports.licorne.core.nodes.node import Need
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask, Shape
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.scheduling.descent import Descent
-    from cython.cimports.licorne.core.waiting.accounting import Accounting
-    from cython.cimports.licorne.core.waiting.parking import Parking
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
-    from cython.cimports.licorne.si.allocations import Allocation
     from cython.cimports.prefetch import item, prefetch
-else:
-    from licorne.core.amounts.types import Types
-    from licorne.core.amounts.vectors import Vec, new_vec
-    from licorne.core.constants import (
-        NEGATIVE,
-        NEW_TYPES,
-        NOTHING_IN_IT,
-        PRIORITY_HIGHEST,
-        PRIORITY_LOWEST,
-        SUM_MAX,
-        TOO_LARGE,
-    )
-    from licorne.core.nodes.node import Need
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask, Shape
-    from licorne.core.queues.queue import Queue
-    from licorne.core.scheduling.descent import Descent
-    from licorne.core.waiting.accounting import Accounting
-    from licorne.core.waiting.parking import Parking
-    from licorne.core.waiting.wakeups import WakeUps
-    from licorne.si.messages import Allocation
 
 ACTIVE = ObjectState.ACTIVE
 NEW = ApplicationState.NEW

@@ -11,33 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from licorne._plain import cython
 from licorne.core.base.states import RUNNING_STATES, STATE_TIMERS, ApplicationEvent, ApplicationState, next_state
 from licorne.core.base.timers import Timers
 from licorne.core.gangs.timeout import release_rest
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.limits import Limits
+from licorne.core.queues.queue import Queue
+from licorne.core.waiting.wakeups import WakeUps
 from licorne.si.messages import Termination, UpdatedApplication
 
 from .admission import forget, retire
 
 if TYPE_CHECKING:
-    import cython
-
     # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
-else:
-    from licorne._plain import cython
 
-if cython.compiled:
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.queues.limits import Limits
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
-else:
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
-    from licorne.core.queues.limits import Limits
-    from licorne.core.queues.queue import Queue
-    from licorne.core.waiting.wakeups import WakeUps
 
 # Globals, because looking up a member of an enumeration is slow.
 NEW = ApplicationState.NEW

@@ -9,33 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from licorne._plain import cython
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
+from licorne.core.scheduling.descent import Descent
+from licorne.core.waiting.accounting import Accounting
+from licorne.si.allocations import Release, Released
 from licorne.si.messages import Termination
 
+from .lifecycle import Lifecycle
 from .node_changes import remove_foreign
 
 if TYPE_CHECKING:
-    import cython
-
     # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
-else:
-    from licorne._plain import cython
 
-if cython.compiled:
-    from cython.cimports.licorne.core.inputs.lifecycle import Lifecycle
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.scheduling.descent import Descent
-    from cython.cimports.licorne.core.waiting.accounting import Accounting
-    from cython.cimports.licorne.si.allocations import Release, Released
-else:
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
-    from licorne.core.scheduling.descent import Descent
-    from licorne.core.waiting.accounting import Accounting
-    from licorne.si.messages import Release, Released
-
-    from .lifecycle import Lifecycle
 
 # Globals, because looking up a member of an enumeration is slow.
 UNKNOWN = Termination.UNKNOWN

@@ -142,8 +142,8 @@ class Preemption(_Passing, tag="preemption", frozen=True):
     """The ask may preempt; `state` and `detail` say why it has not, or with which result.
 
     States, with the detail: `too young`; `attempted` (why it failed); `victims are going` and `victims have gone`
-    (which node is reserved); `gave up` (why no node is reserved any more); `preempted once` (an ask that repeats);
-    `not tried`. `next_ns`: when preemption is tried next; None if that is unknown.
+    (which node is reserved); `gave up` (why no node is reserved any more); `not tried`. `next_ns`: when preemption is tried
+    next; None if that is unknown.
     """
 
     state: str

@@ -213,7 +213,14 @@ def _application(partition: Partition, app: Application) -> None:
 
 
 def _preemption(partition: Partition, app: Application) -> None:
-    """Check that a preempted allocation is not released too, and is listed among the victims (invariant 11)."""
+    """Check that a preempted allocation is not released too, and is listed among the victims (invariant 11).
+
+    And that a pending ask which has preempted has a claim: without one it may preempt again.
+    """
+    for ask in app.asks.values():
+        _expect(
+            not ask.triggered or ask in partition.claims.by_ask, 11, f"ask {ask.key} has preempted, and claims nothing"
+        )
     for alloc in app.allocations.values():
         _expect(not (alloc.preempted and alloc.released), 11, f"allocation {alloc.id} is a victim, and released")
         _expect(

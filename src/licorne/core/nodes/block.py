@@ -7,23 +7,14 @@ upper bounds of the same for each of its blocks. Both are `Columns`, so one sear
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from .columns import Columns
+from .node import Node
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.nodes.columns import Columns
-    from cython.cimports.licorne.core.nodes.node import Node
     from cython.cimports.prefetch import item, prefetch
-else:
-    from licorne.core.amounts.vectors import Vec
-
-    from .columns import Columns
-    from .node import Node
 
 
 @cython.cfunc

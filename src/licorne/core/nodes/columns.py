@@ -12,22 +12,17 @@ has, into 8 x 8 cells, and a row has those cells in which some ask may fit it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
 
 if cython.compiled:
     from cython.cimports.libc.math import sqrt
     from cython.cimports.libc.stdlib import calloc, free
     from cython.cimports.libc.string import memcpy, memmove
-    from cython.cimports.licorne.core.amounts.vectors import Vec
 else:
     from math import sqrt
-
-    from licorne.core.amounts.vectors import Vec
 
 ROW_OF_BITS = cython.declare(cython.ulonglong, 0x0101010101010101)
 

@@ -16,27 +16,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
+
+from .block import NodeBlock, NodeGroup, order_key
 from .check import validate_index
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from .columns import Columns, Grid
+from .node import Need, Node, ScorePolicy
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.nodes.block import NodeBlock, NodeGroup, order_key
-    from cython.cimports.licorne.core.nodes.columns import Columns, Grid
-    from cython.cimports.licorne.core.nodes.node import Need, Node, ScorePolicy
     from cython.cimports.prefetch import prefetch
-else:
-    from licorne.core.amounts.vectors import Vec
-
-    from .block import NodeBlock, NodeGroup, order_key
-    from .columns import Columns, Grid
-    from .node import Need, Node, ScorePolicy
 
 ROWS = cython.declare(cython.Py_ssize_t, 64)  # the most nodes in a block, and blocks in a group
 FILLED = cython.declare(cython.Py_ssize_t, 32)  # rows used after a fill or a split: half stays free

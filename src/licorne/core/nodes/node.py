@@ -11,27 +11,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from licorne._plain import cython
+from licorne.core.amounts.minima import Minima
+from licorne.core.amounts.vectors import Vec, new_sum
+
 from .constraints import NO_CONSTRAINTS, HostPort, NodeConstraints, NodeLabels
 from .devices import Demand, NodeDevices
 
 if TYPE_CHECKING:
-    import cython
-
     # for the type checker alone: the modules that define them import this one
     from licorne.core.queues.ask import Ask
 
     from .block import NodeBlock
-else:
-    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import calloc, free
-    from cython.cimports.licorne.core.amounts.minima import Minima
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
     from cython.cimports.prefetch import prefetch, prefetch_entries
-else:
-    from licorne.core.amounts.minima import Minima
-    from licorne.core.amounts.vectors import Vec, new_sum
 
 WORD = 62  # bits used of each 64-bit word of a constraint bitmap
 WORDS_MAX = 16

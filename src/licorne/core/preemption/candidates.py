@@ -9,33 +9,18 @@ nodes are ruled out by comparing a few numbers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec, new_vec
+from licorne.core.constants import UNLIMITED
 from licorne.core.nodes.devices import DeviceRoom
+from licorne.core.nodes.node import Node
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.queue import Queue
 
 from .disruption_budgets import nothing_left
-from .ranking import victim_order
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
-    from cython.cimports.licorne.core.constants import UNLIMITED
-    from cython.cimports.licorne.core.nodes.node import Node
-    from cython.cimports.licorne.core.preemption.ranking import VictimRank, is_reluctant, lowest_rank
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.queues.queue import Queue
-else:
-    from licorne.core.amounts.vectors import Vec, new_vec
-    from licorne.core.constants import UNLIMITED
-    from licorne.core.nodes.node import Node
-    from licorne.core.queues.ask import Ask
-    from licorne.core.queues.queue import Queue
-
-    from .ranking import VictimRank, is_reluctant, lowest_rank
+from .ranking import VictimRank, is_reluctant, lowest_rank, victim_order
 
 EXACT_SIZES = cython.declare(cython.Py_ssize_t, 8)  # the largest victim set for which each node has a bound of its own
 

@@ -115,6 +115,9 @@ class Claims:
         if outcome in GAVE_UP:
             ask.triggered = False
             partition.guarantee_preemption.retry_after_giving_up(ask, claim.at_ns, outcome)
+        elif ask.repeats > 1:  # one of it is placed, and the next one may preempt too
+            ask.triggered = False
+            partition.guarantee_preemption.look_again(ask)
         partition.wakeups.claims_changed()
         if ask.app.atomic is not None and outcome is not Outcome.GANG:  # the gang starts as a whole
             for other in list(ask.app.reservations.values()):

@@ -177,12 +177,15 @@ class GuaranteePreemption:
                 if may_preempt(ask) or (app.atomic is not None and may_ever_preempt(ask)):
                     first = ask.created if first is None else min(first, ask.created)
                 elif may_ever_preempt(ask):
-                    self._look_again(ask)
+                    self.look_again(ask)
             if first is not None:
                 self._schedule(self.retries.of(leaf), first + delay_ns(leaf))
 
-    def _look_again(self, ask: Ask) -> None:
-        """Count an ask as new at the next review: it waits for its placeholder or its gang now, and may wait for room later."""
+    def look_again(self, ask: Ask) -> None:
+        """Count an ask as new at the next review.
+
+        It waits for its placeholder or its gang now, and may wait for room later; or it repeats, and one of it is placed.
+        """
         app = ask.app
         self.seen[app] = min(self.seen.get(app, 0), ask.seq - 1)
 
@@ -232,8 +235,6 @@ class GuaranteePreemption:
             return None
         if not has_any_guarantee(leaf):
             return None
-        if ask.triggered:
-            return "preempted once", "", None
         retry = self.retries.find(leaf)
         check = None if retry is None else retry.failed_searches.get(ask)
         if check is not None:
@@ -316,13 +317,13 @@ class GuaranteePreemption:
                 yield members
             else:
                 for ask in app.asks.values():
-                    self._look_again(ask)
+                    self.look_again(ask)
             return
         placeholders: list[Ask] = []
         for ask in app.requests.in_order():
             if not may_preempt(ask):
                 if may_ever_preempt(ask):
-                    self._look_again(ask)
+                    self.look_again(ask)
             elif ask.placeholder:
                 placeholders.append(ask)
             else:

@@ -16,44 +16,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .candidates import device_room
-from .ranking import rank_of
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec, new_vec
+from licorne.core.constants import UNLIMITED
+from licorne.core.nodes.node import Need
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.queue import Queue
+
+from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, device_room
+from .planned_usage import PlannedUsage
+from .ranking import VictimRank, rank_of
+from .victim_search import VictimSearch
 
 if TYPE_CHECKING:
-    import cython
-
     from licorne.core.nodes.node import Node
 
     from .disruption_budgets import DisruptionBudgets
-else:
-    from licorne._plain import cython
 
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
-    from cython.cimports.licorne.core.constants import UNLIMITED
-    from cython.cimports.licorne.core.nodes.node import Need
-    from cython.cimports.licorne.core.preemption.candidates import (
-        Candidate,
-        LeafCandidates,
-        NodeCandidates,
-        QueueBudget,
-    )
-    from cython.cimports.licorne.core.preemption.planned_usage import PlannedUsage
-    from cython.cimports.licorne.core.preemption.ranking import VictimRank
-    from cython.cimports.licorne.core.preemption.victim_search import VictimSearch
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.queues.queue import Queue
-else:
-    from licorne.core.amounts.vectors import Vec, new_vec
-    from licorne.core.constants import UNLIMITED
-    from licorne.core.nodes.node import Need
-    from licorne.core.queues.ask import Ask
-    from licorne.core.queues.queue import Queue
-
-    from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
-    from .planned_usage import PlannedUsage
-    from .ranking import VictimRank
-    from .victim_search import VictimSearch
 
 EFFORT_MAX = cython.declare(cython.longlong, 200_000)
 """After this many steps for one ask no further node is searched, if a feasible victim set is known."""

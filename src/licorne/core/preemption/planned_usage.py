@@ -11,27 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec, new_vec
+from licorne.core.constants import UNLIMITED
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage import Tracker
+
 if TYPE_CHECKING:
-    import cython
-
     from .claims import Claims
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
-    from cython.cimports.licorne.core.constants import UNLIMITED
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.queues.usage import Tracker
-else:
-    from licorne.core.amounts.vectors import Vec, new_vec
-    from licorne.core.constants import UNLIMITED
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
-    from licorne.core.queues.queue import Queue
-    from licorne.core.queues.usage import Tracker
 
 
 @cython.cclass

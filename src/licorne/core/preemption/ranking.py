@@ -16,17 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
+from licorne.core.queues.ask import Ask
+
 if TYPE_CHECKING:
-    import cython
-
     from .candidates import Candidate
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.queues.ask import Ask
-else:
-    from licorne.core.queues.ask import Ask
 
 
 @cython.ccall

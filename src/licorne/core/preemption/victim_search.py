@@ -15,26 +15,14 @@ replaced by a greedy one, whose set then loses every member that it can do witho
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec, new_vec
+from licorne.core.constants import UNLIMITED
 
-from .ranking import newest_first, rank_of
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
-    from cython.cimports.licorne.core.constants import UNLIMITED
-    from cython.cimports.licorne.core.preemption.candidates import Candidate, LeafCandidates, QueueBudget
-    from cython.cimports.licorne.core.preemption.ranking import VictimRank
-else:
-    from licorne.core.amounts.vectors import Vec, new_vec
-    from licorne.core.constants import UNLIMITED
-
-    from .candidates import Candidate, LeafCandidates, QueueBudget
-    from .ranking import VictimRank
+from .candidates import Candidate, LeafCandidates, QueueBudget
+from .ranking import VictimRank, newest_first, rank_of
 
 STEPS_MAX = cython.declare(cython.longlong, 20_000)
 """How many steps an exact search may take before a greedy one replaces it."""

@@ -12,36 +12,25 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec, new_sum
+from licorne.core.base.order import Ranked
 from licorne.core.base.states import ApplicationState, ApplicationTable
 from licorne.core.base.timers import Timer
 
-if TYPE_CHECKING:
-    import cython
+from .ask import Ask, Shape
+from .priorities import PriorityBag
+from .queue import Queue
+from .requests import Requests
+from .usage import Tracker
 
+if TYPE_CHECKING:
     from licorne.core.gangs.atomic import AtomicGang
     from licorne.core.gangs.placeholders import PlaceholderGang
     from licorne.core.inspection.usage_history import PastUsage
-else:
-    from licorne._plain import cython
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
-    from cython.cimports.licorne.core.base.order import Ranked
-    from cython.cimports.licorne.core.queues.ask import Ask, Shape
-    from cython.cimports.licorne.core.queues.priorities import PriorityBag
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.queues.requests import Requests
-    from cython.cimports.licorne.core.queues.usage import Tracker
     from cython.cimports.prefetch import prefetch, prefetch_entries
-else:
-    from licorne.core.amounts.vectors import Vec, new_sum
-    from licorne.core.base.order import Ranked
-
-    from .ask import Ask, Shape
-    from .priorities import PriorityBag
-    from .queue import Queue
-    from .requests import Requests
-    from .usage import Tracker
 
 
 @cython.cclass

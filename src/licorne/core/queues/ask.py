@@ -12,23 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
+from licorne.core.nodes.node import Need, Node
 
+if TYPE_CHECKING:
     # for the type checker alone: these modules import this one
     from licorne.core.base.timers import Timer
 
     from .application import Application
     from .requests import AskBlock
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.nodes.node import Need, Node
-else:
-    from licorne.core.amounts.vectors import Vec
-    from licorne.core.nodes.node import Need, Node
 
 
 @cython.cclass

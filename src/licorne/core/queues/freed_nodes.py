@@ -8,22 +8,12 @@ being so, is decided in `licorne.core.waiting.parking`.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
+from licorne.core.nodes.node import Node
 
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.nodes.node import Node
-    from cython.cimports.licorne.core.queues.ask import Shape
-else:
-    from licorne.core.amounts.vectors import Vec
-    from licorne.core.nodes.node import Node
-
-    from .ask import Shape
+from .ask import Shape
 
 
 @cython.cclass

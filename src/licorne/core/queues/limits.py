@@ -22,31 +22,18 @@ Paths are in lower case (the original never applies a limit to a queue that is s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from licorne._plain import cython
 from licorne.config.model import LimitConfig, QueueConfig
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.base.states import TERMINATED_STATES
+from licorne.core.constants import UNLIMITED
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.types import Types
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
-    from cython.cimports.licorne.core.constants import UNLIMITED
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.queues.usage import Tracker
-else:
-    from licorne.core.amounts.types import Types
-    from licorne.core.amounts.vectors import Vec, new_sum
-    from licorne.core.constants import UNLIMITED
-
-    from .application import Application
-    from .queue import Queue
-    from .usage import Tracker
+from .application import Application
+from .queue import Queue
+from .usage import Tracker
 
 WILDCARD = "*"
 USER = "user"

@@ -9,17 +9,9 @@ Source: docs/spec/scheduling.md, section 4.2.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.constants import NO_PRIORITY
-else:
-    from licorne.core.constants import NO_PRIORITY
+from licorne._plain import cython
+from licorne.core.constants import NO_PRIORITY
 
 
 @cython.cclass

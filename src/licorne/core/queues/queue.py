@@ -10,31 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from licorne._plain import cython
 from licorne.config.acl import ACL
 from licorne.config.model import TemplateConfig
 from licorne.config.properties import QueueProperties, parse_properties
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec, new_sum
+from licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
 from licorne.core.base.states import ObjectState
+from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
 from licorne.core.placement.rules import RECOVERY_PATH
+from licorne.core.queues.priorities import PriorityBag
 
 if TYPE_CHECKING:
-    import cython
-
     from .application import Application  # which imports this module
-else:
-    from licorne._plain import cython
 
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.types import Types
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
-    from cython.cimports.licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
-    from cython.cimports.licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
-    from cython.cimports.licorne.core.queues.priorities import PriorityBag
-else:
-    from licorne.core.amounts.types import Types
-    from licorne.core.amounts.vectors import Vec, new_sum
-    from licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
-    from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
-    from licorne.core.queues.priorities import PriorityBag
 
 STOPPED = ObjectState.STOPPED
 

@@ -8,27 +8,18 @@ the minima: where a freed node has room for none of these, the asks need not be 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
+from licorne.core.amounts.minima import Minima
+from licorne.core.amounts.vectors import Vec
+from licorne.core.constants import NO_NODE
+
+from .ask import Ask
+from .freed_nodes import FreedNodes
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.minima import Minima
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.constants import NO_NODE
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.queues.freed_nodes import FreedNodes
     from cython.cimports.prefetch import item, prefetch
-else:
-    from licorne.core.amounts.minima import Minima
-    from licorne.core.amounts.vectors import Vec
-    from licorne.core.constants import NO_NODE
-
-    from .ask import Ask
-    from .freed_nodes import FreedNodes
 
 
 @cython.cclass

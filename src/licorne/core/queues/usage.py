@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec, new_sum
 
+if TYPE_CHECKING:
     # for the type checker alone: the module of applications imports this one
     from .application import Application
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
-else:
-    from licorne.core.amounts.vectors import Vec, new_sum
 
 
 @cython.cclass

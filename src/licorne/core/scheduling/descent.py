@@ -16,52 +16,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from licorne._plain import cython
+from licorne.core.amounts.vectors import Vec
 from licorne.core.base.states import ApplicationState
+from licorne.core.base.uuids import Uuids
+from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
+from licorne.core.gangs.placeholders import Gangs
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import Node
 from licorne.core.preemption.evictions import Outcome
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask, Shape
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage import Tracker
+from licorne.core.scheduling.host_orders import GivenOrders
+from licorne.core.waiting.accounting import Accounting
+from licorne.core.waiting.parking import Parking
+from licorne.core.waiting.wakeups import WakeUps
+from licorne.si.allocations import NewAllocation
 from licorne.si.messages import Output
 
 if TYPE_CHECKING:
-    import cython
-
     # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
     from licorne.core.preemption.claims import Claim
-else:
-    from licorne._plain import cython
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.base.uuids import Uuids
-    from cython.cimports.licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
-    from cython.cimports.licorne.core.gangs.placeholders import Gangs
-    from cython.cimports.licorne.core.nodes.index import NodeIndex
-    from cython.cimports.licorne.core.nodes.node import Node
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask, Shape
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.queues.usage import Tracker
-    from cython.cimports.licorne.core.scheduling.host_orders import GivenOrders
-    from cython.cimports.licorne.core.waiting.accounting import Accounting
-    from cython.cimports.licorne.core.waiting.parking import Parking
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
-    from cython.cimports.licorne.si.allocations import NewAllocation
     from cython.cimports.prefetch import prefetch
-else:
-    from licorne.core.amounts.vectors import Vec
-    from licorne.core.base.uuids import Uuids
-    from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
-    from licorne.core.gangs.placeholders import Gangs
-    from licorne.core.nodes.index import NodeIndex
-    from licorne.core.nodes.node import Node
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask, Shape
-    from licorne.core.queues.queue import Queue
-    from licorne.core.queues.usage import Tracker
-    from licorne.core.scheduling.host_orders import GivenOrders
-    from licorne.core.waiting.accounting import Accounting
-    from licorne.core.waiting.parking import Parking
-    from licorne.core.waiting.wakeups import WakeUps
-    from licorne.si.messages import NewAllocation
 
 ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING

@@ -11,21 +11,12 @@ are awake, and all nodes that fit are offered (`Descent.chosen_node`). Equal key
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.base.order import Ranked
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.queue import Queue
-else:
-    from licorne.core.base.order import Ranked
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.queue import Queue
+from licorne._plain import cython
+from licorne.core.base.order import Ranked
+from licorne.core.queues.application import Application
+from licorne.core.queues.queue import Queue
 
 
 class HostOrders(NamedTuple):

@@ -10,39 +10,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import cython
+from licorne._plain import cython
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec
+from licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import Need, Node
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask, Shape
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage import Tracker
 
+from .parking import Parking
+from .wakeups import WakeUps
+
+if TYPE_CHECKING:
     from licorne.core.gangs.placeholders import Gangs
     from licorne.core.nodes.needs import Needs
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.types import Types
-    from cython.cimports.licorne.core.amounts.vectors import Vec
-    from cython.cimports.licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
-    from cython.cimports.licorne.core.nodes.index import NodeIndex
-    from cython.cimports.licorne.core.nodes.node import Need, Node
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask, Shape
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.queues.usage import Tracker
-    from cython.cimports.licorne.core.waiting.parking import Parking
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
-else:
-    from licorne.core.amounts.types import Types
-    from licorne.core.amounts.vectors import Vec
-    from licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
-    from licorne.core.nodes.index import NodeIndex
-    from licorne.core.nodes.node import Need, Node
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask, Shape
-    from licorne.core.queues.queue import Queue
-    from licorne.core.queues.usage import Tracker
-
-    from .parking import Parking
-    from .wakeups import WakeUps
 
 
 @cython.cclass

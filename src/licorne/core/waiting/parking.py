@@ -24,35 +24,19 @@ Which events end the waiting is the subject of `licorne.core.waiting.wakeups`, t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from licorne._plain import cython
+from licorne.core.amounts.minima import Minima
+from licorne.core.amounts.vectors import Vec, new_vec
 from licorne.core.base.timers import Timers
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
-
-if cython.compiled:
-    from cython.cimports.licorne.core.amounts.minima import Minima
-    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
-    from cython.cimports.licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
-    from cython.cimports.licorne.core.nodes.node import Need, Node
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask, Shape
-    from cython.cimports.licorne.core.queues.freed_nodes import FreedNodes
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.queues.usage import Tracker
-else:
-    from licorne.core.amounts.minima import Minima
-    from licorne.core.amounts.vectors import Vec, new_vec
-    from licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
-    from licorne.core.nodes.node import Need, Node
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask, Shape
-    from licorne.core.queues.freed_nodes import FreedNodes
-    from licorne.core.queues.queue import Queue
-    from licorne.core.queues.usage import Tracker
+from licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
+from licorne.core.nodes.node import Need, Node
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask, Shape
+from licorne.core.queues.freed_nodes import FreedNodes
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage import Tracker
 
 FREED_NODES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more freed nodes a search of all nodes is quicker
 

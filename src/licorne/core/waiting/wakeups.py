@@ -20,30 +20,16 @@ A new cause of waiting needs an event here; `tests/parking` drops each event in 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cython
-else:
-    from licorne._plain import cython
+from licorne._plain import cython
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import Node
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage import Tracker
 
-if cython.compiled:
-    from cython.cimports.licorne.core.nodes.index import NodeIndex
-    from cython.cimports.licorne.core.nodes.node import Node
-    from cython.cimports.licorne.core.queues.application import Application
-    from cython.cimports.licorne.core.queues.ask import Ask
-    from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.queues.usage import Tracker
-    from cython.cimports.licorne.core.waiting.parking import Parking
-else:
-    from licorne.core.nodes.index import NodeIndex
-    from licorne.core.nodes.node import Node
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
-    from licorne.core.queues.queue import Queue
-    from licorne.core.queues.usage import Tracker
-
-    from .parking import Parking
+from .parking import Parking
 
 
 @cython.cclass

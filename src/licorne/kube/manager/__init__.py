@@ -1,14 +1,18 @@
 """What follows from each change of the cluster and from each decision, as commands. It does nothing itself.
 
-- `manager`: nodes, pods and applications; `decisions`: the callbacks of the scheduler; `gangs`: gangs with placeholder pods.
-- `anti_affinity`: tells the scheduler what running pods keep off; `waiting`: what pods that wait are told.
-- `diagnostics`: what a state dump shows of them.
-- `records`: what is remembered of each pod and application; `stages`: the stages of a pod, as a table.
-- `commands`: what is to be done at the API server.
+From the top down, as the imports point:
+
+- `manager`: namespaces, priority classes and nodes; `decisions`: what the scheduler says; `diagnostics`: what a state dump shows.
+- `lifecycle`: the way of each pod; `applications`: their beginning and end; `gangs`: gangs with placeholder pods.
+- `holding`: takes pods back from the scheduler; `waiting`: what pods that wait are told; `yunikorn_events`: other events.
+- `anti_affinity`: what running pods keep off; `budgets`: disruption budgets.
+- `outbox`: what is told to the scheduler and the API server; `commands`: what is to be done there.
+- `records`: what is remembered; `stages`: the stages of a pod, as a table.
 """
 
 from __future__ import annotations
 
 from .manager import Manager
+from .outbox import Outbox
 
-__all__ = ["Manager"]
+__all__ = ["Manager", "Outbox"]

@@ -7,75 +7,57 @@ that terms match gets conditions on labels.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
-from typing import TYPE_CHECKING
-
-import msgspec
 
 from licorne.kube.objects import Node
-from licorne.kube.pods import constraints_text, node_info
+from licorne.kube.pods.constraints import constraints_text
+from licorne.kube.pods.nodes import node_update
+from licorne.kube.pods.work import ask_with
 from licorne.kube.predicates import ExistingAntiAffinity
-from licorne.si import v19
+from licorne.kube.predicates.terms import AntiAffinityTerm
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
+from licorne.si.messages import Allocation, NodeAction, NodeUpdate
 
-from .records import PodRecord
-from .stages import Stage
-
-if TYPE_CHECKING:
-    from licorne.kube.predicates.terms import AntiAffinityTerm
-
-    from .manager import Manager
+from .records import PodRecord, Records
 
 
 class AntiAffinity:
-    """The anti-affinity of a manager's pods. `existing` takes in every node, and every pod that runs or ends."""
+    """The anti-affinity of all pods. `existing` takes in every node, and every pod that runs or ends."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, records: Records) -> None:
+        self._records = records
         self.existing = ExistingAntiAffinity()
         self._told: dict[str, tuple[str, ...]] = {}  # the marks that the scheduler knows, of nodes that have some
 
-    def resubmit_matched(self) -> None:
-        """Ask anew for the pending pods that changed terms match, and report the nodes whose marks have changed."""
-        manager, existing = self._manager, self.existing
-        changed_terms, existing.changed_terms = existing.changed_terms, {}
-        if changed_terms:
-            resubmit = partial(self._resubmit, changed_terms.values())
-            for record in manager.pods.values():
-                if record.stage is Stage.ASKED:
-                    manager.run_isolated(record.pod, resubmit, record)
-        changed, existing.changed_nodes = existing.changed_nodes, {}
-        nodes = [
-            self.node_info(manager.nodes[name], v19.ActionFromRM.UPDATE)
-            for name in changed
-            if name in manager.nodes and existing.marks_of(name) != self._told.get(name, ())
-        ]
-        if nodes:
-            manager.api.update_node(v19.NodeRequest(rm_id=manager.rm_id, nodes=nodes))
+    def take_changed_terms(self) -> Collection[AntiAffinityTerm]:
+        """Return the terms that have changed since the last call: pending pods that one matches are to be asked for anew."""
+        changed, self.existing.changed_terms = self.existing.changed_terms, {}
+        return changed.values()
 
-    def _resubmit(self, changed_terms: Collection[AntiAffinityTerm], record: PodRecord) -> None:
+    def matches(self, terms: Collection[AntiAffinityTerm], record: PodRecord) -> bool:
+        """Return whether one of these terms matches a pod."""
         labels = self._labels_of(record.pod.metadata.namespace)
-        if any(term.matches(record.pod, labels) for term in changed_terms):
-            self._manager.ask(record)
+        return any(term.matches(record.pod, labels) for term in terms)
 
-    def resubmit_namespace(self, namespace: str) -> None:
-        """Ask anew for the pending pods of a namespace, whose labels have changed: other terms may match them."""
-        for record in self._manager.pods.values():
-            if record.stage is Stage.ASKED and record.pod.metadata.namespace == namespace:
-                self._manager.run_isolated(record.pod, self._manager.ask, record)
+    def take_changed_nodes(self) -> list[NodeUpdate]:
+        """Return the messages about the nodes whose marks have changed; the caller sends them."""
+        changed, self.existing.changed_nodes = self.existing.changed_nodes, {}
+        return [
+            self.node_update(self._records.nodes[name], NodeAction.UPDATE)
+            for name in changed
+            if name in self._records.nodes and self.existing.marks_of(name) != self._told.get(name, ())
+        ]
 
-    def ask_of(self, record: PodRecord) -> v19.Allocation:
+    def ask_of(self, record: PodRecord) -> Allocation:
         """Return the ask of a pod, with the conditions of the terms that match it, and whether it is its application's originator."""
         ask = record.work.ask
         if record.is_driver:
-            ask = msgspec.structs.replace(ask, originator=True)
+            ask = ask_with(ask, originator=True)
         conditions = self.existing.conditions(record.pod, self._labels_of(record.pod.metadata.namespace))
         if not conditions:
             return ask
-        tags = {**ask.allocation_tags, TAG_NODE_CONSTRAINTS: constraints_text(record.pod, conditions)}
-        return msgspec.structs.replace(ask, allocation_tags=tags)
+        return ask_with(ask, tags={**(ask.tags or {}), TAG_NODE_CONSTRAINTS: constraints_text(record.pod, conditions)})
 
-    def node_info(self, node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
+    def node_update(self, node: Node, action: NodeAction) -> NodeUpdate:
         """Return the message about a node with its marks; the caller sends it."""
         name = node.metadata.name
         self.existing.changed_nodes.pop(name, None)
@@ -84,7 +66,7 @@ class AntiAffinity:
             self._told[name] = marks
         else:
             self._told.pop(name, None)
-        return node_info(node, action, marks)
+        return node_update(node, action, marks)
 
     def node_gone(self, name: str) -> None:
         """Forget a node."""
@@ -92,5 +74,5 @@ class AntiAffinity:
         self._told.pop(name, None)
 
     def _labels_of(self, namespace: str) -> Mapping[str, str]:
-        known = self._manager.namespaces.get(namespace)
+        known = self._records.namespaces.get(namespace)
         return {} if known is None else known.metadata.labels or {}

@@ -7,25 +7,25 @@ evicted pod counts until the API server shows that the pod is being deleted or g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from licorne.kube.objects import Pod, PodDisruptionBudget
 from licorne.kube.predicates import selects
 from licorne.si.messages import DisruptionBudgetUpdate
 
-if TYPE_CHECKING:
-    from .manager import Manager
+from .outbox import Outbox
+from .records import Records
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _Budget:
     """A budget, the UIDs of its pods, and what the scheduler has not been told yet."""
 
-    def __init__(self, found: PodDisruptionBudget) -> None:
-        self.found = found
-        self.members: dict[str, None] = {}
-        self.ending: dict[str, None] = {}  # members that are being deleted
-        self.joined: dict[str, None] = {}
-        self.left: dict[str, None] = {}
+    found: PodDisruptionBudget
+    members: dict[str, None] = field(default_factory=dict)
+    ending: dict[str, None] = field(default_factory=dict)  # members that are being deleted
+    joined: dict[str, None] = field(default_factory=dict)
+    left: dict[str, None] = field(default_factory=dict)
 
     def join(self, uid: str) -> None:
         """Count a pod."""
@@ -58,10 +58,11 @@ class _Budget:
 
 
 class Budgets:
-    """The disruption budgets of a manager, by namespace and name."""
+    """The disruption budgets of a cluster, by namespace and name."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, records: Records, outbox: Outbox) -> None:
+        self._records = records
+        self._outbox = outbox
         self._known: dict[str, dict[str, _Budget]] = {}
         self._of_pod: dict[str, tuple[_Budget, ...]] = {}  # by UID; pods that count for none are left out
         self._changed: dict[str, _Budget] = {}  # by the name that the scheduler knows
@@ -86,7 +87,7 @@ class Budgets:
             self._leave(budget, uid)
         changed = going ^ budget.going
         if found.spec != before or changed:
-            for record in self._manager.pods.values():
+            for record in self._records.pods.values():
                 pod = record.pod.metadata
                 ends = pod.deletion_timestamp is not None
                 if pod.namespace == meta.namespace and (found.spec != before or (pod.name in changed and not ends)):
@@ -137,7 +138,7 @@ class Budgets:
             budget.joined, budget.left = {}, {}
             messages.append(DisruptionBudgetUpdate(name=name, allowed=budget.allowed, joined=joined, left=left))
         self._changed, self._gone = {}, {}
-        self._manager.api.submit(self._manager.rm_id, messages)
+        self._outbox.send(*messages)
 
     def _match(self, pod: Pod, budget: _Budget) -> None:
         """Let a pod join or leave, as the selector says. One that is being deleted is looked at by `pod_seen`."""

@@ -6,6 +6,14 @@ from typing import Any
 
 import msgspec
 
+from licorne.kube.objects import Pod
+
+
+def names_of(pod: Pod) -> tuple[str, str, str]:
+    """Return the namespace, the name and the UID of a pod, which say which pod a command means."""
+    meta = pod.metadata
+    return meta.namespace, meta.name, meta.uid
+
 
 class Command(msgspec.Struct, frozen=True, gc=False):
     """Base of the commands. Names and UID say which pod is meant; a pod of the same name with another UID is not."""
@@ -16,7 +24,7 @@ class Command(msgspec.Struct, frozen=True, gc=False):
 
 
 class Bind(Command, frozen=True, gc=False):
-    """Bind the pod to the node that was decided. The outcome is told to `Manager.bound` or `Manager.not_bound`."""
+    """Bind the pod to the node that was decided. The outcome is told to `PodLifecycle.bound` or `PodLifecycle.not_bound`."""
 
     node: str
 
@@ -77,7 +85,7 @@ class PostEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class AskAgain(msgspec.Struct, frozen=True, gc=False):
-    """Call `Manager.ask_again` after some time, for a pod that could not be bound, or whose priority class is not known."""
+    """Call `PodLifecycle.ask_again` after some time, for a pod that could not be bound, or whose priority class is not known."""
 
     uid: str
     after_s: float

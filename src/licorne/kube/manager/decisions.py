@@ -1,33 +1,53 @@
-"""The callbacks of the scheduler: what follows from its decisions, releases, refusals and verdicts."""
+"""What the scheduler says: what follows from its decisions, releases, refusals and verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from licorne.si import v19
+from licorne.core.preemption.evictions import Eviction
+from licorne.kube.objects import Pod
+from licorne.kube.pods.work import Note
 from licorne.si.callback import ResourceManagerCallback
+from licorne.si.messages import (
+    NewAllocation,
+    Output,
+    RejectedAllocation,
+    RejectedApplication,
+    RejectedNode,
+    Released,
+    Termination,
+    UpdatedApplication,
+)
 
-from .commands import Bind
+from .commands import Bind, Evict, names_of
 from .diagnostics import cache, held
-from .records import PodRecord
+from .lifecycle import PodLifecycle
+from .outbox import Outbox
+from .records import PodRecord, Records
 from .stages import PodEvent, Stage
+from .yunikorn_events import ALLOCATED, DECIDED
 
-if TYPE_CHECKING:
-    from .manager import Manager
+PREEMPTED = "PreemptionByScheduler"
+"""The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
 
 class Decisions(ResourceManagerCallback):
-    """The callbacks of the scheduler; they turn into commands and into records."""
+    """Turns the messages of the scheduler into commands and into records; as its callback, adds to a state dump."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(
+        self, records: Records, outbox: Outbox, lifecycle: PodLifecycle, node_refused: Callable[[str, str], None]
+    ) -> None:
+        self._records = records
+        self._outbox = outbox
+        self._lifecycle = lifecycle
+        self._node_refused = node_refused
         self.diagnostics: dict[str, Callable[[], Any]] = {
-            "cache": lambda: cache(manager),
-            "held": lambda: held(manager),
+            "cache": lambda: cache(records),
+            "held": lambda: held(records, lifecycle.waiting),
         }
         """What a state dump has under `rmDiagnostics`, by name."""
 
@@ -35,69 +55,99 @@ class Decisions(ResourceManagerCallback):
         """Return the diagnostics as JSON."""
         return msgspec.json.encode({name: read() for name, read in self.diagnostics.items()}).decode()
 
-    def update_allocation(self, response: v19.AllocationResponse) -> None:
-        """Take decisions, releases and refusals, each apart: the core would not repeat those after an exception."""
-        manager = self._manager
-        for new in response.new:
-            record = manager.pods.get(new.allocation_key)
-            # Else it is the echo of a pod that was reported with its node.
-            if record is not None and record.stage is Stage.ASKED:
-                manager.run_isolated(record.pod, partial(self._decided, record), new)
-        for released in response.released:
-            if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:
-                record = manager.pods.get(released.allocation_key)
-                if record is not None and record.leaving is None:
-                    manager.run_isolated(record.pod, partial(manager.evict, record), released)
-        for refused in response.rejected_allocations:
-            record = manager.pods.get(refused.allocation_key)
-            if record is None:
-                manager.foreign_refused(refused.allocation_key, refused.reason)
-            elif record.stage is not Stage.REFUSED:  # else it has been failed
-                manager.run_isolated(record.pod, partial(self._refused, record), refused)
+    def take(self, outputs: Iterable[Output]) -> None:
+        """Take what the scheduler says, each apart: the core would not repeat the others after an exception about one pod."""
+        records, isolated = self._records, self._lifecycle.run_isolated
+        for output in outputs:
+            match output:
+                case NewAllocation():
+                    record = records.pods.get(output.key)
+                    # Else it is the echo of a pod that was reported with its node.
+                    if record is not None and record.stage is Stage.ASKED:
+                        isolated(record.pod, partial(self._decided, record), output)
+                case Released():
+                    record = records.pods.get(output.key)
+                    wanted = output.termination is not Termination.STOPPED_BY_RM
+                    if wanted and record is not None and record.leaving is None:
+                        isolated(record.pod, partial(self._evict, record), output)
+                case RejectedAllocation():
+                    record = records.pods.get(output.key)
+                    if record is None:
+                        self._lifecycle.foreign_refused(output.key, output.reason)
+                    elif record.stage is not Stage.REFUSED:  # else it has been failed
+                        isolated(record.pod, partial(self._refused, record), output)
+                case RejectedNode():
+                    self._node_refused(output.node_id, output.reason)
+                case RejectedApplication() | UpdatedApplication():
+                    application = records.applications.get(output.application_id)
+                    if application is None:
+                        continue
+                    if isinstance(output, RejectedApplication):
+                        application.state, application.refusal = "Rejected", output.reason
+                    else:
+                        application.state = output.state
+                        self._lifecycle.gangs.state_changed(application, output.message)
+                        self._lifecycle.applications.ended(application)
 
-    def _decided(self, record: PodRecord, new: v19.Allocation) -> None:
-        manager, meta = self._manager, record.pod.metadata
-        manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
+    def _decided(self, record: PodRecord, new: NewAllocation) -> None:
+        lifecycle = self._lifecycle
+        self._outbox.commands.append(Bind(*names_of(record.pod), new.node_id))
         record.move(PodEvent.DECIDE)
         record.node = new.node_id
-        manager.yunikorn_events.decided(record)
-        manager.gangs.placed(record)
+        lifecycle.yunikorn_events.tell(record, DECIDED)
+        if record.work.ask.placeholder:
+            lifecycle.yunikorn_events.tell(record, ALLOCATED)
+        lifecycle.gangs.placed(record)
 
-    def _refused(self, record: PodRecord, refused: v19.RejectedAllocation) -> None:
-        manager, application = self._manager, record.application
+    def _refused(self, record: PodRecord, refused: RejectedAllocation) -> None:
+        lifecycle, application = self._lifecycle, record.application
         if not application.is_known:
             record.move(PodEvent.FORGET)  # its application ended just before; both begin anew
-            manager.ended(application)
+            lifecycle.applications.ended(application)
         elif record.pod.spec.node_name:
             if record.work.ask.placeholder:
-                manager.remove_placeholder(record, refused.reason)
-            manager.count_as_foreign(record, refused.reason)
+                lifecycle.holding.remove_placeholder(record, refused.reason)
+            lifecycle.count_as_foreign(record, refused.reason)
         elif record.node:
-            if not manager.is_counted(record):  # else only a change was refused
+            known = self._outbox.partition.applications.get(application.id)
+            if known is None or record.uid not in known.allocations:  # else only a change was refused
                 record.move(PodEvent.FORGET)  # its binding is under way; it is reported when the API server shows it
         elif record.work.ask.placeholder:
-            manager.remove_placeholder(record, refused.reason)
+            lifecycle.holding.remove_placeholder(record, refused.reason)
         elif application.is_failing:
             record.move(PodEvent.FORGET)
         else:
-            manager.refuse(record, refused.reason)
+            # Where only a change was refused, the ask is taken back, because the scheduler would go on to decide it.
+            lifecycle.holding.leave(record)
+            record.move(PodEvent.REFUSE)
+            record.failure = refused.reason
 
-    def update_node(self, response: v19.NodeResponse) -> None:
-        """Tell the manager which nodes the scheduler has refused."""
-        for refused in response.rejected:
-            self._manager.node_refused(refused.node_id, refused.reason)
+    def _evict(self, record: PodRecord, released: Released) -> None:
+        """Have a pod deleted that the scheduler wants gone; its place is free when the API server says so."""
+        kind = released.termination
+        record.leaving = kind
+        names, text = names_of(record.pod), released.message
+        if kind is not Termination.PREEMPTED_BY_SCHEDULER:
+            self._outbox.commands.append(Evict(*names, kind.name, text, disruption=False))
+            if kind is Termination.TIMEOUT:
+                self._lifecycle.gangs.placeholder_timed_out(record)
+            return
+        evictions = self._outbox.partition.evictions
+        eviction = next((one for one in reversed(evictions) if one.victim == record.uid), None)
+        asking = None if eviction is None else self._records.pods.get(eviction.ask)
+        pod = None if asking is None else asking.pod
+        if eviction is not None:  # of very many evictions at once the scheduler keeps the records of the newest alone
+            text = _why_evicted(eviction, pod)
+        self._outbox.commands.append(Evict(*names, PREEMPTED, text))
+        self._outbox.tell(record.pod, Note("Preempted", "Preempting", text), pod)
 
-    def update_application(self, response: v19.ApplicationResponse) -> None:
-        """Take verdicts on applications, and their states."""
-        manager = self._manager
-        for refused in response.rejected:
-            application = manager.applications.get(refused.application_id)
-            if application is not None:
-                application.state = "Rejected"
-                application.refusal = refused.reason
-        for updated in response.updated:
-            application = manager.applications.get(updated.application_id)
-            if application is not None:
-                application.state = updated.state
-                manager.gangs.state_changed(application, updated.message)
-                manager.ended(application)
+
+def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:
+    """Return for whom a pod is evicted, and why, as a sentence."""
+    queue = eviction.queue
+    if eviction.kind == "quota-change":
+        return f"Evicted because queue {queue} has more than its maximum, which was lowered."
+    name = eviction.ask if asking is None else f"{asking.metadata.namespace}/{asking.metadata.name}"
+    if eviction.kind == "required-node":
+        return f"Evicted for pod {name} of queue {queue}, which runs on this node only."
+    return f"Evicted for pod {name} of queue {queue}, which is below its guarantee."

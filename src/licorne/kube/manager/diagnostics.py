@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from licorne.kube.objects import Node, Pod, PriorityClass
 
+from .records import Records
 from .stages import Stage
-
-if TYPE_CHECKING:
-    from .manager import Manager
+from .waiting import Waiting
 
 SHOWN_MAX: Final = 5000
 """Objects of a kind that are shown; of pods first those that licorne schedules and that have no node."""
@@ -22,24 +21,24 @@ VALUE_MAX: Final = 1024
 """Characters that are shown of an annotation or a label."""
 
 
-def cache(manager: Manager) -> dict[str, Any]:
+def cache(known: Records) -> dict[str, Any]:
     """Return objects and statistics, as data for JSON. `omitted` says how many objects of a kind are left out."""
-    records = manager.pods.values()
+    records = known.pods.values()
     waiting = (record.pod for record in records if not record.node and not record.pod.spec.node_name)
     placed = (record.pod for record in records if record.node or record.pod.spec.node_name)
-    others = (record.pod for record in manager.foreign.values())
+    others = (record.pod for record in known.foreign.values())
     shown = list(islice(chain(waiting, placed, others), SHOWN_MAX))
     counts = {
-        "nodes": len(manager.nodes),
-        "pods": len(manager.pods) + len(manager.foreign),
-        "priorityClasses": len(manager.classes),
+        "nodes": len(known.nodes),
+        "pods": len(known.pods) + len(known.foreign),
+        "priorityClasses": len(known.classes),
     }
     found: dict[str, Any] = {
-        "statistics": {**counts, **_statistics(manager)},
-        "nodes": {node.metadata.name: _node(node) for node in islice(manager.nodes.values(), SHOWN_MAX)},
+        "statistics": {**counts, **_statistics(known)},
+        "nodes": {node.metadata.name: _node(node) for node in islice(known.nodes.values(), SHOWN_MAX)},
         "pods": {_key(pod): _pod(pod) for pod in shown},
-        "priorityClasses": {one.metadata.name: _class(one) for one in islice(manager.classes.values(), SHOWN_MAX)},
-        "schedulingState": {_key(pod): _state(manager, pod) for pod in shown},
+        "priorityClasses": {one.metadata.name: _class(one) for one in islice(known.classes.values(), SHOWN_MAX)},
+        "schedulingState": {_key(pod): _state(known, pod) for pod in shown},
     }
     omitted = {kind: count - SHOWN_MAX for kind, count in counts.items() if count > SHOWN_MAX}
     if omitted:
@@ -47,28 +46,28 @@ def cache(manager: Manager) -> dict[str, Any]:
     return found
 
 
-def held(manager: Manager) -> dict[str, str]:
+def held(known: Records, waiting: Waiting) -> dict[str, str]:
     """Return why the scheduler is not asked for pods that have no node, by their namespaces and names; "" where it is about to be."""
     unasked = (Stage.HELD, Stage.UNBOUND, Stage.REFUSED)
     records = (
         record
-        for record in manager.pods.values()
+        for record in known.pods.values()
         if record.stage in unasked and not record.node and not record.pod.spec.node_name
     )
-    return {_key(record.pod): manager.waiting.why_held(record) for record in islice(records, SHOWN_MAX)}
+    return {_key(record.pod): waiting.why_held(record) for record in islice(records, SHOWN_MAX)}
 
 
-def _statistics(manager: Manager) -> dict[str, Any]:
+def _statistics(known: Records) -> dict[str, Any]:
     """Return counts over all pods, those that are not shown too."""
     return {
-        "assumed": sum(record.stage is Stage.ASSUMED for record in manager.pods.values()),
-        "podsAssigned": sum(bool(record.node) for record in manager.pods.values()) + len(manager.foreign),
-        "phases": dict(sorted(Counter(pod.status.phase for pod in _all(manager)).items())),
+        "assumed": sum(record.stage is Stage.ASSUMED for record in known.pods.values()),
+        "podsAssigned": sum(bool(record.node) for record in known.pods.values()) + len(known.foreign),
+        "phases": dict(sorted(Counter(pod.status.phase for pod in _all(known)).items())),
     }
 
 
-def _all(manager: Manager) -> Iterator[Pod]:
-    records: Iterable[Any] = chain(manager.pods.values(), manager.foreign.values())
+def _all(known: Records) -> Iterator[Pod]:
+    records: Iterable[Any] = chain(known.pods.values(), known.foreign.values())
     return (record.pod for record in records)
 
 
@@ -76,9 +75,9 @@ def _key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _state(manager: Manager, pod: Pod) -> dict[str, Any]:
+def _state(known: Records, pod: Pod) -> dict[str, Any]:
     """Return what was decided of a pod. One with volumes to be bound is never assumed: it waits."""
-    record = manager.pods.get(pod.metadata.uid)
+    record = known.pods.get(pod.metadata.uid)
     node = pod.spec.node_name if record is None else record.node
     assumed = record is not None and record.stage is Stage.ASSUMED
     return {"uid": pod.metadata.uid, "assignedNode": node, "assumed": assumed, "allVolumesBound": assumed}
@@ -143,6 +142,3 @@ def _class(known: PriorityClass) -> dict[str, Any]:
         "globalDefault": known.global_default,
         "preemptionPolicy": known.preemption_policy,
     }
-
-
-__all__ = ["cache", "held"]

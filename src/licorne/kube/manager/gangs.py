@@ -14,23 +14,27 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
 
 from licorne.core.gangs.atomic import BY_QUEUE
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Gang, Note, TaskGroup, Work, keys, placeholder_ask, read_task_groups, unix_seconds
+from licorne.kube.pods import keys
+from licorne.kube.pods.task_groups import TaskGroup, read_task_groups
+from licorne.kube.pods.work import Gang, Note, Work, placeholder_ask, unix_seconds
 from licorne.kube.settings import Settings
-from licorne.si import v19
 from licorne.si.constants import TAG_WHOLE_TIMEOUT
+from licorne.si.messages import AddApplication, Termination
 
-from .commands import CreatePod, Evict
-from .records import ApplicationRecord, Creation, GangStage, PodRecord
+from .commands import CreatePod, Evict, names_of
+from .holding import Holding
+from .outbox import Outbox
+from .records import ApplicationRecord, Creation, GangStage, PodRecord, Records
 from .stages import COUNTED, PLACED, WAITING, Stage
 from .waiting import was_asked_for
-
-if TYPE_CHECKING:
-    from .manager import Manager
+from .yunikorn_events import APPLICATION_FAILED, RESERVED, TIMED_OUT
 
 NOT_OF_NAMES: Final = re.compile(r"[^a-z0-9-]")
 LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -44,10 +48,19 @@ DEFAULT_TIMEOUT_S: Final = 900
 
 
 class Gangs:
-    """The gangs of all applications. `settings` counts for placeholders that are made from now on."""
+    """The gangs of all applications. `settings` counts for placeholders that are made from now on.
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    Parameters:
+        release_held: asks for the pods of an application that waited for the room of their gang.
+    """
+
+    def __init__(
+        self, records: Records, outbox: Outbox, holding: Holding, release_held: Callable[[ApplicationRecord], None]
+    ) -> None:
+        self._records = records
+        self._outbox = outbox
+        self._holding = holding
+        self._release_held = release_held
         self.settings = Settings()
         self._due: dict[str, None] = {}  # ids of applications that may lack placeholders
 
@@ -66,20 +79,23 @@ class Gangs:
         elif owner := _owner(record.pod):
             application.originator = owner
 
-    def announce(self, application: ApplicationRecord, work: Work) -> None:
-        """Complete the message that makes an application known, if it is a gang.
+    @staticmethod
+    def announcement(application: ApplicationRecord, work: Work) -> AddApplication:
+        """Return the message that makes an application known, completed if it is a gang.
 
         One of which a pod runs had all its room before a restart, so it does not fail for a member that is still to come.
         """
-        if work.gang is not None and not work.gang.atomic:
-            request = work.application
-            own = (record for record in application.pods.values() if not record.work.ask.placeholder)
-            whole = any(record.node or record.pod.spec.node_name for record in own)
-            request.gang_scheduling_style = "Hard" if work.gang.hard and not whole else "Soft"
+        if work.gang is None or work.gang.atomic:
+            return work.application
+        own = (record for record in application.pods.values() if not record.work.ask.placeholder)
+        whole = any(record.node or record.pod.spec.node_name for record in own)
+        return msgspec.structs.replace(
+            work.application,
+            gang_style="Hard" if work.gang.hard and not whole else "Soft",
+            placeholder_ask=placeholder_ask(work.gang),
             # The oldest pod may have waited for hours with scheduling gates, or for a scheduler.
-            request.tags[TAG_WHOLE_TIMEOUT] = "true"
-            request.placeholder_ask = placeholder_ask(work.gang)
-            request.tags.setdefault(keys.GANG_KIND, BY_QUEUE)
+            tags={**work.application.tags, TAG_WHOLE_TIMEOUT: "true", keys.GANG_KIND: BY_QUEUE},
+        )
 
     def begin(self, application: ApplicationRecord, record: PodRecord) -> None:
         """Reserve room for an application that the scheduler has just accepted, if it is a gang with placeholders."""
@@ -94,7 +110,7 @@ class Gangs:
         application.creations.clear()
         if application.gang is None:
             return
-        known = self._manager.api.cluster.partition(self._manager.rm_id).applications.get(application.id)
+        known = self._outbox.partition.applications.get(application.id)
         application.atomic = known is not None and known.atomic is not None
         if application.atomic or application.gang.atomic:
             return
@@ -118,7 +134,7 @@ class Gangs:
         """Have the placeholders created that gangs lack; to be called when all pods that exist are known."""
         due, self._due = self._due, {}
         for application_id in due:
-            application = self._manager.applications.get(application_id)
+            application = self._records.applications.get(application_id)
             if application is not None and application.gang_stage is GangStage.RESERVING:
                 self._reserve(application)
 
@@ -132,8 +148,8 @@ class Gangs:
         assert application.gang is not None
         application.reserved_for = originator.uid
         placeholders = [record for record in application.pods.values() if record.work.ask.placeholder]
-        stay = (record for record in placeholders if record.leaving is not v19.TerminationType.STOPPED_BY_RM)
-        present = Counter(record.work.ask.task_group_name for record in stay)
+        stay = (record for record in placeholders if record.leaving is not Termination.STOPPED_BY_RM)
+        present = Counter(record.work.ask.task_group for record in stay)
         names = {record.pod.metadata.name for record in application.pods.values()}
         for name, creation in application.creations.items():
             if name not in names and creation.owner == originator.uid:
@@ -145,11 +161,11 @@ class Gangs:
         if application.undecided is not None:
             application.creations.clear()
             for record in placeholders:
-                self._manager.remove_placeholder(record, f"Application {application.id} cannot start as a whole")
+                self._holding.remove_placeholder(record, f"Application {application.id} cannot start as a whole")
             return
         if not present:
             text = f"Application {application.id} creating placeholders"
-            self._manager.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
+            self._outbox.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
         self._create(application, originator, present, names | application.spent)
         self._run_if_complete(application)
 
@@ -167,7 +183,7 @@ class Gangs:
             free = ((name, body) for name, body in lacking if name not in not_these and name not in creations)
             for name, body in itertools.islice(free, max(group.spec.members - present[group_name], 0)):
                 creations[name] = Creation(group_name, owner)
-                self._manager.decided.append(CreatePod(namespace, application.id, group_name, owner, body))
+                self._outbox.commands.append(CreatePod(namespace, application.id, group_name, owner, body))
 
     def _originator(self, application: ApplicationRecord) -> PodRecord | None:
         """Return the pod that placeholders belong to; another one takes over when it is gone.
@@ -190,7 +206,7 @@ class Gangs:
         run. One of its pods must also have been told a reason of pods that are asked for, which the pods of a gang are
         not before it has all its room or gives up. Where that is not known the gang reserves again, which ends in time.
         """
-        age_s = self._manager.now_s() - unix_seconds(originator.pod.metadata.creation_timestamp)
+        age_s = self._outbox.now_s() - unix_seconds(originator.pod.metadata.creation_timestamp)
         if age_s <= (gang.timeout_s or DEFAULT_TIMEOUT_S):
             return False
         return any(was_asked_for(record) for record in application.pods.values() if not record.work.ask.placeholder)
@@ -205,18 +221,18 @@ class Gangs:
     def _run_if_complete(self, application: ApplicationRecord) -> None:
         assert application.gang is not None
         placed = Counter(
-            record.work.ask.task_group_name
+            record.work.ask.task_group
             for record in application.pods.values()
-            if record.stage in COUNTED and record.work.ask.task_group_name
+            if record.stage in COUNTED and record.work.ask.task_group
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
-            self._manager.yunikorn_events.reserved(application)
+            self._holding.yunikorn_events.tell_all(application, RESERVED)
             self._run(application)
 
     def _run(self, application: ApplicationRecord) -> None:
         application.gang_stage = GangStage.RUNNING
         application.creations.clear()
-        self._manager.release_held(application)
+        self._release_held(application)
 
     def pod_gone(self, record: PodRecord) -> None:
         """Make a placeholder anew that ended before its gang had all its room, unless the scheduler let it go for that gang.
@@ -231,14 +247,14 @@ class Gangs:
             return
         self.changed(record)
         application.creations.pop(record.pod.metadata.name, None)
-        preempted = record.leaving is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+        preempted = record.leaving is Termination.PREEMPTED_BY_SCHEDULER
         ended = record.work.ask.placeholder and (record.leaving is None or preempted)
         if ended:
             application.spent.add(record.pod.metadata.name)
             if not (preempted or record.pod.metadata.deletion_timestamp):
-                meta, text = record.pod.metadata, f"Application {application.id} has another placeholder made"
-                end = Evict(meta.namespace, meta.name, meta.uid, "Unneeded", text, disruption=False)
-                self._manager.decided.append(end)
+                text = f"Application {application.id} has another placeholder made"
+                end = Evict(*names_of(record.pod), "Unneeded", text, disruption=False)
+                self._outbox.commands.append(end)
         if record.uid == application.reserved_for or (ended and not self._fails_often(application)):
             self._due[application.id] = None
 
@@ -253,7 +269,7 @@ class Gangs:
 
     def created(self, application_id: str, name: str, now_s: float, *, taken: bool = False) -> None:
         """Note that the API server has a placeholder, since it was created, or since before: then the name was taken."""
-        application = self._manager.applications.get(application_id)
+        application = self._records.applications.get(application_id)
         creation = None if application is None else application.creations.get(name)
         if application is not None and creation is not None:
             creation.told_s, creation.taken = now_s, taken
@@ -269,7 +285,7 @@ class Gangs:
 
         Returns since when the API server has had the next one that is to be looked for; None: there is none.
         """
-        application = self._manager.applications.get(application_id)
+        application = self._records.applications.get(application_id)
         if application is None or application.gang_stage is not GangStage.RESERVING:
             return None
         self._due[application_id] = None
@@ -284,7 +300,7 @@ class Gangs:
 
     def is_wanted(self, command: CreatePod) -> bool:
         """Return whether a placeholder is still to be created: its gang reserves room, and the pod that owns it is there."""
-        application = self._manager.applications.get(command.application_id)
+        application = self._records.applications.get(command.application_id)
         if (
             application is None
             or application.gang_stage is not GangStage.RESERVING
@@ -303,14 +319,14 @@ class Gangs:
         application, owner = record.application, _owner(record.pod)
         orphan = owner and owner not in application.pods and not (read_at_start or record.pod.spec.node_name)
         if application.given_up or orphan:
-            self._manager.remove_placeholder(record, f"Application {application.id} does not need the placeholder")
+            self._holding.remove_placeholder(record, f"Application {application.id} does not need the placeholder")
 
     def not_created(self, application_id: str, name: str, reason: str, now_s: float) -> None:
         """Note that the API server refuses a placeholder: a Soft gang goes on without its room.
 
         A Hard one is to start as a whole or not at all, so it waits, and `look_again` has the placeholder created again.
         """
-        application = self._manager.applications.get(application_id)
+        application = self._records.applications.get(application_id)
         if application is None or application.gang_stage is not GangStage.RESERVING:
             return
         assert application.gang is not None
@@ -326,7 +342,7 @@ class Gangs:
         self._tell_originator(application, Note("GangScheduling", "PlaceholderCreateFailed", text))
         for record in application.pods.values():
             if record.work.ask.placeholder:
-                self._manager.remove_placeholder(record, text)
+                self._holding.remove_placeholder(record, text)
         application.given_up = True
         self._run(application)
 
@@ -341,13 +357,13 @@ class Gangs:
 
     def _fail(self, application: ApplicationRecord, message: str) -> None:
         """Fail the pods of an application that wait. Those that come until it has failed are the next try, and are held."""
-        self._manager.yunikorn_events.failed(application, message)
+        self._holding.yunikorn_events.tell_all(application, APPLICATION_FAILED, message)
         application.gang_stage = GangStage.NONE
         self._abandon_placeholders(application, f"Application {application.id} has failed")
         reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if TIMEOUT_REASON in message else (FAILED, message)
         for record in application.pods.values():
             if record.stage in WAITING and not (record.node or record.work.ask.placeholder):
-                self._manager.fail(record, reason, text)
+                self._holding.fail(record, reason, text)
 
     def placeholder_timed_out(self, record: PodRecord) -> None:
         """Note that a placeholder has timed out: a gang of which a pod runs already, bound by somebody else, goes on without its room.
@@ -361,7 +377,7 @@ class Gangs:
     def _give_up(self, application: ApplicationRecord) -> None:
         text = f"Application {application.id} resuming as non-gang application (SOFT)"
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
-        self._manager.yunikorn_events.timed_out(application)
+        self._holding.yunikorn_events.tell_all(application, TIMED_OUT)
         self._abandon_placeholders(application, text)
         self._run(application)
 
@@ -370,12 +386,12 @@ class Gangs:
         application.given_up = True
         for record in application.pods.values():
             if record.work.ask.placeholder and record.stage in (Stage.HELD, Stage.UNBOUND):
-                self._manager.remove_placeholder(record, why)
+                self._holding.remove_placeholder(record, why)
 
     def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:
         originator = application.pods.get(application.originator)
         if originator is not None:
-            self._manager.tell(originator.pod, note)
+            self._outbox.tell(originator.pod, note)
 
     # -- placeholder pods ---------------------------------------------------------------------------------------
 
@@ -389,9 +405,10 @@ class Gangs:
         number, so that one which is created twice, because an answer was lost, is there once.
         """
         meta, spec = originator.pod.metadata, originator.pod.spec
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid}
         seed = f"{meta.uid}/{application.id}/{group.spec.name}/{number}"
         ending = hashlib.sha256(seed.encode()).hexdigest()[:10]
-        queue = originator.work.application.queue_name
+        queue = originator.work.application.queue
         annotations = {
             **group.annotations,
             keys.PLACEHOLDER: "true",
@@ -407,22 +424,9 @@ class Gangs:
             "metadata": {
                 "name": f"tg-{application.id[:28]}-{group.spec.name[:20]}-{ending}".lower(),
                 "namespace": meta.namespace,
-                "labels": {
-                    **group.labels,
-                    keys.APP_ID: application.id,
-                    **({keys.QUEUE: queue} if queue else {}),
-                },
+                "labels": {**group.labels, keys.APP_ID: application.id, **({keys.QUEUE: queue} if queue else {})},
                 "annotations": annotations,
-                "ownerReferences": [
-                    {
-                        "apiVersion": "v1",
-                        "kind": "Pod",
-                        "name": meta.name,
-                        "uid": meta.uid,
-                        "controller": False,
-                        "blockOwnerDeletion": True,
-                    }
-                ],
+                "ownerReferences": [{**owner, "controller": False, "blockOwnerDeletion": True}],
             },
             "spec": {**self._spec(originator.pod, group.requests), **group.constraints},
         }
@@ -437,11 +441,7 @@ class Gangs:
     def _spec(self, originator: Pod, requests: Mapping[str, str]) -> dict[str, Any]:
         """Return the part of a placeholder that is the same for all: a container that does nothing, and may do nothing."""
         settings = self.settings
-        as_whom = {
-            "runAsUser": settings.run_as_user,
-            "runAsGroup": settings.run_as_group,
-            "fsGroup": settings.fs_group,
-        }
+        as_whom = {"runAsUser": settings.run_as_user, "runAsGroup": settings.run_as_group, "fsGroup": settings.fs_group}
         return {
             "schedulerName": originator.spec.scheduler_name,
             "restartPolicy": "Never",
@@ -477,7 +477,7 @@ def _undecided(application: ApplicationRecord, gang: Gang) -> PodRecord | None:
     lacking = {group.name: group.members for group in gang.groups}
     undecided: dict[str, PodRecord] = {}
     for record in application.pods.values():
-        group = record.work.ask.task_group_name
+        group = record.work.ask.task_group
         gone = record.pod.metadata.deletion_timestamp or record.is_failed
         if group not in lacking or record.work.ask.placeholder or gone:
             continue

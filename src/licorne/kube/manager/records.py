@@ -1,30 +1,17 @@
-"""What the manager remembers of each pod and each application."""
+"""What the manager remembers: of each pod, of each application, and of the cluster."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
 from licorne.core.base.states import next_state
-from licorne.kube.objects import Pod
-from licorne.kube.pods import Gang, Work, has_generated_id
-from licorne.si import v19
+from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
+from licorne.kube.pods.work import Gang, Work, has_generated_id
+from licorne.si.messages import Allocation, Termination
 
 from .stages import STAGES, PodEvent, Stage
-
-
-class Asked(NamedTuple):
-    """What the ask of a pod says of where it may run, and what it takes.
-
-    `constraints`: its node constraints, as JSON; `node`: the node that it requires; "": none.
-    """
-
-    constraints: str = ""
-    node: str = ""
-    resource: Mapping[str, int] | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -35,13 +22,13 @@ class PodRecord:
     work: Work
     application: ApplicationRecord
     _stage: Stage = field(default=Stage.HELD, init=False)
-    asked: Asked = field(default_factory=Asked)
+    asked: Allocation | None = None
     """What was asked for last, be it told to the scheduler already or not."""
     awaits_class: bool = False
     """Whether the pod has come before its priority class, by another watch, and waits a moment for that."""
     node: str = ""
     """The node of a pod from ASSUMED on."""
-    leaving: v19.TerminationType | None = None
+    leaving: Termination | None = None
     """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
     failures: int = 0
     """How often it could not be bound."""
@@ -160,3 +147,36 @@ class ApplicationRecord:
     def is_known(self) -> bool:
         """Whether the scheduler knows the application, and the application has not ended."""
         return self.state not in ("", "Completed", "Failed", "Expired", "Rejected")
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Records:
+    """What is known of a cluster. Pods are known by their UIDs, other objects by their names."""
+
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    classes: dict[str, PriorityClass] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    pods: dict[str, PodRecord] = field(default_factory=dict)
+    foreign: dict[str, ForeignRecord] = field(default_factory=dict)
+    applications: dict[str, ApplicationRecord] = field(default_factory=dict)
+    awaiting_node: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By the name of a node that the scheduler does not know: UIDs of its pods."""
+
+    def await_node(self, uid: str, node: str) -> None:
+        """Note that a pod's node is unknown."""
+        self.awaiting_node.setdefault(node, {})[uid] = None
+
+    def node_known(self, uid: str, node: str) -> None:
+        """Note that a pod's node is known, or does not matter any more."""
+        waiting = self.awaiting_node.get(node)
+        if waiting is not None and waiting.pop(uid, 0) is None and not waiting:
+            del self.awaiting_node[node]
+
+    def is_gone(self, uid: str) -> bool:
+        """Return whether the API server has said that a pod is gone."""
+        return uid not in self.pods and uid not in self.foreign
+
+    def node_of(self, uid: str) -> str:
+        """Return the node of a pod, as the API server has shown it; "": none."""
+        record = self.pods.get(uid) or self.foreign.get(uid)
+        return "" if record is None else record.pod.spec.node_name

@@ -13,24 +13,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import most_important, sentence
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Note
+from licorne.kube.pods.work import Note
 
 from .commands import SetCondition
-from .records import ApplicationRecord, GangStage, PodRecord
+from .outbox import Outbox
+from .records import ApplicationRecord, GangStage, PodRecord, Records
 from .stages import PLACED, Stage
-
-if TYPE_CHECKING:
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
-
-    from .manager import Manager
+from .yunikorn_events import WAITS, YuniKornEvents
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SKIPPED: Final = "SchedulingSkipped"
@@ -91,8 +89,10 @@ class _Budget:
 class Waiting:
     """The pods that wait, in the order in which they are looked at."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, records: Records, outbox: Outbox, yunikorn_events: YuniKornEvents) -> None:
+        self._records = records
+        self._outbox = outbox
+        self._yunikorn_events = yunikorn_events
         self._since: dict[str, float] = {}
 
     def __len__(self) -> int:
@@ -100,11 +100,11 @@ class Waiting:
 
     def add(self, uid: str) -> None:
         """Take in a pod that has no node."""
-        self._since.setdefault(uid, self._manager.now_s())
+        self._since.setdefault(uid, self._outbox.now_s())
 
     def not_told(self, uid: str) -> None:
         """Note that a condition was not written, because the pod had changed: it is looked at again."""
-        record = self._manager.pods.get(uid)
+        record = self._records.pods.get(uid)
         if record is not None:
             record.told = ""
 
@@ -118,13 +118,13 @@ class Waiting:
         Pods that were looked at go to the end, and those for which there was no time come first in the next review, so
         that each has its turn however many wait.
         """
-        manager, now = self._manager, self._manager.now_s()
-        budget = _Budget(max(1, NODES_MAX // max(1, len(manager.nodes))))
+        records, now = self._records, self._outbox.now_s()
+        budget = _Budget(max(1, NODES_MAX // max(1, len(records.nodes))))
         told = 0
         first, last = dict[str, float](), dict[str, float]()
         for uid in list(islice(self._since, LOOKED_AT_MAX)):
             since = self._since.pop(uid)
-            record = manager.pods.get(uid)
+            record = records.pods.get(uid)
             if record is None or record.stage in PLACED or record.leaving is not None:
                 continue
             early = _is_within(now, since, FIRST_S) or _is_within(now, record.told_s, AGAIN_S)
@@ -147,7 +147,7 @@ class Waiting:
             record.posted[verdict.key] = now
             return False
         record.told_s = now
-        self._manager.decided.append(
+        self._outbox.commands.append(
             SetCondition(meta.namespace, meta.name, meta.uid, verdict.reason, verdict.message, meta.resource_version)
         )
         if not _is_within(now, record.posted.get(verdict.key, -math.inf), EVENT_AGAIN_S):
@@ -155,19 +155,25 @@ class Waiting:
                 record.posted.clear()
             record.posted[verdict.key] = now
             kind = "TaskRejected" if record.stage is Stage.REFUSED else "FailedScheduling"
-            self._manager.tell(record.pod, Note(kind, kind, verdict.message))
+            self._outbox.tell(record.pod, Note(kind, kind, verdict.message))
             if verdict.reason != ERROR:
-                self._manager.yunikorn_events.waits(record, verdict.message)
+                self._yunikorn_events.tell(record, WAITS, verdict.message)
         return True
 
     # -- verdicts -----------------------------------------------------------------------------------------------
 
     def ask_of(self, record: PodRecord) -> tuple[Application, Ask] | None:
         """Return the application and the ask of a pod, if the scheduler has it and it waits there."""
-        manager = self._manager
-        application = manager.api.cluster.partition(manager.rm_id).applications.get(record.application.id)
+        application = self._outbox.partition.applications.get(record.application.id)
         ask = None if application is None else application.asks.get(record.uid)
         return None if application is None or ask is None else (application, ask)
+
+    def is_early(self, record: PodRecord) -> bool:
+        """Return whether a pod has come before its namespace, by another watch: its quota and its labels are not known.
+
+        Where no namespace is known at all, licorne may not read them, and nobody waits for one.
+        """
+        return bool(self._records.namespaces) and record.pod.metadata.namespace not in self._records.namespaces
 
     def why_held(self, record: PodRecord) -> str:
         """Return why the scheduler is not asked for a pod that has no node; "" if it is about to be."""
@@ -209,7 +215,7 @@ class Waiting:
             return Verdict(SKIPPED, work.later)
         if record.stage is Stage.ASKED:
             return self._of_asked(record, counted)
-        if self._manager.is_early(record):
+        if self.is_early(record):
             return Verdict(SKIPPED, f"{UNTIL}licorne has seen namespace {record.pod.metadata.namespace}.")
         return _of_gang(record.application)
 
@@ -218,7 +224,7 @@ class Waiting:
         if found is None:
             return None
         application, ask = found
-        partition = self._manager.api.cluster.partition(self._manager.rm_id)
+        partition = self._outbox.partition
         reasons: list[explain.Reason] = []
         for reason in explain.reasons(partition, application, ask, counted):
             if isinstance(reason, QUOTAS + ROOM):

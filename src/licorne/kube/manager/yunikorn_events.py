@@ -6,100 +6,74 @@ them (docs/spec/k8shim.md, section 6).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import partial
 
-from licorne.kube.objects import Node, Pod
-from licorne.kube.pods import Note
+import msgspec
+
+from licorne.core.events.runs import Record
+from licorne.kube.objects import Node
+from licorne.kube.pods.work import Note
 from licorne.si.events import Event
 from licorne.si.v19 import EventType
 
 from .commands import PostEvent
-from .records import ApplicationRecord, GangStage, PodRecord
-
-if TYPE_CHECKING:
-    from licorne.core.events.runs import Record
-
-    from .manager import Manager
+from .outbox import Outbox
+from .records import ApplicationRecord, GangStage, PodRecord, Records
 
 INFORMATIONAL = "Informational"
+_says = partial(Note, warning=False)
+QUEUED = _says("Scheduling", "Scheduling", "{pod} is queued and waiting for allocation")
+GATED = _says("Scheduling", "Scheduling", "waiting for scheduling gates: {why}")
+_OF_GANG = "Pod belongs to the taskGroup {why}, it will be scheduled as a gang member"
+GROUPED = _says("GangScheduling", "TaskGroupMatch", _OF_GANG)
+WAITS = _says("PodUnschedulable", "PodUnschedulable", "{why}")
+DECIDED = _says("Scheduled", "Scheduled", "Successfully assigned {pod} to node {node}")
+ALLOCATED = _says("GangScheduling", "PlaceholderAllocated", "Application {app} placeholder has been allocated.")
+BOUND = _says("PodBindSuccessful", "PodBindSuccessful", "Pod {pod} is successfully bound to node {node}")
+COMPLETED = _says("TaskCompleted", "TaskCompleted", "Task {pod} is completed")
+"""A pod that had a node has ended, or was deleted: YuniKorn does not tell these two apart either."""
+FAILED = _says("TaskFailed", "TaskFailed", "Task {pod} is failed")
+_COMPLETE = "Application {app} all placeholders are allocated. Transitioning to running state."
+RESERVED = _says("GangScheduling", "GangReservationComplete", _COMPLETE)
+_OVER = "Application {app} placeholder has been timed out"
+TIMED_OUT = _says("GangScheduling", "PlaceholderTimeOut", _OVER, warning=True)
+_WHY = "Application {app} scheduling failed, reason: {why}"
+APPLICATION_FAILED = _says("ApplicationFailed", "ApplicationFailed", _WHY, warning=True)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class YuniKornEvents:
-    """Posts these events. Each method is called when what it names has happened, and does nothing unless `wanted`."""
+    """Posts these events, if they are `wanted`."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        self.wanted = False
+    _records: Records
+    _outbox: Outbox
+    wanted: bool = False
 
-    def queued(self, record: PodRecord) -> None:
-        """A pod is asked for."""
+    def tell(self, record: PodRecord, note: Note, why: str = "") -> None:
+        """Post an event about a pod."""
         if self.wanted:
-            self._tell(record.pod, "Scheduling", "Scheduling", f"{_name(record)} is queued and waiting for allocation")
+            meta, app = record.pod.metadata, record.application.id
+            text = note.text.format(pod=f"{meta.namespace}/{meta.name}", node=record.node, app=app, why=why)
+            self._outbox.tell(record.pod, msgspec.structs.replace(note, text=text))
 
-    def gated(self, record: PodRecord) -> None:
-        """A pod has scheduling gates."""
-        if self.wanted:
-            gates = ",".join(gate.name for gate in record.pod.spec.scheduling_gates or ())
-            self._tell(record.pod, "Scheduling", "Scheduling", f"waiting for scheduling gates: {gates}")
+    def tell_all(self, application: ApplicationRecord, note: Note, why: str = "") -> None:
+        """Post an event about an application, on each of its pods."""
+        for record in application.pods.values():
+            if not record.work.ask.placeholder:
+                self.tell(record, note, why)
 
     def grouped(self, record: PodRecord) -> None:
         """A pod is one of a gang with placeholders."""
-        group = record.work.ask.task_group_name
-        if self.wanted and group and record.application.gang_stage is not GangStage.NONE:
-            text = f"Pod belongs to the taskGroup {group}, it will be scheduled as a gang member"
-            self._tell(record.pod, "GangScheduling", "TaskGroupMatch", text)
-
-    def waits(self, record: PodRecord, why: str) -> None:
-        """A pod waits for room, a quota or other pods."""
-        if self.wanted:
-            self._tell(record.pod, "PodUnschedulable", "PodUnschedulable", why)
-
-    def decided(self, record: PodRecord) -> None:
-        """A node was chosen."""
-        if not self.wanted:
-            return
-        self._tell(record.pod, "Scheduled", "Scheduled", f"Successfully assigned {_name(record)} to node {record.node}")
-        if record.work.ask.placeholder:
-            text = f"Application {record.application.id} placeholder has been allocated."
-            self._tell(record.pod, "GangScheduling", "PlaceholderAllocated", text)
-
-    def bound(self, record: PodRecord) -> None:
-        """The API server took a binding."""
-        if self.wanted:
-            text = f"Pod {_name(record)} is successfully bound to node {record.node}"
-            self._tell(record.pod, "PodBindSuccessful", "PodBindSuccessful", text)
-
-    def completed(self, record: PodRecord) -> None:
-        """A pod that had a node has ended, or was deleted: YuniKorn does not tell these two apart either."""
-        if self.wanted:
-            self._tell(record.pod, "TaskCompleted", "TaskCompleted", f"Task {_name(record)} is completed")
-
-    def pod_failed(self, record: PodRecord) -> None:
-        """A pod without a node is given the phase Failed."""
-        if self.wanted:
-            self._tell(record.pod, "TaskFailed", "TaskFailed", f"Task {_name(record)} is failed")
+        if record.work.ask.task_group and record.application.gang_stage is not GangStage.NONE:
+            self.tell(record, GROUPED, record.work.ask.task_group)
 
     def noted(self, event: Record) -> None:
         """The scheduler has made a record of an event. One about an ask is posted on the pod that asks."""
         if self.wanted and isinstance(event, Event) and event.type is EventType.REQUEST:
-            record = self._manager.pods.get(event.object_id)
+            record = self._records.pods.get(event.object_id)
             if record is not None:
-                self._tell(record.pod, INFORMATIONAL, INFORMATIONAL, event.message)
-
-    def reserved(self, application: ApplicationRecord) -> None:
-        """All placeholders of a gang have a node."""
-        text = f"Application {application.id} all placeholders are allocated. Transitioning to running state."
-        self._of_application(application, "GangScheduling", "GangReservationComplete", text, warning=False)
-
-    def timed_out(self, application: ApplicationRecord) -> None:
-        """The time of a gang is over."""
-        text = f"Application {application.id} placeholder has been timed out"
-        self._of_application(application, "GangScheduling", "PlaceholderTimeOut", text)
-
-    def failed(self, application: ApplicationRecord, why: str) -> None:
-        """An application has failed."""
-        text = f"Application {application.id} scheduling failed, reason: {why}"
-        self._of_application(application, "ApplicationFailed", "ApplicationFailed", text)
+                self._outbox.tell(record.pod, Note(INFORMATIONAL, INFORMATIONAL, event.message, warning=False))
 
     def node_accepted(self, node: Node) -> None:
         """The scheduler knows a node."""
@@ -111,24 +85,7 @@ class YuniKornEvents:
         self._of_node(node, "NodeDeleted", f"node {node.metadata.name} is deleted from the scheduler")
         self._of_node(node, INFORMATIONAL, "Node removed from the scheduler")
 
-    # -- how they are posted ------------------------------------------------------------------------------------
-
-    def _of_application(
-        self, application: ApplicationRecord, reason: str, action: str, text: str, *, warning: bool = True
-    ) -> None:
-        if self.wanted:
-            for record in application.pods.values():
-                if not record.work.ask.placeholder:
-                    self._manager.tell(record.pod, Note(reason, action, text, warning=warning))
-
     def _of_node(self, node: Node, reason: str, text: str) -> None:
         if self.wanted:
             meta = node.metadata
-            self._manager.decided.append(PostEvent("Node", "", meta.name, meta.uid, reason, reason, text))
-
-    def _tell(self, pod: Pod, reason: str, action: str, text: str) -> None:
-        self._manager.tell(pod, Note(reason, action, text, warning=False))
-
-
-def _name(record: PodRecord) -> str:
-    return f"{record.pod.metadata.namespace}/{record.pod.metadata.name}"
+            self._outbox.commands.append(PostEvent("Node", "", meta.name, meta.uid, reason, reason, text))

@@ -10,7 +10,6 @@ from licorne.config.kubernetes import QuantityError, read_amounts
 from licorne.core.constants import SUM_MAX
 from licorne.core.nodes.constraints import CORDON, FIELD_NAME
 from licorne.kube.objects import Node
-from licorne.si import v19
 from licorne.si.constants import (
     ATTRIBUTE_LABEL_PREFIX,
     ATTRIBUTE_TAINTS,
@@ -19,12 +18,13 @@ from licorne.si.constants import (
     NODE_PARTITION,
     RACK_NAME,
 )
+from licorne.si.messages import NodeAction, NodeUpdate
 
 KEEPING_OFF: Final = ("NoSchedule", "NoExecute")
 DEFAULT_RACK: Final = "/rack-default"
 
 
-def node_info(node: Node, action: v19.ActionFromRM, marks: Iterable[str] = ()) -> v19.NodeInfo:
+def node_update(node: Node, action: NodeAction, marks: Iterable[str] = ()) -> NodeUpdate:
     """Return the message that makes or changes a node.
 
     A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
@@ -50,9 +50,7 @@ def node_info(node: Node, action: v19.ActionFromRM, marks: Iterable[str] = ()) -
         ATTRIBUTE_TAINTS: json.dumps(taints, separators=(",", ":")) if taints else "",
     }
     attributes |= {ATTRIBUTE_LABEL_PREFIX + mark: "" for mark in marks}
-    return v19.NodeInfo(
-        node_id=meta.name, action=action, attributes=attributes, schedulable_resource=read_allocatable(node)
-    )
+    return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=read_allocatable(node))
 
 
 def read_allocatable(node: Node) -> dict[str, int]:

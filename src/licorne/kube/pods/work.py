@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,9 +20,7 @@ from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
 from licorne.core.preemption.evictions import GRACE_PERIOD_S
 from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
-from licorne.si import v19
 from licorne.si.constants import (
-    DEFAULT_PARTITION,
     NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
     TAG_APPLICATION_CREATION_TIME,
@@ -32,6 +30,7 @@ from licorne.si.constants import (
     TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
 )
+from licorne.si.messages import AddApplication, Allocation
 
 from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
@@ -105,7 +104,7 @@ class Work(msgspec.Struct, frozen=True):
 
     - `application`: the application as this pod describes it, without the tags that it gets from its namespace; the
       first pod of an application counts.
-    - `ask`: what the pod needs, without a node.
+    - `ask`: what the pod needs, without a node. It is never changed, since the scheduler keeps its maps.
     - `gates`: the scheduling gates that must be removed first.
     - `later`: why the pod must wait although it could be asked for, because a part of it is not supported; else "".
     - `fault`: why the pod cannot be asked for at all; else "".
@@ -113,8 +112,8 @@ class Work(msgspec.Struct, frozen=True):
     - `uncounted`: the names of the resources that it takes from its node and that do not count, because of their amounts.
     """
 
-    application: v19.AddApplicationRequest
-    ask: v19.Allocation
+    application: AddApplication
+    ask: Allocation
     gates: tuple[str, ...] = ()
     later: str = ""
     fault: str = ""
@@ -175,17 +174,17 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
     if pod.spec.node_name and (fault or max(resources.values()) > SUM_MAX):
         resources, uncounted = read_countable(pod)
     placeholder = is_placeholder(pod)
-    ask = v19.Allocation(
-        allocation_key=meta.uid,
-        allocation_tags=_ask_tags(pod),
-        resource_per_alloc=resources,
-        priority=min(max(pod.spec.priority or 0, PRIORITY_MIN), PRIORITY_MAX),
+    ask = Allocation(
+        key=meta.uid,
         application_id=application_id,
-        partition_name=DEFAULT_PARTITION,
+        resource=resources,
+        priority=min(max(pod.spec.priority or 0, PRIORITY_MIN), PRIORITY_MAX),
+        tags=_ask_tags(pod),
         # A placeholder was made before gangs were turned off, and its gang goes on.
-        task_group_name=_label(pod, keys.TASK_GROUP_NAME) if context.settings.gangs or placeholder else "",
+        task_group=_label(pod, keys.TASK_GROUP_NAME) if context.settings.gangs or placeholder else "",
         placeholder=placeholder,
-        preemption_policy=_preemption_policy(pod, context.classes, notes),
+        allow_preempt_self=_may_be_evicted(pod, context.classes, notes),
+        allow_preempt_other=pod.spec.preemption_policy != "Never",
     )
     application = _application(pod, application_id, gang, context.settings, notes)
     if not (ask.placeholder or pod.spec.node_name):
@@ -211,10 +210,16 @@ def lacks_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> bool:
 
 def with_classes(work: Work, pod: Pod, classes: Mapping[str, PriorityClass]) -> Work:
     """Return what a pod asks for where priority classes say something else than when it was read."""
-    policy = _preemption_policy(pod, classes, [])
-    if policy == work.ask.preemption_policy:
+    evictable = _may_be_evicted(pod, classes, [])
+    if evictable == work.ask.allow_preempt_self:
         return work
-    return msgspec.structs.replace(work, ask=msgspec.structs.replace(work.ask, preemption_policy=policy))
+    return msgspec.structs.replace(work, ask=ask_with(work.ask, allow_preempt_self=evictable))
+
+
+def ask_with(ask: Allocation, **values: object) -> Allocation:
+    """Return a copy of an ask with other values of these fields."""
+    fields: dict[str, Any] = {**ask.fields(), **values}
+    return Allocation(**fields)
 
 
 def is_placeholder(pod: Pod) -> bool:
@@ -308,7 +313,7 @@ def _label(pod: Pod, key: str) -> str:
 
 def _application(
     pod: Pod, application_id: str, gang: Gang | None, settings: WorkSettings, notes: list[Note]
-) -> v19.AddApplicationRequest:
+) -> AddApplication:
     meta = pod.metadata
     sources = ((True, keys.QUEUE), (False, keys.QUEUE), (True, keys.OLD_QUEUE))
     tags = {
@@ -318,21 +323,17 @@ def _application(
     }
     if pod.spec.image_pull_secrets:
         tags[keys.TAG_IMAGE_PULL_SECRETS] = ",".join(secret.name for secret in pod.spec.image_pull_secrets)
-    request = v19.AddApplicationRequest(
-        application_id=application_id,
-        queue_name=_first(pod, "queue", sources, notes),
-        partition_name=DEFAULT_PARTITION,
-        ugi=_user(pod, settings, notes),
-        tags=tags,
-    )
+    queue = _first(pod, "queue", sources, notes)
+    user, groups = _user(pod, settings, notes)
+    message = AddApplication(application_id=application_id, queue=queue, user=user, groups=groups, tags=tags)
     if gang is not None:
         tags[keys.TASK_GROUPS] = gang.text
         tags[keys.GANG_PARAMETERS] = _label(pod, keys.GANG_PARAMETERS)
-        request.execution_timeout_milli_seconds = 1000 * gang.timeout_s
-        request.gang_scheduling_style = "Hard" if gang.hard else "Soft"
+        message.execution_timeout_ms = 1000 * gang.timeout_s
+        message.gang_style = "Hard" if gang.hard else "Soft"
         if gang.atomic:
             tags[keys.GANG_KIND] = ATOMIC
-    return request
+    return message
 
 
 def placeholder_ask(gang: Gang) -> dict[str, int]:
@@ -344,26 +345,26 @@ def placeholder_ask(gang: Gang) -> dict[str, int]:
     return total
 
 
-def _user(pod: Pod, settings: WorkSettings, notes: list[Note]) -> v19.UserGroupInformation:
-    """Return the user that the annotation names, or the label of before; a pod that names none belongs to nobody."""
+def _user(pod: Pod, settings: WorkSettings, notes: list[Note]) -> tuple[str, tuple[str, ...]]:
+    """Return the user that the annotation names, or the label of before, and groups; a pod that names none belongs to nobody."""
     text = _label(pod, keys.USER_INFO)
     if text:
         try:
             info = msgspec.json.decode(text, type=_UserInfo)
         except (msgspec.DecodeError, RecursionError) as error:
             _passed_over(pod, keys.USER_INFO, f"{error}; its user is {NOBODY_USER}", notes)
-            return v19.UserGroupInformation(user=NOBODY_USER)
+            return NOBODY_USER, ()
         if not info.user:
             _passed_over(pod, keys.USER_INFO, f"it names no user; its user is {NOBODY_USER}", notes)
-            return v19.UserGroupInformation(user=NOBODY_USER)
-        groups = [group for group in info.groups or () if group]
+            return NOBODY_USER, ()
+        groups = tuple(group for group in info.groups or () if group)
         why = _too_long({"user": info.user, "group": max(groups, key=len, default="")}, settings)
         why = why or _too_many({"groups": groups}, settings)
         if why:
             _passed_over(pod, keys.USER_INFO, f"{why}; its user is {NOBODY_USER}", notes)
-            return v19.UserGroupInformation(user=NOBODY_USER)
-        return v19.UserGroupInformation(user=info.user, groups=groups)
-    return v19.UserGroupInformation(user=(pod.metadata.labels or {}).get(keys.USER_NAME, "") or NOBODY_USER)
+            return NOBODY_USER, ()
+        return info.user, groups
+    return (pod.metadata.labels or {}).get(keys.USER_NAME, "") or NOBODY_USER, ()
 
 
 class _UserInfo(msgspec.Struct):
@@ -374,23 +375,21 @@ class _UserInfo(msgspec.Struct):
 # -- limits ------------------------------------------------------------------------------------------------------
 
 
-def _beyond_limits(
-    pod: Pod, application: v19.AddApplicationRequest, ask: v19.Allocation, settings: WorkSettings
-) -> str:
+def _beyond_limits(pod: Pod, application: AddApplication, ask: Allocation, settings: WorkSettings) -> str:
     """Return which limit on the names and entries of a pod it exceeds, "" if none.
 
     The API server takes annotations of 256 KiB, which neither the scheduler nor its logs should hold as a name.
     """
     names = {
         "application id": application.application_id,
-        "queue": application.queue_name,
-        "task group": ask.task_group_name,
+        "queue": application.queue,
+        "task group": ask.task_group,
     }
-    constraints = len((ask.allocation_tags or {}).get(TAG_NODE_CONSTRAINTS, ""))
+    constraints = len((ask.tags or {}).get(TAG_NODE_CONSTRAINTS, ""))
     if constraints > MAX_TEXT_LENGTH:
         what = "its node selector, required node affinity, tolerations and host ports have"
         return f"{what} {constraints} characters, and at most {MAX_TEXT_LENGTH} can be read"
-    entries = {"labels": pod.metadata.labels or (), "kinds of resources": ask.resource_per_alloc or ()}
+    entries = {"labels": pod.metadata.labels or (), "kinds of resources": ask.resource or ()}
     return _too_long(names, settings) or _too_many(entries, settings)
 
 
@@ -467,8 +466,8 @@ def _ask_tags(pod: Pod) -> dict[str, str]:
     return tags
 
 
-def _preemption_policy(pod: Pod, classes: Mapping[str, PriorityClass], notes: list[Note]) -> v19.PreemptionPolicy:
-    """Return whether the pod may be evicted, as it or its priority class says, and whether it may have others evicted."""
+def _may_be_evicted(pod: Pod, classes: Mapping[str, PriorityClass], notes: list[Note]) -> bool:
+    """Return whether the pod may be evicted, as it or its priority class says."""
     said = _label(pod, keys.ALLOW_PREEMPTION)
     if said not in ("", "true", "false"):
         why = "must be 'true' or 'false'; what its priority class says counts"
@@ -476,6 +475,4 @@ def _preemption_policy(pod: Pod, classes: Mapping[str, PriorityClass], notes: li
     if said not in ("true", "false"):
         known = classes.get(pod.spec.priority_class_name)
         said = (known.metadata.annotations or {}).get(keys.ALLOW_PREEMPTION, "") if known is not None else ""
-    return v19.PreemptionPolicy(
-        allow_preempt_self=said != "false", allow_preempt_other=pod.spec.preemption_policy != "Never"
-    )
+    return said != "false"

@@ -25,7 +25,8 @@ from licorne.sim.papers.fragmentation import Shape, Typical, typical_shapes
 from licorne.sim.papers.node_orders import POLICIES
 from licorne.sim.papers.placements import Curve, Experiment, GpuNode, GpuPod, Shares
 from licorne.sim.papers.reproduction import Cell, DataFile, Reproduced, data_file, digest_of
-from licorne.sim.traces.openb import NODES, gpu_milli, rows
+from licorne.sim.traces.openb import NODES, gpu_milli
+from licorne.sim.traces.tables import rows
 from licorne.sim.workload import Progress, WorkloadError
 
 PERCENTS = (50, 80, 90, 100, 110, 120, 130)

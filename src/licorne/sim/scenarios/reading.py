@@ -146,7 +146,10 @@ def compose_text(text: str, file: str) -> tuple[dict[str, Any], Problems]:
         problems.refuse()
     if not isinstance(made, dict) or "scenario" not in made:
         problems.at(
-            1, 1, "this is no scenario: it begins with `scenario:` and a name; docs/use/scenarios.md says how one looks"
+            1,
+            1,
+            "this is no scenario: it begins with `scenario:` and a name; docs/use/scenarios.md says how one looks. Of objects of a "
+            "cluster a workload is made by: licorne convert FILE -o WORKLOAD.jsonl",
         )
         problems.refuse()
     return made, problems

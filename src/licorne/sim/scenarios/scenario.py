@@ -18,7 +18,7 @@ from licorne.sim.scenarios.reading import Problems, compose_text
 from licorne.sim.scenarios.repair import convert
 from licorne.sim.scenarios.stream import ScenarioLines
 from licorne.sim.scenarios.values import seconds
-from licorne.sim.workload import ASKS_MAX, Mode, Workload, explain
+from licorne.sim.workload import ASKS_MAX, Mode, OptionError, Workload, explain
 
 if TYPE_CHECKING:
     from typing import Self
@@ -99,7 +99,7 @@ class Scenario:
         Its `lines` are made while they are read, so it takes little memory however many there are.
 
         Raises:
-            ValueError: seed or load are out of range: a seed is from 0, a load above 0 and at most 1,000.
+            OptionError: seed or load are out of range: a seed is from 0, a load above 0 and at most 1,000.
             WorkloadError: it has more than `asks_max` asks, which may be found only while the lines are read.
         """
         plan = self._plan
@@ -130,13 +130,13 @@ class Scenario:
 
 
 def _within(value: _T | None, kind: object, otherwise: _T, name: str) -> _T:
-    """Return the argument `name`, or `otherwise` if it is None. Raises ValueError unless it is of the type `kind`."""
+    """Return the argument `name`, or `otherwise` if it is None. Raises OptionError unless it is of the type `kind`."""
     if value is None:
         return otherwise
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{name}: {value} is not possible: {explain(str(error))[1]}") from None
+        raise OptionError(f"{name}: {value} is not possible: {explain(str(error))[1]}") from None
     return value
 
 

@@ -13,7 +13,7 @@ processor each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -22,7 +22,7 @@ import msgspec
 from licorne._wording import counted
 from licorne.sim.lines import App, Ask, Line, Node, TaskGroup
 from licorne.sim.traces.swf import SwfJob, SwfLog, SwfSkip
-from licorne.sim.workload import ASKS_MAX, Mode, Workload, WorkloadError
+from licorne.sim.workload import ASKS_MAX, LineStream, Mode, OptionError, Workload, WorkloadError
 
 JobsAs = Literal["gang", "asks", "one"]
 """What a job of several processors becomes."""
@@ -57,17 +57,13 @@ def batch_workload(
     """
     if not log.jobs:
         raise WorkloadError(f"{log.file}: there are no jobs that can be simulated{skip_words(log.skipped)}")
-    nodes = machine(log, jobs_as)
     jobs = [parallel(job, line) for job, line in zip(log.jobs, log.lines or [0] * len(log.jobs), strict=True)]
-    lines, numbers = arrivals(log.file, jobs, jobs_as, {"vcore": CORE}, asks_max)
     return Workload(
         name=f"{log.file} ({jobs_as})",
         mode=Mode.TIMED,
         config=queues(sorted({queue_of(job) for job in log.jobs}), order=order, backfill=backfill),
-        lines=[*nodes, *lines],
+        lines=JobLines(log.file, machine(log, jobs_as), jobs, jobs_as, {"vcore": CORE}, asks_max),
         notes=list(_notes(log, jobs_as)),
-        file=log.file,
-        numbers=[0] * len(nodes) + numbers,
     )
 
 
@@ -113,29 +109,34 @@ def parallel(job: SwfJob, line: int = 0) -> Job:
     )
 
 
-def arrivals(
-    file: str, jobs: Sequence[Job], jobs_as: JobsAs, unit: dict[str, int], asks_max: int
-) -> tuple[list[Line], list[int]]:
-    """Return jobs as applications and asks in the order of their submission, with the line of the job for each.
+class JobLines(LineStream):
+    """The nodes of a machine, and then its jobs as applications and asks in the order of their submission.
 
     Raises:
-        WorkloadError: they are more than `asks_max` asks.
+        WorkloadError: the jobs are more than `asks_max` asks.
     """
-    asks = 0
-    for job in jobs:
-        asks += 1 if jobs_as == "one" else job.units
-        if asks > asks_max:
-            raise WorkloadError(
-                f"{file}:{job.line}: with it there are {asks:,} asks, and no more than {asks_max:,} are simulated; "
-                "--max-asks allows more"
-            )
-    lines: list[Line] = []
-    numbers: list[int] = []
-    for job in sorted(jobs, key=lambda one: one.submit_s):
-        made = job_lines(job, jobs_as, unit)
-        lines += made
-        numbers += [job.line] * len(made)
-    return lines, numbers
+
+    def __init__(
+        self, file: str, nodes: list[Line], jobs: Sequence[Job], jobs_as: JobsAs, unit: dict[str, int], asks_max: int
+    ) -> None:
+        asks = 0
+        for job in jobs:
+            asks += 1 if jobs_as == "one" else job.units
+            if asks > asks_max:
+                raise WorkloadError(
+                    f"{file}:{job.line}: with it there are {asks:,} asks, and no more than {asks_max:,} are simulated; "
+                    "--max-asks allows more"
+                )
+        self._nodes = nodes
+        self._jobs = sorted(jobs, key=lambda one: one.submit_s)
+        self._made = jobs_as, unit
+        self.steps = len(jobs) + 2 * asks
+
+    def __iter__(self) -> Iterator[Line]:
+        """Yield the lines."""
+        yield from self._nodes
+        for job in self._jobs:
+            yield from job_lines(job, *self._made)
 
 
 def job_lines(job: Job, jobs_as: JobsAs, unit: dict[str, int]) -> list[Line]:
@@ -177,7 +178,13 @@ def queue_of(job: SwfJob) -> str:
 
 
 def queues(paths: Iterable[str], *, order: str = "", backfill: bool = False) -> str:
-    """Return a configuration with these queues below root, in which everybody may submit."""
+    """Return a configuration with these queues below root, in which everybody may submit.
+
+    Raises:
+        OptionError: there is backfill, and no order.
+    """
+    if backfill and not order:
+        raise OptionError("--backfill is for jobs in a strict order: give --order too")
     rules = f"simulation.order: {order}, simulation.backfill: {'enabled' if backfill else 'disabled'}"
     properties = f"            properties: {{{rules}}}\n" if order else ""
     leaves = "".join(f"          - name: '{path.removeprefix('root.')}'\n{properties}" for path in paths)

@@ -14,10 +14,9 @@ from pathlib import Path
 import msgspec
 
 from licorne._files import file_text
-from licorne.config.nodes import YamlNode, behind
 from licorne.sim.traces.batch import NODES_MAX
 from licorne.sim.workload import WorkloadError
-from licorne.sim.yaml_files import composed, entries, place
+from licorne.sim.yaml_files import composed, entries, place, text_of, whole_of
 
 FOLDER = Path(__file__).with_name("mappings")
 READY = ("helios", "philly")
@@ -68,25 +67,11 @@ def parse_mapping(text: str, name: str) -> Mapping:
     for field in NEEDED:
         if field not in found:
             raise WorkloadError(f"{place(name, parts['columns'])}: columns: names no column for `{field}`")
-    columns = {field: _text(node, name, field) for field, node in found.items()}
+    columns = {field: text_of(node, name, f"columns: {field}") for field, node in found.items()}
     cluster = entries(parts["cluster"], name, "cluster", ("nodes", "gpus")) if "cluster" in parts else {}
     return Mapping(
         name=name,
         columns=columns,
-        nodes=_number(cluster["nodes"], name, "nodes", NODES_MAX) if "nodes" in cluster else 0,
-        gpus_each=_number(cluster["gpus"], name, "gpus", GPUS_MAX) if "gpus" in cluster else 8,
+        nodes=whole_of(cluster["nodes"], name, "cluster: nodes", NODES_MAX, least=1) if "nodes" in cluster else 0,
+        gpus_each=whole_of(cluster["gpus"], name, "cluster: gpus", GPUS_MAX, least=1) if "gpus" in cluster else 8,
     )
-
-
-def _text(given: YamlNode, name: str, field: str) -> str:
-    node = behind(given)
-    if node.kind != "scalar" or not node.text.strip():
-        raise WorkloadError(f"{place(name, given)}: columns: {field}: must be the name of a column")
-    return node.text.strip()
-
-
-def _number(given: YamlNode, name: str, field: str, most: int) -> int:
-    node = behind(given)
-    if node.kind != "scalar" or not node.text.isdecimal() or len(node.text) > 9 or not 1 <= int(node.text) <= most:
-        raise WorkloadError(f"{place(name, given)}: cluster: {field}: must be a whole number from 1 to {most:,}")
-    return int(node.text)

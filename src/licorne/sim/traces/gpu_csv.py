@@ -11,7 +11,6 @@ and counted with the reason: such jobs never ran, or still ran when the table wa
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -22,9 +21,10 @@ import msgspec
 
 from licorne._wording import counted
 from licorne.config.structure import QUEUE_NAME
-from licorne.sim.traces.batch import QUEUE, Job, JobsAs, arrivals, queues, skip_notes, skip_words, spread
+from licorne.sim.traces.batch import QUEUE, Job, JobLines, JobsAs, queues, skip_notes, skip_words, spread
 from licorne.sim.traces.columns import Mapping
-from licorne.sim.traces.swf import DECIMAL, LINE_MAX, PROCESSORS_MAX, TIME_MAX_S, SwfSkip, opened_lines
+from licorne.sim.traces.swf import DECIMAL, PROCESSORS_MAX, TIME_MAX_S, SwfSkip, opened_lines
+from licorne.sim.traces.tables import parsed_rows
 from licorne.sim.workload import ASKS_MAX, Mode, Workload, WorkloadError
 
 GPU = "nvidia.com/gpu"
@@ -56,31 +56,22 @@ def read_gpu_csv(path: Path, mapping: Mapping, *, jobs_max: int = ASKS_MAX) -> G
 def parse_gpu_csv(stream: Iterable[bytes], mapping: Mapping, *, file: str, jobs_max: int = ASKS_MAX) -> GpuTable:
     """Read a table from lines of bytes; `file` is its name in messages. Raises WorkloadError as `read_gpu_csv`."""
     notes: list[str] = []
-    rows = _rows(stream, file, notes)
-    head = next(rows, None)
-    if head is None:
-        raise WorkloadError(f"{file}:1: the file is empty, where a header with the names of columns belongs")
-    where = _where(head[1], mapping, f"{file}:{head[0]}")
+    needed = {column: f"that is `{field}` by the mapping {mapping.name}" for field, column in mapping.columns.items()}
     skipped: dict[str, SwfSkip] = {}
     known: dict[str, int] = {}
     spelled: dict[str, str] = {}
     merged: dict[str, str] = {}
     jobs: list[Job] = []
-    for line, values in rows:
-        place = f"{file}:{line}"
-        if len(values) != len(head[1]):
-            guess = "; is the line cut off?" if len(values) < len(head[1]) else ""
-            raise WorkloadError(
-                f"{place}: has {counted(len(values), 'field')}, where the header has {len(head[1])}{guess}"
-            )
-        row = {field: values[index].strip() for field, index in where.items()}
-        job = _job(row, line, place)
+    for found in parsed_rows(stream, file, needed, notes):
+        place = f"{file}:{found.line}"
+        row = {field: found.values[column] for field, column in mapping.columns.items()}
+        job = _job(row, found.line, place)
         if isinstance(job, str):
-            skipped.setdefault(job, SwfSkip(job, 0, line)).jobs += 1
+            skipped.setdefault(job, SwfSkip(job, 0, found.line)).jobs += 1
             continue
         if job.name in known:
             raise WorkloadError(f"{place}: job: {job.name} stands in line {known[job.name]} already")
-        known[job.name] = line
+        known[job.name] = job.line
         if len(jobs) >= jobs_max:
             raise WorkloadError(f"{place}: more than {jobs_max:,} jobs; --max-asks allows more")
         jobs.append(job)
@@ -112,7 +103,6 @@ def gpu_workload(
     jobs = [msgspec.structs.replace(job, submit_s=job.submit_s - zero) for job in table.jobs]
     if jobs_as != "one":
         _check_names(table.file, jobs)
-    lines, numbers = arrivals(table.file, jobs, jobs_as, {GPU: 1}, asks_max)
     number = mapping.nodes or -(-peak_gpus(jobs) // mapping.gpus_each)
     nodes = spread(table.file, number * mapping.gpus_each, 1 if jobs_as == "one" else number, {GPU: 1})
     cluster = f"the cluster has {counted(number, 'node')} of {counted(mapping.gpus_each, 'GPU')}, "
@@ -126,10 +116,8 @@ def gpu_workload(
         name=f"{table.file} ({jobs_as})",
         mode=Mode.TIMED,
         config=queues(sorted({job.queue for job in jobs}), order=order, backfill=backfill),
-        lines=[*nodes, *lines],
+        lines=JobLines(table.file, nodes, jobs, jobs_as, {GPU: 1}, asks_max),
         notes=[*skip_notes(table.file, table.skipped), *table.notes, cluster, *(pool if jobs_as == "one" else [])],
-        file=table.file,
-        numbers=[0] * len(nodes) + numbers,
     )
 
 
@@ -157,47 +145,6 @@ def _check_names(file: str, jobs: list[Job]) -> None:
         base, _, index = job.name.rpartition("-")
         if job.units == 1 and index.isdecimal() and 2 <= units.get(base, 0) >= int(index) >= 1:
             raise WorkloadError(f"{file}:{job.line}: job: {job.name} is also the name of a pod of job {base}")
-
-
-def _rows(stream: Iterable[bytes], file: str, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file with the number of the line in which each begins; empty lines are none.
-
-    At the end it notes that the last line has no line end: it may be cut off within a number, which nothing else shows.
-    """
-    line, raw = 0, b"\n"
-
-    def texts() -> Iterator[str]:
-        nonlocal line, raw
-        for line, raw in enumerate(stream, 1):
-            if len(raw) > LINE_MAX:
-                raise WorkloadError(f"{file}:{line}: a line of more than {LINE_MAX:,} bytes; is this a CSV file?")
-            yield raw.decode("utf-8-sig" if line == 1 else "utf-8", "replace")
-
-    begins = 1
-    try:
-        for values in csv.reader(texts(), strict=True):
-            if values:
-                yield begins, values
-            begins = line + 1
-    except csv.Error as error:
-        raise WorkloadError(f"{file}:{begins}: not a row of CSV: {error}") from None
-    if not raw.endswith((b"\n", b"\r")):
-        notes.append(f"the last line has no line end; it was taken as whole ({file}:{line})")
-
-
-def _where(header: list[str], mapping: Mapping, place: str) -> dict[str, int]:
-    """Return the index of the column of each field."""
-    names = [name.strip() for name in header]
-    found: dict[str, int] = {}
-    for field, column in mapping.columns.items():
-        if names.count(column) != 1:
-            what = "no column" if column not in names else "more than one column"
-            raise WorkloadError(
-                f"{place}: {what} {column!r}, which is `{field}` by the mapping {mapping.name}; there are "
-                + ", ".join(names)[:400]
-            )
-        found[field] = names.index(column)
-    return found
 
 
 def _job(row: dict[str, str], line: int, place: str) -> Job | str:

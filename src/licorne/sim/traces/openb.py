@@ -18,24 +18,19 @@ its QoS class (`root.ls`), and the user has the name of the class. GPU models ar
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from io import TextIOWrapper
 from math import ceil
-from os import SEEK_END
 from pathlib import Path
 
 import msgspec
 
-from licorne._bounded import lines
-from licorne._files import opened
 from licorne._wording import counted
 from licorne.sim.device_models import OPENB_LABEL
 from licorne.sim.devices import WHOLE
 from licorne.sim.lines import App, Ask, Line, Node
 from licorne.sim.measure import NANOSECONDS
-from licorne.sim.traces.swf import LINE_MAX
+from licorne.sim.traces.tables import Row, rows
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
 DEFAULT_PODS = "openb_pod_list_default.csv"
@@ -84,11 +79,11 @@ def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload
             "one of its pod lists, or a workload in JSON lines)"
         )
     pods_file = path / DEFAULT_PODS if path.is_dir() else path
-    pods = sorted(_read_pods(pods_file), key=lambda pod: pod.created_s)
-    nodes = _read_nodes(pods_file.parent / NODES)
+    cut_off: list[str] = []
+    pods = sorted(_read_pods(pods_file, cut_off), key=lambda pod: pod.created_s)
+    nodes = _read_nodes(pods_file.parent / NODES, cut_off)
     notes = ["each pod is an application of its own, in the queue of its QoS class, as in root.ls"]
-    notes += _unknown_models(pods_file, pods, nodes)
-    notes += [note for file in (pods_file, pods_file.parent / NODES) for note in _cut_off(file)]
+    notes += [*_unknown_models(pods_file, pods, nodes), *cut_off]
     arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
     if how == "load":
         capacity = _total(node.res for node in nodes)
@@ -221,9 +216,9 @@ def _lines_of(pod: Pod, at_ns: int, *, stays: bool) -> list[Line]:
     return [application, ask]
 
 
-def _read_nodes(path: Path) -> list[Node]:
+def _read_nodes(path: Path, notes: list[str]) -> list[Node]:
     nodes: list[Node] = []
-    for row in rows(path, _NODE_COLUMNS, "the node list must lie beside the pod list"):
+    for row in rows(path, _NODE_COLUMNS, "the node list must lie beside the pod list", notes):
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
         devices = row.count("gpu")
         if devices:
@@ -236,13 +231,10 @@ def _read_nodes(path: Path) -> list[Node]:
     return nodes
 
 
-def _read_pods(path: Path) -> list[Pod]:
+def _read_pods(path: Path, notes: list[str]) -> list[Pod]:
     pods: list[Pod] = []
-    for row in rows(
-        path,
-        _POD_COLUMNS,
-        "give the trace's folder or one of its pod lists; docs/use/simulator.md says how to use another table",
-    ):
+    advice = "give the trace's folder or one of its pod lists; --columns reads another table"
+    for row in rows(path, _POD_COLUMNS, advice, notes):
         resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
         milli = gpu_milli(row)
         if milli:
@@ -270,40 +262,6 @@ def _unknown_models(path: Path, pods: list[Pod], nodes: list[Node]) -> Iterator[
         yield f"{path.name}: no node has these models of gpu_spec: {said}{lost}; nodes have {', '.join(sorted(known)) or 'none'}"
 
 
-def _cut_off(path: Path) -> Iterator[str]:
-    """Note that the last line of a file has no line end: it may be cut off within a field, which nothing else shows."""
-    with opened(path) as stream:
-        stream.seek(-1, SEEK_END)
-        if stream.read(1) not in b"\r\n":
-            yield f"the last line of {path} has no line end; it was taken as whole"
-
-
-class Row:
-    """A row of a table of the trace; its errors name file, line and column."""
-
-    def __init__(self, file: Path, line: int, values: dict[str, str]) -> None:
-        self.file = file
-        self.line = line
-        self.values = values
-
-    def text(self, column: str) -> str:
-        """Return a text that must not be empty."""
-        if not self.values[column]:
-            raise self.fault(column, "is empty")
-        return self.values[column]
-
-    def count(self, column: str) -> int:
-        """Return a whole number from 0 up."""
-        text = self.values[column]
-        if not (text.isascii() and text.isdigit() and len(text) <= 12):
-            raise self.fault(column, f"{text!r} is not a whole number from 0 up")
-        return int(text)
-
-    def fault(self, column: str, what: str) -> WorkloadError:
-        """Return the error that something is wrong with a column of the row."""
-        return WorkloadError(f"{self.file}:{self.line}: {column}: {what}")
-
-
 def gpu_milli(row: Row) -> int:
     """Return the thousandths of GPUs that a pod of a list wants in all: a share of one, or whole ones.
 
@@ -314,39 +272,6 @@ def gpu_milli(row: Row) -> int:
     if each > WHOLE or (number > 1 and each != WHOLE):
         raise row.fault("gpu_milli", f"a pod has a share of one GPU, or whole ones: not {each} of each of {number}")
     return number * each
-
-
-def _lines(stream: TextIOWrapper, path: Path) -> Iterator[str]:
-    for number, line in enumerate(lines(stream.readline, LINE_MAX), 1):
-        if len(line) > LINE_MAX:
-            raise WorkloadError(f"{path}:{number}: a line of more than {LINE_MAX:,} characters; is this a CSV file?")
-        yield line
-
-
-def rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[Row]:
-    """Yield the rows of a CSV file that must have at least these columns."""
-    try:
-        stream = TextIOWrapper(opened(path, from_shell=True), "utf-8", newline="")
-    except FileNotFoundError:
-        raise WorkloadError(f"{path}: no such file; {advice}") from None
-    with stream:
-        table = csv.DictReader(_lines(stream, path))
-        try:
-            missing = [name for name in columns if name not in (table.fieldnames or ())]
-            if missing:
-                raise WorkloadError(f"{path}:1: {', '.join(missing)}: no such column of the openb trace; {advice}")
-            for values in table:
-                row = Row(path, table.line_num, values)
-                short = next((name for name in columns if values[name] is None), None)
-                if short is not None:
-                    raise row.fault(short, "is missing: the row is too short")
-                if None in values:
-                    raise WorkloadError(
-                        f"{path}:{table.line_num}: the row has more fields than the {len(table.fieldnames or ())} columns"
-                    )
-                yield row
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise WorkloadError(f"{path}: not a CSV text: {error}") from None
 
 
 def _total(resources: Iterable[dict[str, int]]) -> dict[str, int]:

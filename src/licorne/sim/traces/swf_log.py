@@ -12,7 +12,6 @@ made while they are simulated, only those of pods that are alive.
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,12 +21,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from licorne.sim.finished import finished_file, opened
+from licorne.sim.finished import written
 from licorne.sim.lines import Ask, Node
 from licorne.sim.observer import Observer
 from licorne.sim.pods import COMPLETED
 from licorne.sim.traces.batch import CORE
-from licorne.sim.traces.swf import SwfJob, SwfLog, write_jobs
+from licorne.sim.traces.swf import SwfJob, write_jobs
 from licorne.sim.workload import LineStream
 
 if TYPE_CHECKING:
@@ -67,18 +66,13 @@ def swf_file(path: Path, outcome: SwfOutcome) -> Iterator[None]:
     Raises:
         OSError: the file cannot be written; before the block begins, if possible.
     """
-    with finished_file(path) as part, opened(part, path) as stream:
+    with written(path) as stream:
         yield
-        if path.name.lower().endswith(".gz"):
-            # Without a name and a time, so that the same log is the same file.
-            with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
-                outcome.write(packed)
-        else:
-            outcome.write(stream)
+        outcome.write(stream)
 
 
 class SwfOutcome(Observer):
-    """An observer that collects what became of applications; `log` returns it when the simulation has ended."""
+    """An observer that collects what became of applications; `write` writes their log when the simulation has ended."""
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
@@ -107,16 +101,11 @@ class SwfOutcome(Observer):
         if record.end_s is not None:
             known.ended_s = max(record.end_s, record.end_s if known.ended_s is None else known.ended_s)
 
-    def log(self) -> SwfLog:
-        """Return the log: its jobs in the order of submission; those of the same moment in the order of the workload.
+    def write(self, stream: Writable) -> None:
+        """Write the log: its jobs in the order of submission; those of the same moment in the order of the workload.
 
         They have the numbers of the log that was simulated, if it was one, else numbers from 1.
         """
-        labels, jobs = self._parts()
-        return SwfLog(file="", labels=labels, jobs=list(jobs))
-
-    def write(self, stream: Writable) -> None:
-        """Write the log to a stream, without a list of all its jobs in memory."""
         write_jobs(stream, *self._parts())
 
     def _parts(self) -> tuple[list[tuple[str, str]], Iterator[SwfJob]]:

@@ -210,7 +210,7 @@ def _said(reason: explain.Reason) -> str:
 def _of_preemption(reason: explain.Preemption) -> str:
     """Return the text for preemption, in the original's wording where it has one."""
     match reason.state, reason.detail:
-        case "too young" | "preempted once", _:
+        case "too young", _:
             return "Preemption preconditions failed"
         case "attempted", eviction_plans.NOT_ENTITLED:
             return "Preemption queue guarantees check failed"

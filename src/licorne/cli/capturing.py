@@ -1,0 +1,88 @@
+"""A running YuniKorn or licorne as `licorne convert` reads it, until a signal ends that: it is only read."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from licorne._wording import counted
+from licorne.answers.source import Server, SourceError
+from licorne.capture import Options, capture
+from licorne.capture.capturing import Progress
+from licorne.cli.common import CommandError, UsageError, say
+from licorne.cli.progress import progress_bar
+from licorne.cli.sources import read_token
+from licorne.cli.statuses import Status
+from licorne.recording import Names
+from licorne.sim.workload import ASKS_MAX
+from licorne.sim.workload import Progress as Told
+
+
+def capture_workload(
+    url: str,
+    output: Path | None,
+    names: Names | None,
+    *,
+    for_: float | None = None,
+    every: float = 10.0,
+    max_asks: int = ASKS_MAX,
+    token_file: Path | None = None,
+    tls_ca: Path | None = None,
+) -> list[str]:
+    """Capture the workload of a scheduler into a file; return what to say of it. Raises CommandError and AnonymityError."""
+    if output is None:
+        raise UsageError(f"{url}: a running scheduler is captured into a file: give one with --output")
+    token = read_token(token_file)
+    options = Options(every_s=every, for_s=for_, asks_max=max_asks)
+    try:
+        with _asked_to_end() as ends, progress_bar("capturing; Ctrl-C ends") as bar:
+            server = Server(url, token=token, tls_ca=tls_ca)
+            captured = capture(
+                server, output, options, names=names, stop=lambda: bool(ends), progress=_telling(bar, for_)
+            )
+    except SourceError as error:
+        raise CommandError(str(error), Status.FILE) from None
+    except OSError as error:
+        raise CommandError(f"{output}: {error.strerror or error}", Status.FILE) from None
+    polls = counted(captured.polls, "poll")
+    said = f"{output}: {counted(captured.asks, 'ask')} in {captured.seconds:,.0f} s, from {polls} and events"
+    return [said, *(f"note: {note}" for note in captured.notes)]
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[list[int]]:
+    """Collect the signals that ask the process to end, instead of ending at once; a second one ends it."""
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _telling(told: Told | None, length_s: float | None) -> Callable[[Progress], None]:
+    """Return what is told after each look: how far it is, and each trouble once."""
+    last = ""
+
+    def tell(progress: Progress) -> None:
+        nonlocal last
+        if progress.trouble and progress.trouble != last:
+            say(f"{progress.trouble}; trying again", to=sys.stderr)
+        last = progress.trouble
+        if told is not None:
+            told(int(progress.seconds), int(length_s or 0))
+
+    return tell
+
+
+__all__ = ["capture_workload"]

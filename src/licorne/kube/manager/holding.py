@@ -1,0 +1,51 @@
+"""Takes pods back from where their stages have put them: those that are asked for no more, or are of no use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from licorne.si.messages import Termination
+
+from .commands import Evict, Fail, names_of
+from .outbox import Outbox
+from .records import PodRecord, Records
+from .stages import COUNTED, PodEvent, Stage
+from .yunikorn_events import FAILED, YuniKornEvents
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Holding:
+    """Holds, fails and removes pods."""
+
+    _records: Records
+    _outbox: Outbox
+    yunikorn_events: YuniKornEvents
+
+    def leave(self, record: PodRecord, why: Termination | None = None) -> None:
+        """Take a pod from where its stage has put it: the scheduler, those whose node is unknown, and bindings not given out."""
+        if record.stage is Stage.NODE_UNKNOWN:
+            self._records.node_known(record.uid, record.node)
+        elif record.stage is Stage.ASSUMED:
+            self._outbox.withdraw_bindings(lambda command: command.uid == record.uid)
+        if record.stage in (Stage.ASKED, *COUNTED):
+            self._outbox.release(record.application.id, record.uid, why or Termination.STOPPED_BY_RM)
+
+    def hold(self, record: PodRecord) -> None:
+        """Ask for a pod no more, until something has happened."""
+        self.leave(record)
+        record.move(PodEvent.HOLD)
+
+    def fail(self, record: PodRecord, reason: str, message: str) -> None:
+        """Have a pod without a node failed, because its application was refused, or fails."""
+        record.move(PodEvent.FAIL)
+        record.failure = ""
+        self._outbox.commands.append(Fail(*names_of(record.pod), reason, message))
+        self.yunikorn_events.tell(record, FAILED)
+
+    def remove_placeholder(self, record: PodRecord, why: str) -> None:
+        """Have a placeholder deleted that is of no use any more; one that waits is not asked for any longer."""
+        if record.leaving is None:
+            record.leaving = Termination.STOPPED_BY_RM
+            if record.stage is Stage.ASKED:
+                self.hold(record)
+            self._outbox.commands.append(Evict(*names_of(record.pod), "Unneeded", why, disruption=False))

@@ -1,0 +1,536 @@
+"""The way of each pod from stage to stage: what follows from each change of a pod and from what became of its binding.
+
+Nothing here reads a clock, waits, or talks to the API server, so each step can be tested by itself.
+
+Two rules make it safe. A place is counted from the decision on, before the binding is sent, and given back only when
+the API server says that the pod is gone, or that it was not bound. And a pod that the scheduler wants gone keeps its
+place until the API server says that it is.
+
+An exception that is raised for one pod, by a fault of licorne that this pod brings out, must neither stop the others nor end
+the process, which would meet the pod again after each start. So such a pod is set aside: it counts if it runs, and waits
+otherwise, and log and event say so. An exception in what concerns all of them ends the process: a new one reads everything
+again, whereas this one would go on with records that the scheduler does not share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from licorne.core.incidents import describe
+from licorne.kube.backoff import Backoff
+from licorne.kube.objects import Pod
+from licorne.kube.pods.foreign import foreign_allocation
+from licorne.kube.pods.work import (
+    Note,
+    PodContext,
+    Work,
+    ask_with,
+    asks_the_same,
+    has_generated_id,
+    is_managed,
+    is_over,
+    lacks_class,
+    read_pod,
+    unix_seconds,
+)
+from licorne.kube.predicates.terms import AntiAffinityTerm
+from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.messages import Allocation, Termination
+
+from .anti_affinity import AntiAffinity
+from .applications import Applications
+from .budgets import Budgets
+from .commands import AskAgain
+from .gangs import Gangs
+from .holding import Holding
+from .outbox import Outbox, SharedFaultError
+from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Records
+from .stages import COUNTED, PLACED, PodEvent, Stage
+from .waiting import Waiting
+from .yunikorn_events import BOUND, COMPLETED, GATED, QUEUED, YuniKornEvents
+
+BACKOFF = Backoff(first_s=1.0, longest_s=20.0)
+"""How long a pod that could not be bound waits before it is asked for again: not as long as the scheduler keeps an application
+of which nothing runs or waits (`COMPLETING_TIMEOUT_NS`), so that it need not begin anew."""
+CLASS_WAIT_S = 1.0
+"""How long a pod waits for its priority class at most. The class was there before the pod, but may be gone by now."""
+CLASS_AGE_S = 60.0
+"""A pod older than this, in seconds, does not wait for an unknown priority class: the class was deleted after the pod was created."""
+PODS_A_BEAT = 1000
+"""How many pods are taken in at the start before the process says that it is awake."""
+NOTED_MAX = 20
+"""The most events about misspelled keys that the pods of an application get together."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class PodLifecycle:
+    """The pods of a cluster, and what the scheduler knows of them.
+
+    `context`, which says what pods mean besides themselves, may be set before anything is seen.
+    """
+
+    def __init__(self, records: Records, outbox: Outbox) -> None:
+        self._records = records
+        self._outbox = outbox
+        self.context = PodContext(records.classes)
+        self.anti_affinity = AntiAffinity(records)
+        self.budgets = Budgets(records, outbox)
+        self.yunikorn_events = YuniKornEvents(records, outbox)
+        self.holding = Holding(records, outbox, self.yunikorn_events)
+        self.waiting = Waiting(records, outbox, self.yunikorn_events)
+        self.gangs = Gangs(records, outbox, self.holding, self.release_held)
+        self.applications = Applications(records, outbox, self.holding, self.gangs, self.flush)
+        self.asides = 0
+        """How many times a pod was set aside because of an exception."""
+
+    def flush(self) -> None:
+        """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off.
+
+        Raises:
+            SharedFaultError: an exception was raised.
+        """
+        outbox, existing = self._outbox, self.anti_affinity.existing
+        try:
+            if existing.changed_terms:
+                resubmit = partial(self._resubmit, self.anti_affinity.take_changed_terms())
+                for record in self._records.pods.values():
+                    if record.stage is Stage.ASKED:
+                        self.run_isolated(record.pod, resubmit, record)
+            if existing.changed_nodes and (nodes := self.anti_affinity.take_changed_nodes()):
+                outbox.send(*nodes)
+            self.budgets.tell()
+            while outbox.asks or outbox.releases:
+                outbox.send_some()
+        except SharedFaultError:
+            raise
+        except Exception as error:
+            raise SharedFaultError(error) from error
+
+    def _resubmit(self, changed_terms: Collection[AntiAffinityTerm], record: PodRecord) -> None:
+        if self.anti_affinity.matches(changed_terms, record):
+            self.ask(record)
+
+    # -- pods that are shown ------------------------------------------------------------------------------------
+
+    def pod_seen(self, pod: Pod) -> None:
+        """Take in a pod that is new or has changed."""
+        if is_over(pod):
+            self.pod_gone(pod)
+        else:
+            self.run_isolated(pod, self._seen, pod)
+
+    def _seen(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        if uid in self._records.foreign or not (uid in self._records.pods or is_managed(pod, self.context.settings)):
+            self._foreign_seen(pod)
+        elif uid in self._records.pods:
+            self._changed(self._records.pods[uid], pod)
+        elif (record := self._take(pod)) is not None:
+            self._enter(record)
+
+    def pods_read(self, pods: Iterable[Pod]) -> None:
+        """Take in all pods that a process has read when it starts, in any order.
+
+        All are known before the first one is placed. Those with a node are placed first, because what runs must count
+        before anything is asked for; but the oldest pod of an application says what it is, and that one may wait while
+        its placeholders have a node.
+        """
+        new: list[PodRecord] = []
+        take = partial(self._take, read_at_start=True)
+        for number, pod in enumerate(sorted(pods, key=_age)):
+            if number % PODS_A_BEAT == 0:
+                self._outbox.awake()
+            if is_over(pod) or pod.metadata.uid in self._records.pods or not is_managed(pod, self.context.settings):
+                self.pod_seen(pod)
+            elif (record := self.run_isolated(pod, take, pod)) is not None:
+                new.append(record)
+        new.sort(key=lambda record: not record.pod.spec.node_name)
+        for number, record in enumerate(new):
+            if number % PODS_A_BEAT == 0:
+                self._outbox.awake()
+            if self._records.pods.get(record.uid) is record:  # else it has been set aside
+                self.run_isolated(record.pod, self._enter, record)
+
+    # -- pods for which an exception is raised --------------------------------------------------------------------
+
+    def run_isolated(self, pod: Pod, step: Callable[[T], R], argument: T) -> R | None:
+        """Call `step` with `argument`, which concerns this pod alone; where that raises, set the pod aside and return None."""
+        try:
+            return step(argument)
+        except SharedFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001  it may be any fault, and the other pods go on
+            self._set_aside(pod, error)
+            return None
+
+    def _set_aside(self, pod: Pod, error: Exception) -> None:
+        """Stop scheduling a pod because of an exception: with a node it counts as another scheduler's, else it waits until it is changed.
+
+        A binding that was sent cannot be taken back, so such a pod keeps its place, and its node will be seen.
+        """
+        self.asides += 1
+        meta = pod.metadata
+        why = f"a fault of licorne: {describe(error)}"
+        self._outbox.warn(f"pod {meta.namespace}/{meta.name} is set aside: {why}", error)
+        record = self._records.pods.get(meta.uid)
+        if record is not None:
+            record.pod = pod
+        if pod.spec.node_name:
+            try:
+                if record is not None:
+                    self.count_as_foreign(record, why)
+                else:
+                    self._foreign_seen(pod)
+                    self._warn_counted_as_foreign(pod, why)
+            except Exception as again:  # noqa: BLE001  as above
+                self._outbox.warn(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
+        elif record is None:
+            self._outbox.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
+        elif not record.node or self._outbox.withdraw_bindings(lambda command: command.uid == meta.uid):
+            self.holding.leave(record)
+            record.move(PodEvent.SET_ASIDE)
+            record.node, record.failure = "", why
+            self.waiting.add(meta.uid)
+
+    def pod_gone(self, pod: Pod) -> None:
+        """Forget a pod that has ended, or is no longer there."""
+        uid = pod.metadata.uid
+        self.anti_affinity.existing.pod_removed(uid)
+        record = self._records.pods.pop(uid, None)
+        evicted = record is not None and record.leaving is Termination.PREEMPTED_BY_SCHEDULER
+        self.budgets.pod_gone(uid, evicted=evicted)
+        self.waiting.forget(uid)
+        foreign = self._records.foreign.pop(uid, None)
+        if foreign is not None:
+            self._records.node_known(uid, foreign.pod.spec.node_name)
+            if foreign.known:
+                self._outbox.release("", uid)
+            return
+        if record is None:
+            return
+        self.holding.leave(record, record.leaving)
+        if record.stage in PLACED:
+            self.yunikorn_events.tell(record, COMPLETED)
+        application = record.application
+        del application.pods[uid]
+        self.gangs.pod_gone(record)
+        self.applications.forget_unused(application)
+
+    # -- pods of others -----------------------------------------------------------------------------------------
+
+    def _foreign_seen(self, pod: Pod) -> None:
+        if not pod.spec.node_name:
+            return
+        uid = pod.metadata.uid
+        record = self._records.foreign.get(uid)
+        allocation = foreign_allocation(pod, with_ports=record is None or record.with_ports)
+        self.anti_affinity.existing.pod_added(pod, pod.spec.node_name)
+        if record is None:
+            record = self._records.foreign[uid] = ForeignRecord(pod, allocation.resource or {})
+            self.place_foreign(record)
+            return
+        record.pod = pod
+        if record.known and record.resources != allocation.resource:
+            self._outbox.ask(allocation)
+        record.resources = allocation.resource or {}
+
+    def place_foreign(self, record: ForeignRecord) -> None:
+        """Count a pod of another scheduler, if its node is known."""
+        node = record.pod.spec.node_name
+        record.known = node in self._records.nodes
+        if record.known:
+            self._outbox.ask(foreign_allocation(record.pod, with_ports=record.with_ports))
+        else:
+            self._records.await_node(record.pod.metadata.uid, node)
+
+    def foreign_refused(self, uid: str, why: str) -> None:
+        """Report a pod of another scheduler again without its host ports, because the scheduler has refused it with them."""
+        record = self._records.foreign.get(uid)
+        if record is not None and record.known and record.with_ports:
+            record.with_ports = False
+            self.place_foreign(record)
+            meta = record.pod.metadata
+            self._outbox.warn(f"pod {meta.namespace}/{meta.name}: its host ports do not count: {why}", None)
+
+    # -- pods of ours -------------------------------------------------------------------------------------------
+
+    def _take(self, pod: Pod, *, read_at_start: bool = False) -> PodRecord | None:
+        """Make a pod known here, and say nothing of it to the scheduler yet; None: it is not to be known.
+
+        One that has a node when the process starts was told before what its user should know.
+        """
+        if pod.metadata.deletion_timestamp and not pod.spec.node_name:
+            return None  # it ends before it began
+        work = read_pod(pod, self.context)
+        application_id = work.ask.application_id
+        application = self._records.applications.get(application_id)
+        if application is None:
+            application = ApplicationRecord(application_id)
+            self._records.applications[application_id] = application
+        record = PodRecord(pod, work, application)
+        if self._is_before_class(pod):
+            record.awaits_class = True
+            self._outbox.commands.append(AskAgain(record.uid, CLASS_WAIT_S))
+        self._records.pods[record.uid] = application.pods[record.uid] = record
+        self.gangs.note_originator(record)
+        self.gangs.remove_late(record, read_at_start=read_at_start)
+        self.budgets.pod_seen(pod)
+        for note in () if read_at_start and pod.spec.node_name else work.notes:
+            if note.once and not has_generated_id(pod):
+                if note.text in application.noted or len(application.noted) >= NOTED_MAX:
+                    continue
+                application.noted.add(note.text)
+            self._outbox.tell(pod, note)
+        self._tell_uncounted(record)
+        return record
+
+    def _is_before_class(self, pod: Pod) -> bool:
+        """Return whether a new pod may have come before its priority class, by another watch.
+
+        Where no priority class is known at all, licorne may not read them, and nobody waits for one.
+        """
+        if pod.spec.node_name or not self._records.classes or not lacks_class(pod, self._records.classes):
+            return False
+        return unix_seconds(pod.metadata.creation_timestamp) > self._outbox.now_s() - CLASS_AGE_S
+
+    def _tell_uncounted(self, record: PodRecord) -> None:
+        """Post an event that names the resources of which a running pod's amounts do not count: others may get what it uses."""
+        if names := record.work.uncounted:
+            shown = ", ".join(name[:100] for name in names[:5])
+            text = f"The pod runs, and of these resources its amounts cannot be counted, and do not count: {shown}"
+            self._outbox.tell(record.pod, Note("AmountNotCounted", "Scheduling", text))
+
+    def _enter(self, record: PodRecord) -> None:
+        """Tell the scheduler of a pod, or hold it."""
+        self.gangs.changed(record)
+        self.place(record)
+        self.yunikorn_events.grouped(record)
+
+    def place(self, record: PodRecord) -> None:
+        """Report a pod that has a node; ask for another one, unless it must wait."""
+        if record.node or record.pod.spec.node_name:  # be it that its binding is under way
+            self.report(record)
+        else:
+            self.hold_or_ask(record)
+
+    def hold_or_ask(self, record: PodRecord) -> None:
+        """Ask for a pod without a node, unless something must happen first."""
+        if record.stage is Stage.REFUSED:
+            return  # it was failed together with its application, before its own turn
+        work = record.work
+        asked = record.stage is Stage.ASKED
+        self.waiting.add(record.uid)
+        if (
+            work.gates
+            or work.later
+            or work.fault
+            or record.pod.metadata.deletion_timestamp
+            or record.leaving is not None
+            or record.awaits_class
+            or record.application.is_failing
+            or self.waiting.is_early(record)
+        ):
+            self.holding.hold(record)
+            if work.gates:
+                self.yunikorn_events.tell(record, GATED, ",".join(work.gates))
+            return
+        if not self.applications.announce(record):
+            return
+        if record.application.gang_stage is GangStage.RESERVING and not work.ask.placeholder:
+            self.holding.hold(record)
+            self.gangs.held(record)
+            return
+        if not asked:
+            self.yunikorn_events.tell(record, QUEUED)
+        self.ask(record)
+
+    def ask(self, record: PodRecord) -> None:
+        """Submit the ask of a pod. A pending ask that has changed keeps its age if the scheduler can change it in place."""
+        ask = self.anti_affinity.ask_of(record)
+        was, record.asked = record.asked, ask
+        untold = record.uid in self._outbox.asks
+        if record.stage is Stage.ASKED and was is not None and (untold or not _is_alike(ask, was)):
+            tags, had = ask.tags or {}, was.tags or {}
+            # The scheduler changes what waits, but not which node it requires, nor what is to replace a placeholder.
+            if self.waiting.ask_of(record) is not None and tags.get(TAG_REQUIRED_NODE) == had.get(TAG_REQUIRED_NODE):
+                if TAG_NODE_CONSTRAINTS not in tags and (TAG_NODE_CONSTRAINTS in had or untold):
+                    # An ask without the tag would keep the constraints that the scheduler has.
+                    ask = ask_with(ask, tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
+            elif not _is_alike(ask, was):
+                self._outbox.release(record.application.id, record.uid)
+        record.move(PodEvent.ASK)
+        self._outbox.ask(ask)
+
+    def release_held(self, application: ApplicationRecord) -> None:
+        """Ask for the pods that waited for the room of their gang."""
+        for record in list(application.pods.values()):
+            if record.stage is Stage.HELD:
+                self.run_isolated(record.pod, self.place, record)
+
+    def report(self, record: PodRecord) -> None:
+        """Tell the scheduler of a pod that has a node."""
+        node = record.pod.spec.node_name or record.node
+        record.node = node
+        self.anti_affinity.existing.pod_added(record.pod, node)
+        if node not in self._records.nodes:
+            if record.stage is Stage.ASKED:  # somebody else has bound it
+                self.holding.leave(record)
+            record.move(PodEvent.LOSE)
+            self._records.await_node(record.uid, node)
+            return
+        if not self.applications.announce(record):
+            if record.pod.spec.node_name:
+                self.count_as_foreign(
+                    record, f"application {record.application.id} is refused: {record.application.refusal}"
+                )
+            else:
+                record.move(PodEvent.FORGET)
+            return
+        record.move(PodEvent.SEE if record.pod.spec.node_name else PodEvent.COUNT)
+        tags = record.work.ask.tags or {}
+        if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
+            created = str(unix_seconds(record.pod.metadata.creation_timestamp))
+            tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
+        self._outbox.ask(ask_with(record.work.ask, node_id=node, originator=record.is_driver, tags=tags))
+        self.gangs.placed(record)
+
+    def count_as_foreign(self, record: PodRecord, why: str) -> None:
+        """Count a pod that runs as if another scheduler had placed it, because the scheduler refuses it as one of its application.
+
+        It then counts on its node, and for no queue and no user, and is not evicted. That lasts until it ends.
+        """
+        uid, pod = record.uid, record.pod
+        assert pod.spec.node_name, f"pod {uid} has no node to count on"
+        self.holding.leave(record)
+        del self._records.pods[uid], record.application.pods[uid]
+        self.waiting.forget(uid)
+        self.applications.has_ended[record.application] = None
+        self._foreign_seen(pod)
+        self._warn_counted_as_foreign(pod, why)
+
+    def _warn_counted_as_foreign(self, pod: Pod, why: str) -> None:
+        if is_managed(pod, self.context.settings):
+            text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
+            self._outbox.tell(pod, Note("CountedAsForeign", "Scheduling", text))
+            self._outbox.warn(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
+
+    def _changed(self, record: PodRecord, pod: Pod) -> None:
+        known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
+        work = record.work if known else _work_in(record.application, read_pod(pod, self.context))
+        grown = work.ask.resource != record.work.ask.resource
+        was = record.work
+        self.budgets.pod_seen(pod, record.pod)
+        record.pod, record.work = pod, work
+        self.gangs.changed(record)
+        if work.uncounted != was.uncounted:
+            self._tell_uncounted(record)
+        node = pod.spec.node_name
+        if node and record.stage not in PLACED:
+            self.report(record)  # somebody else has bound it
+        elif node and node != record.node:
+            self._moved(record)
+        elif node and record.stage is Stage.ASSUMED:
+            record.move(PodEvent.SEE)
+            if grown:
+                self.report(record)
+        elif grown and record.stage in COUNTED:
+            self.report(record)
+        elif not node and record.stage in (Stage.HELD, Stage.ASKED, Stage.REFUSED):
+            self._waiting_changed(record, was != work)
+
+    def _waiting_changed(self, record: PodRecord, changed: bool) -> None:
+        if record.pod.metadata.deletion_timestamp:
+            self.holding.hold(record)
+        elif changed:
+            if record.stage is Stage.REFUSED and record.failure:  # perhaps not any more, as it is now
+                record.move(PodEvent.HOLD)
+            self.place(record)
+
+    def _moved(self, record: PodRecord) -> None:
+        """Take back a decision that another scheduler was faster than: the pod runs on another node."""
+        self.holding.leave(record)
+        self.flush()
+        self.report(record)
+
+    # -- what became of bindings --------------------------------------------------------------------------------
+
+    def bound(self, uid: str) -> None:
+        """Note that the API server took a binding. The pod stays assumed until it is seen with its node."""
+        record = self._records.pods.get(uid)
+        if record is not None:
+            self.yunikorn_events.tell(record, BOUND)
+
+    def not_bound(self, uid: str, reason: str) -> None:
+        """Give the place back, because the pod was not bound and will not be; it waits anew.
+
+        It is asked for again a little later each time. If it is gone, or somebody else has bound it, the API server says
+        so before that.
+        """
+        record = self._take_back(uid)
+        if record is None:
+            return
+        self._outbox.tell(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
+        record.failure = reason
+        self.waiting.add(uid)
+        record.failures += 1
+        self._outbox.commands.append(AskAgain(uid, BACKOFF.wait_s(record.failures)))
+
+    def outdated(self, uid: str) -> None:
+        """Give the place back, and ask at once, because the binding was decided on a past state and is not sent any more."""
+        record = self._take_back(uid)
+        if record is not None:
+            self.run_isolated(record.pod, self.hold_or_ask, record)
+
+    def _take_back(self, uid: str) -> PodRecord | None:
+        """Give back the place of a pod that was not bound. Returns it if it must be asked for again."""
+        self._outbox.changed()
+        record = self._records.pods.get(uid)
+        if record is None or record.pod.spec.node_name:
+            return None
+        # NODE_UNKNOWN: the node has gone between decision and binding. HELD with a node: its application was refused meanwhile.
+        if record.stage not in (Stage.ASSUMED, Stage.NODE_UNKNOWN) and not (record.stage is Stage.HELD and record.node):
+            return None
+        self.holding.leave(record, record.leaving)
+        record.move(PodEvent.UNBIND)
+        record.node = ""
+        # One that was to go anyway, and never ran, is not asked for: whoever waits for its place has it now.
+        return record if record.leaving is None else None
+
+    def ask_again(self, uid: str) -> None:
+        """Ask for a pod again that could not be bound, or for one whose priority class has not been seen."""
+        self._outbox.changed()
+        record = self._records.pods.get(uid)
+        if record is None:
+            return
+        awaited, record.awaits_class = record.awaits_class, False
+        if record.stage is Stage.UNBOUND or (awaited and record.stage is Stage.HELD):
+            self.run_isolated(record.pod, self.hold_or_ask, record)
+
+
+def _work_in(application: ApplicationRecord, work: Work) -> Work:
+    """Return what a pod asks for, in the application that it is in: this stays the same, whatever its labels say later."""
+    if work.ask.application_id == application.id:
+        return work
+    return msgspec.structs.replace(
+        work,
+        ask=ask_with(work.ask, application_id=application.id),
+        application=msgspec.structs.replace(work.application, application_id=application.id),
+    )
+
+
+def _is_alike(ask: Allocation, other: Allocation) -> bool:
+    """Return whether two asks of a pod say the same of where it may run, and what it takes."""
+    tags, others = ask.tags or {}, other.tags or {}
+    alike = all(tags.get(name) == others.get(name) for name in (TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE))
+    return alike and ask.resource == other.resource
+
+
+def _age(pod: Pod) -> tuple[str, bool, str, str]:
+    meta = pod.metadata
+    return (meta.creation_timestamp or "", not pod.spec.node_name, meta.namespace, meta.name)
