@@ -97,6 +97,21 @@ def test_the_command(tmp_path: Path) -> None:
     )
 
 
+def test_parts_of_a_sweep_are_joined(tmp_path: Path) -> None:
+    (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
+    given = (tmp_path / "w.jsonl", "--load", "1", "--load", "2", "--load", "3", "--jobs", "1", "--no-report")
+    command("-o", tmp_path / "all", *given)
+    for part in ("1", "2"):
+        command("-o", tmp_path / part, *given, "--shard", f"{part}/2")
+    both = ("--join", tmp_path / "1", "--join", tmp_path / "2")
+    assert command("-o", tmp_path / "joined", *given, *both[:2], "--dry-run").count("done") == 2
+    command("-o", tmp_path / "joined", *given, *both)
+    tables = [(tmp_path / name / "table.csv").read_bytes() for name in ("all", "joined", "1", "2")]
+    assert tables[0] == tables[1]
+    assert [len(table.splitlines()) for table in tables] == [4, 4, 3, 2]
+    assert "no folder of a sweep" in command("-o", tmp_path / "new", *given, "--join", tmp_path, status=4)
+
+
 @pytest.mark.gate
 def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
@@ -119,6 +134,7 @@ def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
         (("w", "--load", "1", "--load", "1"), 2, "is given twice"),
         (("--file", "no.yaml"), 4, "no.yaml"),
         (("no.jsonl", "--no-report"), 4, "no.jsonl"),
+        (("w", "--shard", "4/3"), 2, "like 3/10"),
     ],
 )
 def test_what_cannot_be_run_is_refused(tmp_path: Path, arguments: tuple[str, ...], status: int, text: str) -> None:

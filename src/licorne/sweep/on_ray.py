@@ -30,12 +30,13 @@ TRIES = 4
 
 
 class Ray(NamedTuple):
-    """Runs points on the Ray cluster at `address`.
+    """Runs points on the Ray cluster at `address`, `at_once` at a time, which Ray spreads over its processors.
 
     "": the cluster that RAY_ADDRESS names, or the one of this machine; where there is neither, one is started for this run.
     """
 
     address: str = ""
+    at_once: int = TASKS_MAX
 
     def outcomes(self, points: Sequence[Point], run: Run) -> Generator[tuple[int, Outcome]]:
         """Run points; see `Engine.outcomes`."""
@@ -52,7 +53,7 @@ class Ray(NamedTuple):
         try:
             waiting = iter(enumerate(points))
             while True:
-                while len(running) < TASKS_MAX and (following := next(waiting, None)) is not None:
+                while len(running) < self.at_once and (following := next(waiting, None)) is not None:
                     number, point = following
                     running[task.remote(__version__, point, run, *inputs.of(point))] = number
                 if not running:

@@ -54,6 +54,17 @@ def jobs_of(points: Sequence[Point], folder: Path) -> list[Job]:
     return [Job(point, folder / FOLDER / f"{keys.of(point)}.json") for point in points]
 
 
+def join_outcomes(jobs: Sequence[Job], folder: Path) -> None:
+    """Take the outcomes that another folder has, for the points without one. Raises FileNotFoundError if it is no such folder."""
+    if not (folder / FOLDER).is_dir():
+        raise FileNotFoundError(f"{folder}: no folder of a sweep: it has no folder {FOLDER}")
+    for job in jobs:
+        outcome = job._replace(path=folder / FOLDER / job.path.name).outcome()
+        if outcome is not None and job.outcome() is None:
+            job.path.parent.mkdir(parents=True, exist_ok=True)
+            job.keep(outcome)
+
+
 def run_sweep(
     jobs: Sequence[Job],
     *,
