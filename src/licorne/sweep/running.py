@@ -6,6 +6,7 @@ interrupted, in whatever way, goes on where it was; and what an engine runs twic
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -57,7 +58,7 @@ def jobs_of(points: Sequence[Point], folder: Path) -> list[Job]:
 def join_outcomes(jobs: Sequence[Job], folder: Path) -> None:
     """Take the outcomes that another folder has, for the points without one. Raises FileNotFoundError if it is no such folder."""
     if not (folder / FOLDER).is_dir():
-        raise FileNotFoundError(f"{folder}: no folder of a sweep: it has no folder {FOLDER}")
+        raise FileNotFoundError(errno.ENOENT, f"no folder of a sweep, which has a folder {FOLDER}", str(folder))
     for job in jobs:
         outcome = job._replace(path=folder / FOLDER / job.path.name).outcome()
         if outcome is not None and job.outcome() is None:
