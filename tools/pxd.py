@@ -344,7 +344,7 @@ def generate(
     """Write what Cython reads below a folder: the text of each hot module (`sources`, by name) and its `.pxd`.
 
     Each module of constants (`shared`) has a `.pxd` alone. A file that is up to date is not written; returns those that
-    were. `folders` contain all modules with classes that may inherit from the declared ones. Class names must differ
+    were. Texts and declarations of modules that are gone, or hot no more, are removed. `folders` contain all modules with classes that may inherit from the declared ones. Class names must differ
     across the hot modules, since a base is looked up by its name.
 
     Raises:
@@ -377,4 +377,7 @@ def generate(
     # Cython prefers declarations in packages to others, and may find older ones on `sys.path`.
     packages = {parent for path in made for parent in path.parents if folder in parent.parents}
     made |= {package / "__init__.py": "" for package in packages}
+    for old in folder.rglob("*.p*"):
+        if old not in made:
+            old.unlink()
     return [path for path, text in made.items() if write(path, text)]

@@ -197,6 +197,12 @@ def test_what_is_up_to_date_is_not_written_again(modules: dict[str, Path], tmp_p
     assert pxd.generate(tmp_path / "made", modules, [tmp_path]) == []
 
 
+def test_nothing_is_left_of_a_module_that_is_hot_no_more(modules: dict[str, Path], tmp_path: Path) -> None:
+    pxd.generate(tmp_path / "made", modules, [tmp_path])
+    pxd.generate(tmp_path / "made", {"hot.base": modules["hot.base"]}, [tmp_path])
+    assert {path.name for path in (tmp_path / "made").rglob("*.p*")} == {"base.py", "base.pxd", "__init__.py"}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -246,7 +246,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "scheduling gates do not count": (lifecycle, "read_pod", _read_with(gates=())),
     "a scheduling gate that is removed goes unnoticed": (lifecycle, "asks_the_same", lambda _sound: lambda *_: True),
     "a gang without placeholders is placed one by one": (lifecycle, "read_pod", _no_whole_gangs),
-    "disruption budgets are not told": (Budgets, "tell", _nothing),
+    "disruption budgets are not told": (Budgets, "send", _nothing),
     "nobody is evicted": (Decisions, "_evict", _nothing),
     "all pods are as important": (lifecycle, "read_pod", _all_as_important),
     "a victim is deleted before it is told so": (Writer, "_send", _untold),

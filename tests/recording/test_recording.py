@@ -264,10 +264,11 @@ def test_a_full_disk_ends_the_run_and_nothing_else(tmp_path: Path, monkeypatch: 
 
     def full(writer: BlockWriter, data: bytes) -> None:
         nonlocal left
-        put(writer, data[:left])
-        left -= len(data)
-        if left < 0:
+        if len(data) > left:
+            put(writer, data[: max(1, left)])  # where the disk is full at the end of a block, nothing is cut off
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        put(writer, data)
+        left -= len(data)
 
     monkeypatch.setattr("licorne.recording.writer.FLUSH_S", 0.0)
     monkeypatch.setattr("licorne.recording.writer.POLL_S", 0.001)

@@ -17,7 +17,6 @@ from licorne.sim.traces.openb import (
     GPU,
     NODES,
     Pod,
-    is_openb,
     peak_share,
     read_openb,
     squeeze,
@@ -97,9 +96,6 @@ def test_without_a_configuration_each_class_has_a_queue(folder: Path) -> None:
 
 
 def test_a_folder_or_a_pod_list_is_meant_as_the_trace(folder: Path) -> None:
-    assert is_openb(folder)
-    assert is_openb(folder / DEFAULT_PODS)
-    assert not is_openb(folder / "workload.jsonl")
     assert read_openb(folder / DEFAULT_PODS) == read_openb(folder)
 
 

@@ -301,7 +301,7 @@ def with_amounts(change: Counted, by_name: dict[str, int]) -> Counted:
 
 
 def all_merged(changes: Iterable[Change], new: Sequence[Change], *, doubled: bool = False) -> tuple[Change, ...]:
-    """Return the changes with new ones, each of which is added to one of its kind at the same place, if there is one.
+    """Return a set of changes with new ones. Two of one kind at the same place, such as one queue's max, become one.
 
     `doubled`: amounts there at least double, so that few trials are needed where many asks compete. New nodes always become
     eight times as many. What the ask wants less counts once: it is less for all reasons at the same time.

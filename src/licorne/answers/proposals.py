@@ -62,6 +62,7 @@ EACH_MAX: Final = 8
 GROW: Final[Order] = ("grow", "open", "end", "ask")
 OPEN: Final[Order] = ("open", "grow", "end", "ask")
 END: Final[Order] = ("end", "grow", "open", "ask")
+"""Which repairs three of the searches prefer: a larger configuration or cluster, nodes that take the ask, allocations that end."""
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -166,7 +167,11 @@ class _Search:
             self._search("ends allocations, with a higher priority", END, highest)
 
     def _search(self, what: str, order: Order, begins: Iterable[Change] | None = None) -> bool:
-        """Note the proposal of a search that begins with one of some changes, or with none; return whether it has one."""
+        """Search for changes that suffice, note the smallest as a proposal, and return whether there are any.
+
+        `what` says in words what the search does, `order` which repairs it prefers. It begins with the first of `begins` that
+        leads to a proposal, or, where there are none, without any change.
+        """
         before, self.enough = self.made, None
         self.budget.share()
         try:

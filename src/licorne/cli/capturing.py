@@ -19,7 +19,7 @@ from licorne.cli.sources import read_token
 from licorne.cli.statuses import Status
 from licorne.recording import Names
 from licorne.sim.workload import ASKS_MAX
-from licorne.sim.workload import Progress as Told
+from licorne.sim.workload import Progress as Bar
 
 
 def capture_workload(
@@ -33,7 +33,12 @@ def capture_workload(
     token_file: Path | None = None,
     tls_ca: Path | None = None,
 ) -> list[str]:
-    """Capture the workload of a scheduler into a file; return what to say of it. Raises CommandError and AnonymityError."""
+    """Capture the workload of a running scheduler into a file, and return the lines of a summary.
+
+    Raises:
+        UsageError: no file is given. CommandError: the scheduler cannot be read, or the file not be written.
+        AnonymityError: names are to be replaced, and a configuration depends on them.
+    """
     if output is None:
         raise UsageError(f"{url}: a running scheduler is captured into a file: give one with --output")
     token = read_token(token_file)
@@ -42,7 +47,7 @@ def capture_workload(
         with _asked_to_end() as ends, progress_bar("capturing; Ctrl-C ends") as bar:
             server = Server(url, token=token, tls_ca=tls_ca)
             captured = capture(
-                server, output, options, names=names, stop=lambda: bool(ends), progress=_telling(bar, for_)
+                server, output, options, names=names, stop=lambda: bool(ends), progress=_reporting(bar, for_)
             )
     except SourceError as error:
         raise CommandError(str(error), Status.FILE) from None
@@ -70,19 +75,19 @@ def _asked_to_end() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _telling(told: Told | None, length_s: float | None) -> Callable[[Progress], None]:
-    """Return what is told after each look: how far it is, and each trouble once."""
+def _reporting(bar: Bar | None, length_s: float | None) -> Callable[[Progress], None]:
+    """Return the function that is called after each poll: it moves the progress bar, and prints each trouble once."""
     last = ""
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         nonlocal last
         if progress.trouble and progress.trouble != last:
             say(f"{progress.trouble}; trying again", to=sys.stderr)
         last = progress.trouble
-        if told is not None:
-            told(int(progress.seconds), int(length_s or 0))
+        if bar is not None:
+            bar(int(progress.seconds), int(length_s or 0))
 
-    return tell
+    return report
 
 
 __all__ = ["capture_workload"]

@@ -17,7 +17,7 @@ from licorne._files import opened
 from licorne._wording import counted
 from licorne.answers.source import WORKLOADS, is_url
 from licorne.cli.capturing import capture_workload
-from licorne.cli.common import STDIN, CommandError, UsageError, say
+from licorne.cli.common import CommandError, UsageError, say
 from licorne.cli.objects import objects_workload
 from licorne.cli.parameters import DURATION, Flag, Load, MaxAsks, Output, Seed, Texts
 from licorne.cli.progress import progress_bar
@@ -124,8 +124,8 @@ def convert(
         )
     options = {name: value for name, value in given.items() if value is not None and value is not False and value != ()}
     what, read = _kind(source[0], columns=columns is not None)
-    for name in options.keys() - signature(read).parameters.keys():
-        raise UsageError(f"{source[0]} is read as {what}: --{name.strip('_').replace('_', '-')} is not for that")
+    if other := next((name for name in options if name not in signature(read).parameters), ""):
+        raise UsageError(f"{source[0]} is read as {what}: --{other.strip('_').replace('_', '-')} is not for that")
     if len(source) > 1 and read is not objects_workload:
         raise UsageError(
             f"{source[1]}: only objects of a cluster may be in several files; {source[0]} is read as {what}"
@@ -157,7 +157,7 @@ def _kind(source: str, *, columns: bool) -> tuple[str, Callable[..., Any]]:
         return ("a table", _table) if columns else ("a table of the openb trace, without --columns", _openb)
     if path.name.endswith(WORKLOADS):
         return "a workload", _workload
-    if path != STDIN and is_scenario(path) and _says_scenario(path):
+    if is_scenario(path) and _says_scenario(path):
         return "a scenario", _workload
     return "objects of a cluster", objects_workload
 

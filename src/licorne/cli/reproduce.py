@@ -24,7 +24,7 @@ REPRODUCTIONS = {
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 
 SHOWN = 120
-"""Cells that are printed, at most; `--json` and `--output` have all."""
+"""The most cells of a table that are printed; `--json` and `--output` have all."""
 
 
 def reproduce(

@@ -33,7 +33,9 @@ def finished_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """Open a file for writing (`.gz`: compressed), which gets its name if the `with` block ends without an error; `mode`: who may read it.
+    """Open a file for writing (`.gz`: compressed), which gets its name if the `with` block ends without an error.
+
+    `mode` says who may read it.
 
     Raises:
         OSError: the file cannot be written.

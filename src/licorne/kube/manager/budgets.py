@@ -128,8 +128,8 @@ class Budgets:
 
     # -- what the scheduler is told -----------------------------------------------------------------------------
 
-    def tell(self) -> None:
-        """Tell the scheduler of the budgets that have changed."""
+    def send(self) -> None:
+        """Send the scheduler the budgets that have changed."""
         if not (self._changed or self._gone):
             return
         messages = [DisruptionBudgetUpdate(name=name, allowed=None) for name in self._gone]

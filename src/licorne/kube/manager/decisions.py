@@ -94,9 +94,9 @@ class Decisions(ResourceManagerCallback):
         self._outbox.commands.append(Bind(*names_of(record.pod), new.node_id))
         record.move(PodEvent.DECIDE)
         record.node = new.node_id
-        lifecycle.yunikorn_events.tell(record, DECIDED)
+        lifecycle.yunikorn_events.post(record, DECIDED)
         if record.work.ask.placeholder:
-            lifecycle.yunikorn_events.tell(record, ALLOCATED)
+            lifecycle.yunikorn_events.post(record, ALLOCATED)
         lifecycle.gangs.placed(record)
 
     def _refused(self, record: PodRecord, refused: RejectedAllocation) -> None:
@@ -139,7 +139,7 @@ class Decisions(ResourceManagerCallback):
         if eviction is not None:  # of very many evictions at once the scheduler keeps the records of the newest alone
             text = _why_evicted(eviction, pod)
         self._outbox.commands.append(Evict(*names, PREEMPTED, text))
-        self._outbox.tell(record.pod, Note("Preempted", "Preempting", text), pod)
+        self._outbox.post_event(record.pod, Note("Preempted", "Preempting", text), pod)
 
 
 def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:

@@ -165,7 +165,7 @@ class Gangs:
             return
         if not present:
             text = f"Application {application.id} creating placeholders"
-            self._outbox.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
+            self._outbox.post_event(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
         self._create(application, originator, present, names | application.spent)
         self._run_if_complete(application)
 
@@ -226,7 +226,7 @@ class Gangs:
             if record.stage in COUNTED and record.work.ask.task_group
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
-            self._holding.yunikorn_events.tell_all(application, RESERVED)
+            self._holding.yunikorn_events.post_all(application, RESERVED)
             self._run(application)
 
     def _run(self, application: ApplicationRecord) -> None:
@@ -357,7 +357,7 @@ class Gangs:
 
     def _fail(self, application: ApplicationRecord, message: str) -> None:
         """Fail the pods of an application that wait. Those that come until it has failed are the next try, and are held."""
-        self._holding.yunikorn_events.tell_all(application, APPLICATION_FAILED, message)
+        self._holding.yunikorn_events.post_all(application, APPLICATION_FAILED, message)
         application.gang_stage = GangStage.NONE
         self._abandon_placeholders(application, f"Application {application.id} has failed")
         reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if TIMEOUT_REASON in message else (FAILED, message)
@@ -377,7 +377,7 @@ class Gangs:
     def _give_up(self, application: ApplicationRecord) -> None:
         text = f"Application {application.id} resuming as non-gang application (SOFT)"
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
-        self._holding.yunikorn_events.tell_all(application, TIMED_OUT)
+        self._holding.yunikorn_events.post_all(application, TIMED_OUT)
         self._abandon_placeholders(application, text)
         self._run(application)
 
@@ -391,7 +391,7 @@ class Gangs:
     def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:
         originator = application.pods.get(application.originator)
         if originator is not None:
-            self._outbox.tell(originator.pod, note)
+            self._outbox.post_event(originator.pod, note)
 
     # -- placeholder pods ---------------------------------------------------------------------------------------
 

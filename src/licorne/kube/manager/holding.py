@@ -1,4 +1,4 @@
-"""Takes pods back from where their stages have put them: those that are asked for no more, or are of no use."""
+"""Pods that the scheduler is to place no more: held until something has changed, failed, or, as placeholders, removed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .yunikorn_events import FAILED, YuniKornEvents
 
 @dataclass(slots=True, eq=False, repr=False)
 class Holding:
-    """Holds, fails and removes pods."""
+    """Withdraws the asks and the places of pods, and holds, fails or removes these."""
 
     _records: Records
     _outbox: Outbox
     yunikorn_events: YuniKornEvents
 
     def leave(self, record: PodRecord, why: Termination | None = None) -> None:
-        """Take a pod from where its stage has put it: the scheduler, those whose node is unknown, and bindings not given out."""
+        """Undo what the stage of a pod stands for: an ask, a counted place, a binding not given out, a wait for its node."""
         if record.stage is Stage.NODE_UNKNOWN:
             self._records.node_known(record.uid, record.node)
         elif record.stage is Stage.ASSUMED:
@@ -31,7 +31,7 @@ class Holding:
             self._outbox.release(record.application.id, record.uid, why or Termination.STOPPED_BY_RM)
 
     def hold(self, record: PodRecord) -> None:
-        """Ask for a pod no more, until something has happened."""
+        """Withdraw a pod's ask, and hold the pod until it, its application or its gang changes."""
         self.leave(record)
         record.move(PodEvent.HOLD)
 
@@ -40,7 +40,7 @@ class Holding:
         record.move(PodEvent.FAIL)
         record.failure = ""
         self._outbox.commands.append(Fail(*names_of(record.pod), reason, message))
-        self.yunikorn_events.tell(record, FAILED)
+        self.yunikorn_events.post(record, FAILED)
 
     def remove_placeholder(self, record: PodRecord, why: str) -> None:
         """Have a placeholder deleted that is of no use any more; one that waits is not asked for any longer."""

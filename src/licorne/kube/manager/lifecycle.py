@@ -61,7 +61,7 @@ CLASS_WAIT_S = 1.0
 CLASS_AGE_S = 60.0
 """A pod older than this, in seconds, does not wait for an unknown priority class: the class was deleted after the pod was created."""
 PODS_A_BEAT = 1000
-"""How many pods are taken in at the start before the process says that it is awake."""
+"""How many pods are read at the start between two calls of `Outbox.awake`, by which a watchdog knows that the process works."""
 NOTED_MAX = 20
 """The most events about misspelled keys that the pods of an application get together."""
 
@@ -104,7 +104,7 @@ class PodLifecycle:
                         self.run_isolated(record.pod, resubmit, record)
             if existing.changed_nodes and (nodes := self.anti_affinity.take_changed_nodes()):
                 outbox.send(*nodes)
-            self.budgets.tell()
+            self.budgets.send()
             while outbox.asks or outbox.releases:
                 outbox.send_some()
         except SharedFaultError:
@@ -170,7 +170,9 @@ class PodLifecycle:
             return None
 
     def _set_aside(self, pod: Pod, error: Exception) -> None:
-        """Stop scheduling a pod because of an exception: with a node it counts as another scheduler's, else it waits until it is changed.
+        """Stop scheduling a pod because of an exception.
+
+        One that runs counts as another scheduler's; one without a node waits until it is changed.
 
         A binding that was sent cannot be taken back, so such a pod keeps its place, and its node will be seen.
         """
@@ -191,7 +193,9 @@ class PodLifecycle:
             except Exception as again:  # noqa: BLE001  as above
                 self._outbox.warn(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
         elif record is None:
-            self._outbox.tell(pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}"))
+            self._outbox.post_event(
+                pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}")
+            )
         elif not record.node or self._outbox.withdraw_bindings(lambda command: command.uid == meta.uid):
             self.holding.leave(record)
             record.move(PodEvent.SET_ASIDE)
@@ -216,7 +220,7 @@ class PodLifecycle:
             return
         self.holding.leave(record, record.leaving)
         if record.stage in PLACED:
-            self.yunikorn_events.tell(record, COMPLETED)
+            self.yunikorn_events.post(record, COMPLETED)
         application = record.application
         del application.pods[uid]
         self.gangs.pod_gone(record)
@@ -286,7 +290,7 @@ class PodLifecycle:
                 if note.text in application.noted or len(application.noted) >= NOTED_MAX:
                     continue
                 application.noted.add(note.text)
-            self._outbox.tell(pod, note)
+            self._outbox.post_event(pod, note)
         self._tell_uncounted(record)
         return record
 
@@ -304,7 +308,7 @@ class PodLifecycle:
         if names := record.work.uncounted:
             shown = ", ".join(name[:100] for name in names[:5])
             text = f"The pod runs, and of these resources its amounts cannot be counted, and do not count: {shown}"
-            self._outbox.tell(record.pod, Note("AmountNotCounted", "Scheduling", text))
+            self._outbox.post_event(record.pod, Note("AmountNotCounted", "Scheduling", text))
 
     def _enter(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod, or hold it."""
@@ -338,7 +342,7 @@ class PodLifecycle:
         ):
             self.holding.hold(record)
             if work.gates:
-                self.yunikorn_events.tell(record, GATED, ",".join(work.gates))
+                self.yunikorn_events.post(record, GATED, ",".join(work.gates))
             return
         if not self.applications.announce(record):
             return
@@ -347,7 +351,7 @@ class PodLifecycle:
             self.gangs.held(record)
             return
         if not asked:
-            self.yunikorn_events.tell(record, QUEUED)
+            self.yunikorn_events.post(record, QUEUED)
         self.ask(record)
 
     def ask(self, record: PodRecord) -> None:
@@ -417,7 +421,7 @@ class PodLifecycle:
     def _warn_counted_as_foreign(self, pod: Pod, why: str) -> None:
         if is_managed(pod, self.context.settings):
             text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
-            self._outbox.tell(pod, Note("CountedAsForeign", "Scheduling", text))
+            self._outbox.post_event(pod, Note("CountedAsForeign", "Scheduling", text))
             self._outbox.warn(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
@@ -464,10 +468,10 @@ class PodLifecycle:
         """Note that the API server took a binding. The pod stays assumed until it is seen with its node."""
         record = self._records.pods.get(uid)
         if record is not None:
-            self.yunikorn_events.tell(record, BOUND)
+            self.yunikorn_events.post(record, BOUND)
 
     def not_bound(self, uid: str, reason: str) -> None:
-        """Give the place back, because the pod was not bound and will not be; it waits anew.
+        """Release the place of a pod whose binding has failed for good, and have the pod asked for again later.
 
         It is asked for again a little later each time. If it is gone, or somebody else has bound it, the API server says
         so before that.
@@ -475,20 +479,20 @@ class PodLifecycle:
         record = self._take_back(uid)
         if record is None:
             return
-        self._outbox.tell(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
+        self._outbox.post_event(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
         record.failure = reason
         self.waiting.add(uid)
         record.failures += 1
         self._outbox.commands.append(AskAgain(uid, BACKOFF.wait_s(record.failures)))
 
     def outdated(self, uid: str) -> None:
-        """Give the place back, and ask at once, because the binding was decided on a past state and is not sent any more."""
+        """Release the place of a pod whose binding is not sent, since it was decided on a past state, and ask again at once."""
         record = self._take_back(uid)
         if record is not None:
             self.run_isolated(record.pod, self.hold_or_ask, record)
 
     def _take_back(self, uid: str) -> PodRecord | None:
-        """Give back the place of a pod that was not bound. Returns it if it must be asked for again."""
+        """Release the place of a pod that was not bound, and return the pod's record if it must be asked for again."""
         self._outbox.changed()
         record = self._records.pods.get(uid)
         if record is None or record.pod.spec.node_name:
@@ -514,7 +518,7 @@ class PodLifecycle:
 
 
 def _work_in(application: ApplicationRecord, work: Work) -> Work:
-    """Return what a pod asks for, in the application that it is in: this stays the same, whatever its labels say later."""
+    """Return the work of a pod with the id of its application. A pod never changes its application, whatever its labels say later."""
     if work.ask.application_id == application.id:
         return work
     return msgspec.structs.replace(

@@ -139,7 +139,8 @@ class Manager:
     def _node_refused(self, name: str, why: str) -> None:
         """Report that the scheduler refuses a node, and forget the node if it is new, until it changes.
 
-        No pod counts on a node that is forgotten, and none is bound to it. Where only a change of a node is refused, the scheduler goes on with the node as it was.
+        No pod counts on a node that is forgotten, and none is bound to it. Where only a change of a node is refused, the
+        scheduler goes on with the node as it was.
         """
         node = self.records.nodes.get(name)
         if node is None:

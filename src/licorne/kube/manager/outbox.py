@@ -51,9 +51,9 @@ class Outbox:
     warn: Callable[[str, Exception | None], None] = lambda *_: None
     commands: list[AnyCommand] = field(default_factory=list, init=False)
     asks: dict[str, Allocation] = field(default_factory=dict, init=False)
-    """Asks and allocations of which the scheduler is still to be told, by key, so that one whose pod is gone can be taken back."""
+    """Asks and allocations that were not sent to the scheduler yet, by key, so that one whose pod is gone can be taken back."""
     releases: list[Release] = field(default_factory=list, init=False)
-    """Releases of which the scheduler is still to be told."""
+    """Releases that were not sent to the scheduler yet."""
 
     @property
     def partition(self) -> Partition:
@@ -62,7 +62,7 @@ class Outbox:
 
     # -- to the API server --------------------------------------------------------------------------------------
 
-    def tell(self, pod: Pod, note: Note, related: Pod | None = None) -> None:
+    def post_event(self, pod: Pod, note: Note, related: Pod | None = None) -> None:
         """Post an event about a pod; `related` is another pod that has to do with it."""
         about = None if related is None else names_of(related)
         said = PostEvent("Pod", *names_of(pod), note.reason, note.action, note.text, note.warning, about)
@@ -82,7 +82,7 @@ class Outbox:
         self.asks[ask.key] = ask
 
     def release(self, application_id: str, uid: str, why: Termination = Termination.STOPPED_BY_RM) -> None:
-        """Release a pod's ask or allocation; what was asked for it and not sent yet is taken back."""
+        """Release a pod's ask or allocation; an ask of the pod that was not sent yet is dropped."""
         self.asks.pop(uid, None)
         self.releases.append(Release(application_id=application_id, key=uid, termination=why))
 

@@ -155,9 +155,9 @@ class Waiting:
                 record.posted.clear()
             record.posted[verdict.key] = now
             kind = "TaskRejected" if record.stage is Stage.REFUSED else "FailedScheduling"
-            self._outbox.tell(record.pod, Note(kind, kind, verdict.message))
+            self._outbox.post_event(record.pod, Note(kind, kind, verdict.message))
             if verdict.reason != ERROR:
-                self._yunikorn_events.tell(record, WAITS, verdict.message)
+                self._yunikorn_events.post(record, WAITS, verdict.message)
         return True
 
     # -- verdicts -----------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ DECIDED = _says("Scheduled", "Scheduled", "Successfully assigned {pod} to node {
 ALLOCATED = _says("GangScheduling", "PlaceholderAllocated", "Application {app} placeholder has been allocated.")
 BOUND = _says("PodBindSuccessful", "PodBindSuccessful", "Pod {pod} is successfully bound to node {node}")
 COMPLETED = _says("TaskCompleted", "TaskCompleted", "Task {pod} is completed")
-"""A pod that had a node has ended, or was deleted: YuniKorn does not tell these two apart either."""
+"""Of a pod with a node that has ended or was deleted; YuniKorn posts the same for both."""
 FAILED = _says("TaskFailed", "TaskFailed", "Task {pod} is failed")
 _COMPLETE = "Application {app} all placeholders are allocated. Transitioning to running state."
 RESERVED = _says("GangScheduling", "GangReservationComplete", _COMPLETE)
@@ -50,30 +50,30 @@ class YuniKornEvents:
     _outbox: Outbox
     wanted: bool = False
 
-    def tell(self, record: PodRecord, note: Note, why: str = "") -> None:
+    def post(self, record: PodRecord, note: Note, why: str = "") -> None:
         """Post an event about a pod."""
         if self.wanted:
             meta, app = record.pod.metadata, record.application.id
             text = note.text.format(pod=f"{meta.namespace}/{meta.name}", node=record.node, app=app, why=why)
-            self._outbox.tell(record.pod, msgspec.structs.replace(note, text=text))
+            self._outbox.post_event(record.pod, msgspec.structs.replace(note, text=text))
 
-    def tell_all(self, application: ApplicationRecord, note: Note, why: str = "") -> None:
+    def post_all(self, application: ApplicationRecord, note: Note, why: str = "") -> None:
         """Post an event about an application, on each of its pods."""
         for record in application.pods.values():
             if not record.work.ask.placeholder:
-                self.tell(record, note, why)
+                self.post(record, note, why)
 
     def grouped(self, record: PodRecord) -> None:
         """A pod is one of a gang with placeholders."""
         if record.work.ask.task_group and record.application.gang_stage is not GangStage.NONE:
-            self.tell(record, GROUPED, record.work.ask.task_group)
+            self.post(record, GROUPED, record.work.ask.task_group)
 
     def noted(self, event: Record) -> None:
         """The scheduler has made a record of an event. One about an ask is posted on the pod that asks."""
         if self.wanted and isinstance(event, Event) and event.type is EventType.REQUEST:
             record = self._records.pods.get(event.object_id)
             if record is not None:
-                self._outbox.tell(record.pod, Note(INFORMATIONAL, INFORMATIONAL, event.message, warning=False))
+                self._outbox.post_event(record.pod, Note(INFORMATIONAL, INFORMATIONAL, event.message, warning=False))
 
     def node_accepted(self, node: Node) -> None:
         """The scheduler knows a node."""

@@ -60,11 +60,6 @@ class Pod(msgspec.Struct, gc=False):
     models: tuple[str, ...]
 
 
-def is_openb(path: Path) -> bool:
-    """Whether a path denotes the trace: a folder, or a CSV file."""
-    return path.is_dir() or path.suffix == ".csv"
-
-
 def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload:
     """Read the trace as a timed workload. `path`: its folder, or one of its pod lists with the node list beside it.
 

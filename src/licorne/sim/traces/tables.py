@@ -12,7 +12,7 @@ from licorne.sim.workload import WorkloadError
 
 
 class Row:
-    """A row of a table: its values by column, without blanks around them."""
+    """A row of a table: its values by column, without white space around them."""
 
     def __init__(self, file: str, line: int, values: dict[str, str]) -> None:
         self.file = file
