@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,28 @@ from sweep import runs
 
 ROOT = Path(__file__).resolve().parents[2]
 GANGS = str(ROOT / "examples/gpu-holiday/workload.jsonl")
-pytest.importorskip("ray", reason="needs the extra ray: make nightly PART=ray")
-pytestmark = pytest.mark.nightly
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra `ray`: make nightly PART=ray"),
+]
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join((str(ROOT / "tests"), str(ROOT / "src"), *sys.path)),  # workers import what these tests do
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # as there, so that Ray listens on the loopback interface alone
+}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A cluster of two nodes with a processor each; its worker processes import what these tests do."""
-    from ray.cluster_utils import Cluster  # noqa: PLC0415
+    """A cluster of two nodes with a processor each."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        from ray.cluster_utils import Cluster  # noqa: PLC0415  # it reads the environment
 
-    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT / "tests"), str(ROOT / "src"), *sys.path))
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    made.add_node(num_cpus=1)
-    yield made
-    made.shutdown()
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        made.add_node(num_cpus=1)
+        yield made
+        made.shutdown()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 from collections.abc import Callable, Generator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -27,6 +28,8 @@ TASKS_MAX = 1000
 """How many tasks Ray knows at a time: enough for each processor of a large cluster."""
 TRIES = 4
 """How often a point is begun whose worker or node is lost."""
+CONNECT_S = 5.0
+"""How long the head node may take to accept a connection."""
 
 
 class Ray(NamedTuple):
@@ -69,15 +72,23 @@ class Ray(NamedTuple):
 
     def _connect(self, ray: ModuleType) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        where = self.address or os.environ.get("RAY_ADDRESS", "")
         try:
+            _check_listening(where)
             ray.init(address=self.address or None, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            where = self.address or os.environ.get("RAY_ADDRESS") or "this machine"
+        except (OSError, OverflowError, RuntimeError, ValueError) as error:
             text = str(error).strip().partition("\n")[0]
             raise EngineError(
-                f"the Ray cluster at {where} cannot be reached: {text}; "
+                f"the Ray cluster at {where or 'this machine'} cannot be reached: {text}; "
                 "`ray status` on its head node prints the address, and Ray and Python must have the same versions here and there"
             ) from error
+
+
+def _check_listening(address: str) -> None:
+    """Raise OSError if nothing listens at HOST:PORT or ray://HOST:PORT; Ray itself tries for minutes, and then ends the program."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
 
 
 class _Inputs:
