@@ -199,7 +199,7 @@ def test_the_modules_that_are_looked_for_are_those_of_the_extras() -> None:
         Requirement(each).name for each in project["dependencies"]
     }  # of which an extra may want later versions
     for extra, modules in MODULES.items():
-        if extra in ("data", "report") and any(find_spec(module) is None for module in modules):
+        if extra in ("data", "ray", "report") and any(find_spec(module) is None for module in modules):
             continue  # they are not part of `all`, and need not be here
         installed = {canonicalize_name(name) for name in named(project["optional-dependencies"], extra)}
         # protobuf comes with the packages of gRPC that need it, and its top-level package is shared with others

@@ -27,7 +27,9 @@ pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra `ray`: make nightly PART=ray"),
 ]
 ENVIRONMENT = {
-    "PYTHONPATH": os.pathsep.join((str(ROOT / "tests"), str(ROOT / "src"), *sys.path)),  # workers import what these tests do
+    "PYTHONPATH": os.pathsep.join(
+        (str(ROOT / "tests"), str(ROOT / "src"), *sys.path)
+    ),  # workers import what these tests do
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # as there, so that Ray listens on the loopback interface alone
 }
 

@@ -119,8 +119,8 @@ def sweep(
     try:
         with progress_bar("simulating", remaining=True) as progress:
             outcomes = run_sweep(found, engine=_engine(engine, jobs), again=retry, progress=progress)
-    except EngineError as error:
-        raise CommandError(str(error)) from None
+    except EngineError as refused:
+        raise CommandError(str(refused)) from None
     table = rows(points, outcomes)
     files = write_table(output, table, parquet=report)
     if report:

@@ -76,7 +76,7 @@ class Ray(NamedTuple):
         try:
             _check_listening(where)
             ray.init(address=self.address or None, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
-        except (OSError, OverflowError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises plain ones too
             text = str(error).strip().partition("\n")[0]
             raise EngineError(
                 f"the Ray cluster at {where or 'this machine'} cannot be reached: {text}; "
