@@ -29,7 +29,10 @@ def made() -> list[Row]:
     ]
     outcomes = [
         Outcome(
-            wait_mean_s=100.0 * (point.seed or 0) + 10.0 * (point.configuration != "own"), slowdown_mean=1.5, use=0.5
+            wait_mean_s=100.0 * (point.seed or 0) + 10.0 * (point.configuration != "own"),
+            slowdown_mean=1.5,
+            use=0.5,
+            evenness=0.9,
         )
         if point.load == 0.5 or point.seed != 3
         else Outcome(error="a <fault>")
@@ -55,10 +58,12 @@ def test_the_page_has_means_intervals_and_errors(tmp_path: Path) -> None:
     assert "<td>10 s ± 0 s</td>" in text
     assert "a &lt;fault&gt;" in text
     assert "2 points failed" in text
+    assert "Mean of Jain&#39;s index by setting" in text
     assert "<script" not in text
     again = write_sweep_page(tmp_path, "mine & yours", made(), made="today").read_text("utf-8")
     assert again == text
-    assert {file.name for file in tmp_path.glob("*.png")} == {"wait-mean-s.png", "slowdown-mean.png", "use.png"}
+    drawn = {file.stem for file in tmp_path.glob("*.png")}
+    assert drawn == {"wait-mean-s", "slowdown-mean", "use", "evenness"}
 
 
 def test_the_table_is_the_same_as_csv_and_parquet(tmp_path: Path) -> None:
