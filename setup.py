@@ -35,7 +35,7 @@ sys.path.insert(0, "tools")
 import pxd  # noqa: E402  these imports need the line above
 import pyi  # noqa: E402
 
-PACKAGES = [Path("src", "licorne", room) for room in ("core", "si", "sim")]
+PACKAGES = [Path("src", "licorne", room) for room in ("core", "si", "sim", "workload")]
 """Where hot modules are."""
 PURE = os.environ.get("LICORNE_PURE") == "1"
 REQUIRED = os.environ.get("LICORNE_REQUIRE_COMPILED") == "1"

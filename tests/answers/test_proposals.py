@@ -21,19 +21,7 @@ from answers import scenes
 from answers.clusters import clusters, is_placed, is_placed_later
 from common.examples import examples, scaled
 from common.planting import LOOKED_AT, Counted, a_law_breaks
-from licorne.answers import (
-    AskAnswer,
-    Home,
-    Restored,
-    asks,
-    changes,
-    proposals,
-    read_dump,
-    repairs,
-    restore,
-    trials,
-    why,
-)
+from licorne.answers import AskAnswer, Home, asks, changes, proposals, repairs, trials, why
 from licorne.answers.asks import Wanted
 from licorne.answers.budget import WORK_MAX, Budget, WorkSpentError
 from licorne.answers.proposals import Proposal, propose
@@ -42,6 +30,9 @@ from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import NEVER
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
+from licorne.state.dump import read_dump
+from licorne.state.restore import restore
+from licorne.state.restored import Restored
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500

@@ -47,11 +47,11 @@ NEED_BOTH = (
 )
 """The commands that need `service`, `kube` or `mcp` beside `cli`."""
 NEED_REPORT = (
-    "licorne.report.drawing",
-    "licorne.report.page",
-    "licorne.report.plots",
-    "licorne.report.sections",
-    "licorne.sweep.page",
+    "licorne.lab.report.drawing",
+    "licorne.lab.report.page",
+    "licorne.lab.report.plots",
+    "licorne.lab.report.sections",
+    "licorne.lab.sweep.page",
 )
 """The modules that need `report`, which others import when a report is asked for."""
 Environment = Callable[[str], Path]

@@ -27,7 +27,7 @@ from kube.apiserver import EPOCH_S, FakeClient, Server, Trouble, calm
 from kube.books import Limits, View
 from kube.kinds import Kind
 from kube.watched import Decision, Watched
-from licorne.daemon.log import Levels, no_log
+from licorne.host.log import Levels, no_log
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
@@ -36,7 +36,7 @@ from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.writing.writer import TRIES_TO_TELL
-from licorne.recording import Recorder
+from licorne.state.recording import Recorder
 from recording.recorded import assert_replays
 
 QUEUES = """

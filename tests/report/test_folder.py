@@ -16,7 +16,7 @@ import pytest
 
 from common.plain_python import printed_by
 from licorne import __version__, simulate
-from licorne.report import Collector, Figures, pngs, write_report
+from licorne.lab.report import Collector, Figures, pngs, write_report
 from report import faults
 from report.workloads import small
 from rings import first_in_gate

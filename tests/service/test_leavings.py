@@ -16,8 +16,8 @@ import pytest
 import uvloop
 
 from common.waiting import eventually
-from licorne.daemon.memory import CONNECTION, PARTITION, QUEUE
-from licorne.service import Web
+from licorne.grpc.service import Web
+from licorne.host.memory import CONNECTION, PARTITION, QUEUE
 from service.clients import GRPC, REST, in_a_process
 from service.peers import service
 

@@ -9,13 +9,13 @@ import pytest
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
-import licorne.service.proto
-from licorne.service.proto import FIRST, V19
+import licorne.grpc.service.proto
+from licorne.grpc.service.proto import FIRST, V19
 from licorne.si import first, v19
 from licorne.si._schema import Field, fields
 from licorne.si.rpc import METHODS, SERVICE
 
-PROTO = Path(licorne.service.proto.__file__).parent
+PROTO = Path(licorne.grpc.service.proto.__file__).parent
 CASES: list[tuple[Any, Any]] = [(v19, V19), (first, FIRST)]
 SCALARS = {
     FieldDescriptor.TYPE_STRING: "string",

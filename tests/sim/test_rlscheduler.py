@@ -10,9 +10,9 @@ import pytest
 
 import seeds
 from licorne.config.simulation import JOB_ORDERS
-from licorne.sim.papers.rlscheduler import FIRST_STRETCH, LISTS, ORDERS, PUBLISHED, read_log, reproduce, run_stretch
-from licorne.sim.traces.swf import SwfJob, SwfLog, write_swf
-from licorne.sim.workload import WorkloadError
+from licorne.lab.papers.rlscheduler import FIRST_STRETCH, LISTS, ORDERS, PUBLISHED, read_log, reproduce, run_stretch
+from licorne.workload.traces.swf import SwfJob, SwfLog, write_swf
+from licorne.workload.workload import WorkloadError
 from sim.naive_batch import BatchJob, starts
 
 SPEC = Path(__file__).parents[2] / "docs" / "spec" / "experiments.md"

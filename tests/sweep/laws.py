@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from licorne.sweep import Outcome, Point, Sweep, run_point, running
+from licorne.lab.sweep import Outcome, Point, Sweep, run_point, running
 from report.workloads import QUEUES, small
 
 POLICY = """

@@ -18,11 +18,11 @@ from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.simulate import PolicyTime
 from licorne.cli.statuses import Status
-from licorne.sim.lines import DevicePolicy
-from licorne.sweep.document import read_sweep
-from licorne.sweep.plan import OWN, POINTS_MAX, Sweep
-from licorne.sweep.running import Job, jobs_of, run_sweep
-from licorne.sweep.table import rows, write_table
+from licorne.lab.sweep.document import read_sweep
+from licorne.lab.sweep.plan import OWN, POINTS_MAX, Sweep
+from licorne.lab.sweep.running import Job, jobs_of, run_sweep
+from licorne.lab.sweep.table import rows, write_table
+from licorne.workload.lines import DevicePolicy
 
 
 def sweep(
@@ -109,7 +109,7 @@ def sweep(
     table = rows(points, outcomes)
     files = write_table(output, table, parquet=report)
     if report:
-        from licorne.sweep.page import write_sweep_page  # noqa: PLC0415  # it needs the extra `report`
+        from licorne.lab.sweep.page import write_sweep_page  # noqa: PLC0415  # it needs the extra `report`
 
         files.append(write_sweep_page(output, plan.name, table))
     failed = [(point, outcome.error) for point, outcome in zip(points, outcomes, strict=True) if outcome.error]

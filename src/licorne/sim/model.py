@@ -5,7 +5,7 @@ a release that the scheduler starts (a timeout, a replaced placeholder) by the s
 grace period, and is then created again, as a controller would do. Gangs are handled in `gangs.py`.
 
 The model has neither scheduler nor clock: it is told lines, the scheduler's decisions and the time, and returns what is to be
-submitted. The simulator (`simulation.py`) connects it to a scheduler in this process, the demonstration (`licorne.demo`)
+submitted. The simulator (`simulation.py`) connects it to a scheduler in this process, the demonstration (`licorne.grpc.demo`)
 to one behind gRPC.
 """
 
@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from licorne.si import messages
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import Termination
-from licorne.sim import lines
-from licorne.sim.devices import Devices
 from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import convert
+from licorne.workload import lines
+from licorne.workload.devices import Devices
 
 if TYPE_CHECKING:
     from licorne.sim.pods import PodRecords
