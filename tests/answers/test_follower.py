@@ -342,7 +342,7 @@ def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(monkeyp
 
 STOPPED = """
 import asyncio
-from licorne.answers import follower as following
+from licorne.host import follower as following
 from answers.test_follower import answered, followed, waiting
 
 async def main():
