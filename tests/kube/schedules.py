@@ -35,7 +35,7 @@ from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
 from licorne.kube.runner import Clients, Runner, RunSettings
-from licorne.kube.writing.writer import TRIES_TO_TELL
+from licorne.kube.writing.writer import TRIES_TO_REPORT
 from licorne.state.recording import Recorder
 from recording.recorded import assert_replays
 
@@ -194,8 +194,8 @@ class World:
 
     def check_deletion(self, pod: Pod) -> None:
         """Check that only placeholders and victims are deleted, and victims are told so first, if they can be."""
-        cannot_be_told = self.server.tries_to_tell.get(pod.metadata.uid, 0) >= TRIES_TO_TELL
-        if self.kind is not None and not books.is_placeholder(pod) and not cannot_be_told:
+        cannot_be_reported = self.server.tries_to_tell.get(pod.metadata.uid, 0) >= TRIES_TO_REPORT
+        if self.kind is not None and not books.is_placeholder(pod) and not cannot_be_reported:
             told = {one.type: (one.status, one.reason) for one in pod.status.conditions or ()}
             name = pod.metadata.name
             assert told.get("DisruptionTarget") == ("True", "PreemptionByScheduler"), f"{name} is deleted untold"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from licorne.answers.chain import told
+from licorne.answers.chain import waiting_reason
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
@@ -70,7 +70,7 @@ def ask(found: Ask, home: Partition, reasons: Sequence[explain.Reason]) -> objec
         originator=bool(found.originator),
         scheduling_attempted=bool(found.attempted or found.parked or _stopped_by_queue(log)),
         triggered_scale_up=bool(found.reported),
-        waiting_reasons=[told(reason) for reason in reasons],
+        waiting_reasons=[waiting_reason(reason) for reason in reasons],
     )
 
 
