@@ -107,6 +107,19 @@ def test_other_nodes_stay_open() -> None:
     assert b.held() == "g n1 ?"
 
 
+def test_a_gang_keeps_its_nodes_while_others_preempt_elsewhere() -> None:
+    """What an ask claims in a full cluster is no quota that lacks to the gang."""
+    b = GangBench(4, 4, text=config("a", "b", "c resources: {guaranteed: {vcore: 1m}}, properties: {preemption.delay: 1s}"))
+    running(b, [(2, 3, 0), *[(1, 1, 0)] * 4])
+    b.gang("g", 4)
+    b.run()
+    b.app("y", "root.c")
+    b.ask("y", "k", vcore=1, preempt_other=True)
+    assert b.run(after=2) == ""
+    assert (b.reserved(), b.held()) == ("k@n1", "g n2 ?")
+    assert b.gang_reason("g0").fits_quota
+
+
 def test_the_plan_follows_work_that_ends_early() -> None:
     b = GangBench(10, 10)
     running(b, [(1, 5, 30), (1, 5, 50), (2, 10, 40)])
