@@ -94,9 +94,13 @@ def leave(sums: Sums, app: App, priority: int, amounts: Amounts, *, cluster: boo
 
     Without `cluster` its size does not count: for an ask that requires its node, and for a gang, which asks its nodes.
     """
-    partition = sums.partition
-    asks = [a for a in of(partition) if not outranks(app.queue, priority, a.claim)]
-    levels = [level for level in _levels(app) if cluster or level is not partition.root]
+    levels = [level for level in _levels(app) if cluster or level is not sums.partition.root]
+    return leave_at(sums, app, priority, amounts, levels)
+
+
+def leave_at(sums: Sums, app: App, priority: int, amounts: Amounts, levels: Iterable[Level]) -> bool:
+    """Tell whether these levels leave room beside the claims that hold against this priority."""
+    asks = [a for a in of(sums.partition) if not outranks(app.queue, priority, a.claim)]
     return _beside(sums, app, amounts, asks, levels)
 
 
