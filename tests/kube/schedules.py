@@ -373,10 +373,11 @@ class World:
                 self.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
                 self.add_pod(**self._controlled[gang])
 
-    def add_atomic_gang(self) -> None:
-        """Create the pods of a gang without placeholders, perhaps one too few."""
+    def add_atomic_gang(self, members: int = 0, cpu: int = 0) -> None:
+        """Create the pods of a gang without placeholders; of a drawn size, perhaps one too few, if `members` is 0."""
         rng = self.rng
-        members, cpu = rng.randrange(2, 5), rng.choice((500, 1000, 2000))
+        lacking = not members
+        members, cpu = members or rng.randrange(2, 5), cpu or rng.choice((500, 1000, 2000))
         by_queue = rng.random() < 0.5
         queue = kinds.ATOMIC_QUEUE if by_queue else "root.a"
         application = f"{queue}-whole{self.made}"
@@ -388,7 +389,7 @@ class World:
             **({} if by_queue else {"gang.scheduling": "atomic"}),
         }
         self.gangs[application] = members
-        for _ in range(members - (rng.random() < 0.1)):
+        for _ in range(members - (lacking and rng.random() < 0.1)):
             self.add_pod(
                 metadata={"labels": {"applicationId": application, "queue": queue}, "annotations": annotations},
                 containers=[{"name": "c", "resources": {"requests": requests}}],
