@@ -30,15 +30,21 @@ from sizes import library_example
 
 PARTS = {
     "": (),
-    "client": ("client",),
+    "client": ("grpc.client",),
     "cli": ("cli",),
-    "service": ("client", "daemon", "demo", "service", "web"),
-    "web": ("daemon", "web"),
-    "kube": ("daemon", "kube", "web"),
-    "all": ("cli", "client", "daemon", "demo", "kube", "service", "web"),
+    "service": ("grpc", "host"),
+    "web": ("host",),
+    "kube": ("host", "kube"),
+    "all": ("cli", "grpc", "host", "kube"),
 }
 """The parts of licorne that each extra is for; all others need none."""
-ENTRIES = {"client": "client", "demo": "service", "kube": "kube", "service": "service", "web": "web"}
+ENTRIES = {
+    "grpc.client": "client",
+    "grpc.demo": "service",
+    "grpc.service": "service",
+    "host.web": "web",
+    "kube": "kube",
+}
 """The parts that programs import, and the extra that each asks for."""
 NEED_BOTH = (
     "licorne.cli.scheduling",
