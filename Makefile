@@ -35,7 +35,7 @@ COVERED ?= tests/checkpoint tests/config tests/constraints tests/core tests/depl
     tests/states tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
     tests/kube/test_importing.py tests/kube/test_quantities.py
 
-HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si src/licorne/sim -name '*.py')
+HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si src/licorne/sim src/licorne/workload -name '*.py')
 IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; sys.exit(not compiled)'
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
@@ -98,10 +98,10 @@ bench-peer: $(VENV)/run $(VENV)/compiled  ## Measure licorne and yunikorn-core i
 REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 
 # What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, or of one folder.
-scheduler := answers checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
+scheduler := answers capture checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
     placement plugins preemption quotachange recording reference scenarios si sim states tenants
 laboratory := benchmark report sweep
-hosts := capture demo kube rest service yunikorn
+hosts := demo kube rest service yunikorn
 front := build cli common deployment references samples site
 PARTS := $(if $(PART),$(addprefix tests/,$(or $($(PART)),$(PART))))
 
@@ -120,8 +120,8 @@ test-times:  ## Run all tests of the gate, and print where the time goes, as Mar
 end-to-end: $(VENV)/dev $(VENV)/compiled controlplane  ## Run licorne kube on a real control plane; needs Go
 	$(BIN)/python -m pytest -m gate tests/kube/test_end_to_end.py
 
-nightly: $(VENV)/dev $(VENV)/compiled  ## Run what is too long for the gate: PART=...; without it, list the parts
-	@$(BIN)/python tools/nightly.py $(PART)
+nightly: $(if $(PART),$(VENV)/dev $(VENV)/compiled)  ## Run what is too long for the gate: PART=...; without it, list the parts
+	@python3 tools/nightly.py $(PART)
 
 nightly-table:  ## Show what came of each part of the night, and of which commit
 	@python3 tools/nightly.py --table
@@ -209,7 +209,7 @@ compile: $(VENV)/dev  ## Compile the hot modules that changed, in place; fail if
 	@touch $(VENV)/compiled
 
 proto: $(VENV)/dev  ## Make of the proto files what server reflection reads
-	cd src && ../$(BIN)/python -m grpc_tools.protoc -I . --descriptor_set_out=licorne/service/proto/si.binpb licorne/service/proto/*.proto
+	cd src && ../$(BIN)/python -m grpc_tools.protoc -I . --descriptor_set_out=licorne/grpc/service/proto/si.binpb licorne/grpc/service/proto/*.proto
 
 constraints: $(VENV)/made  ## Choose anew the versions of all packages, the newest that pyproject.toml allows: constraints.txt
 	LICORNE_PURE=1 $(PIP) install --quiet --dry-run --ignore-installed --report $(VENV)/report.json '.[dev]'

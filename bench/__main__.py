@@ -55,7 +55,7 @@ from licorne.cli.common import UsageError, print_json
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.config.model import NodePolicy
-from licorne.sim.workload import OptionError, write_workload
+from licorne.workload.workload import OptionError, write_workload
 
 Flag = Annotated[bool, Parameter(negative="")]
 R = TypeVar("R", Report, ServiceReport, TurnsReport, KubeReport)

@@ -29,13 +29,15 @@ from bench.measure.boundary import (
 from bench.worker import prepared
 from bench.workloads.generate import Options, Size
 from licorne import SchedulerAPI
-from licorne.answers import Home, Restored, read_dump, restore, why
-from licorne.answers.restore import Outputs
+from licorne.answers import Home, why
 from licorne.answers.why import AskAnswer, Overview
 from licorne.core.partition import Partition
+from licorne.host.web.rest.state import full_state
 from licorne.si.callback import ResourceManagerCallback
 from licorne.sim.collector import quiet_collector
-from licorne.web.rest.state import full_state
+from licorne.state.dump import read_dump
+from licorne.state.restore import Outputs, restore
+from licorne.state.restored import Restored
 
 NODES: Final = 5_000
 ASKS: Final = 100_000

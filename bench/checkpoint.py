@@ -18,9 +18,9 @@ from typing import Final, TypeVar
 import msgspec
 
 from licorne import SchedulerAPI
-from licorne.recording import Recorder, Replay, add_checkpoint, choose_run, replay_from
-from licorne.recording.checkpoints import checkpoints_in
 from licorne.si import messages, v19
+from licorne.state.recording import Recorder, Replay, add_checkpoint, choose_run, replay_from
+from licorne.state.recording.checkpoints import checkpoints_in
 
 REQUEST: Final = 1_000
 SECOND_NS: Final = 10**9

@@ -19,7 +19,7 @@ from google.protobuf import message_factory
 from bench.run import BenchError
 from bench.service.work import Work
 from bench.workloads.generate import Size
-from licorne.service.proto import V19
+from licorne.grpc.service.proto import V19
 from licorne.si import messages, v19
 from licorne.si._check import plain
 from licorne.si.adapt_v19 import inputs_from_allocation_bytes

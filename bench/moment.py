@@ -23,16 +23,16 @@ import msgspec
 
 import licorne
 from licorne.answers import Home, why
-from licorne.answers.copies import on_a_copy
 from licorne.answers.recorded import restore_moment
-from licorne.daemon.recording import CHECKPOINT_BYTES
-from licorne.recording import Bounds, Recorder, Run, add_checkpoint, choose_run
-from licorne.recording.blocks import block_bytes, read_blocks
-from licorne.recording.checkpointer import is_due
-from licorne.recording.checkpoints import read
-from licorne.recording.entries import TIME
-from licorne.recording.folder import segments_in
+from licorne.host.recording import CHECKPOINT_BYTES
 from licorne.sim.collector import quiet_collector
+from licorne.state.copies import on_a_copy
+from licorne.state.recording import Bounds, Recorder, Run, add_checkpoint, choose_run
+from licorne.state.recording.blocks import block_bytes, read_blocks
+from licorne.state.recording.checkpointer import is_due
+from licorne.state.recording.checkpoints import read
+from licorne.state.recording.entries import TIME
+from licorne.state.recording.folder import segments_in
 
 SCENARIO: Final = Path(__file__).with_name("week.yaml")
 SECOND_NS: Final = 10**9

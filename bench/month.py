@@ -22,9 +22,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import licorne
-from licorne.report import Collector, write_report
+from licorne.lab.report import Collector, write_report
 from licorne.sim import Observer, Result
-from licorne.sim.traces.swf_log import SwfOutcome, swf_file
+from licorne.sim.swf_log import SwfOutcome, swf_file
 
 SCENARIO = Path(__file__).with_name("month.yaml")
 

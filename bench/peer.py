@@ -24,7 +24,7 @@ from bench.results import CaseResult, Pair, PeerRun, judged
 from bench.run import ROOT, BenchError, apart, task_of
 from bench.worker import prepared
 from licorne._machine import warm_memory
-from licorne.sim.workload import write_workload
+from licorne.workload.workload import write_workload
 
 SOURCE = ROOT / "bench" / "peer"
 QUIET_S = 15.0

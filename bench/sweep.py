@@ -18,8 +18,8 @@ from typing import Final
 
 import msgspec
 
-from licorne.sweep import Engine, Outcome, Point, Processes, run_point, run_sweep
-from licorne.sweep.running import jobs_of
+from licorne.lab.sweep import Engine, Outcome, Point, Processes, run_point, run_sweep
+from licorne.lab.sweep.running import jobs_of
 
 PROCESSORS: Final = 2
 GANGS: Final = Path(__file__).resolve().parent.parent / "examples/gpu-holiday/workload.jsonl"
@@ -95,7 +95,7 @@ def _processes() -> Iterator[Engine]:
 def _ray() -> Iterator[Engine]:
     import ray  # noqa: PLC0415  # of the extra `ray`
 
-    from licorne.sweep.on_ray import Ray  # noqa: PLC0415
+    from licorne.lab.sweep.on_ray import Ray  # noqa: PLC0415
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address="local", num_cpus=PROCESSORS, log_to_driver=False, logging_level="ERROR", include_dashboard=False)

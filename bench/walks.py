@@ -28,7 +28,7 @@ import msgspec
 
 from bench.kube.playing import playing
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.client import SchedulerClient
+from licorne.grpc.client import SchedulerClient
 from licorne.si import v19
 from licorne.si.messages import Released
 

@@ -21,7 +21,7 @@ from bench.measure.speed import BenchResult, Blocked, measure, measure_blocked
 from bench.workloads.contended import contended
 from bench.workloads.generate import Options, Size, benchmark
 from licorne import RegistrationError
-from licorne.sim.workload import Workload, WorkloadError, read_workload
+from licorne.workload.workload import Workload, WorkloadError, read_workload
 
 What = Literal["speed", "blocked", "churn", "contest", "memory"]
 Outcome = BenchResult | Blocked | ChurnResult | ContestResult | Footprint

@@ -17,13 +17,14 @@ os.environ["LICORNE_INTERPRETED"] = "1"  # compiled modules have no signatures a
 from docutils import nodes
 
 import licorne
-import licorne.service
+import licorne.grpc.service
 import licorne.sim
+import licorne.workload
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-for module in (licorne, licorne.sim, licorne.service):
+for module in (licorne, licorne.sim, licorne.workload, licorne.grpc.service):
     for name in module.__all__:  # names that are loaded when they are first used
         setattr(module, name, getattr(module, name))
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from licorne.sim.lines import GI, App, Ask, Line, Node, Reload, Resources, TaskGroup
-from licorne.sim.workload import Mode, Workload, write_workload
+from licorne.workload.lines import GI, App, Ask, Line, Node, Reload, Resources, TaskGroup
+from licorne.workload.workload import Mode, Workload, write_workload
 
 HERE = Path(__file__).resolve().parent
 MINUTE_S, HOUR_S = 60, 3600

@@ -20,7 +20,7 @@ from pathlib import Path
 import grpc
 
 from licorne import RegistrationError, ResourceManagerCallback
-from licorne.client import SchedulerClient, SchedulerUnreachableError
+from licorne.grpc.client import SchedulerClient, SchedulerUnreachableError
 from licorne.si import v19
 
 RM = "example"

@@ -14,24 +14,24 @@ import pytest
 import licorne
 from licorne._bounded import CONTAINERS_MAX, CutOffError, TooLargeError, json_value, read_all, unpacked
 from licorne._files import NoFileError, file_bytes, opened
-from licorne.answers.dump import DumpError, read_dump
-from licorne.sim.workload import WorkloadError, read_workload
+from licorne.state.dump import DumpError, read_dump
+from licorne.workload.workload import WorkloadError, read_workload
 
 SOURCE = Path(licorne.__file__).parent
 READERS = {"_bounded.py", "_files.py"}
 ALLOWED = {
     "_machine.py": "what the kernel says",
-    "answers/copies.py": "the answer of a fork of this process",
-    "answers/follower.py": "a process that this one has started",
+    "state/copies.py": "the answer of a fork of this process",
+    "host/follower.py": "a process that this one has started",
     "kube/api/certificates.py": "files that the kubeconfig of this user names",
     "kube/api/client.py": "answers of the API server, in whose hands the cluster is",
     "kube/api/config.py": "the kubeconfig of this user",
-    "report/pngs.py": "what this process has written",
-    "service/proto/__init__.py": "a file of the package",
-    "sim/papers/reproduction.py": "files whose content has been read with bounds before",
+    "lab/report/pngs.py": "what this process has written",
+    "grpc/service/proto/__init__.py": "a file of the package",
+    "lab/papers/reproduction.py": "files whose content has been read with bounds before",
     "sim/policies/loading.py": "a program that is run",
     "sim/verification.py": "what this process has written",
-    "sweep/running.py": "what a process of this user has written",
+    "lab/sweep/running.py": "what a process of this user has written",
 }
 WHOLE = {"read", "read1", "readline", "readlines", "read_bytes", "read_text"}
 """Methods that without arguments read all that is there."""
@@ -114,7 +114,7 @@ def test_values_of_json_are_counted_before_they_are_made() -> None:
 def test_objects_that_lack_everything_take_no_memory_that_the_dump_does_not_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("licorne.answers.dump.CONTAINERS_MAX", 100)
+    monkeypatch.setattr("licorne.state.dump.CONTAINERS_MAX", 100)
     with pytest.raises(DumpError, match="too many of its objects lack"):
         read_dump(b'{"partitions": [' + b"{}," * 100 + b"{}]}")
 
@@ -152,7 +152,7 @@ def test_a_stream_is_read_up_to_the_bound() -> None:
 
 
 def test_a_line_of_a_workload_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("licorne.sim.workload.LINE_BYTES", 1_000)
+    monkeypatch.setattr("licorne.workload.workload.LINE_BYTES", 1_000)
     for path, content in (
         (tmp_path / "w.jsonl", b" " * 5_000),
         (tmp_path / "w.jsonl.gz", gzip.compress(b" " * 5_000)),

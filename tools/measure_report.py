@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from licorne import simulate
-from licorne.report import Collector, write_report
-from licorne.sim import load_workload
+from licorne.lab.report import Collector, write_report
+from licorne.workload import load_workload
 
 GIB = 1 << 30
 QUEUES, USERS, TOGETHER = 12, 40, 10

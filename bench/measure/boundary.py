@@ -24,8 +24,8 @@ from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import NewAllocation, Output, RejectedAllocation, RejectedApplication, RejectedNode
 from licorne.si.wire import decode, encode
 from licorne.sim import inputs
-from licorne.sim.lines import App, Ask, Line, Node
-from licorne.sim.workload import Mode, Workload, WorkloadError
+from licorne.workload.lines import App, Ask, Line, Node
+from licorne.workload.workload import Mode, Workload, WorkloadError
 
 BoundaryName = Literal["objects", "bytes", "first-bytes"]
 """objects: messages of the 1.9 interface; bytes: the same messages as protobuf; first-bytes: the first interface as protobuf"""

@@ -18,7 +18,7 @@ from bench.measure.boundary import RM_ID, ObjectFeed
 from licorne._machine import Meter
 from licorne.si import v19
 from licorne.sim.collector import quiet_collector
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.workload.workload import Workload, WorkloadError
 
 RELEASES = 20_000
 LIMIT_S = 20.0

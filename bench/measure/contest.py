@@ -38,8 +38,8 @@ from licorne.core import compiled
 from licorne.si import v19
 from licorne.sim.collector import quiet_collector
 from licorne.sim.gangs import Gangs
-from licorne.sim.lines import App, Ask
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.workload.lines import App, Ask
+from licorne.workload.workload import Workload, WorkloadError
 
 SECOND_NS = 1_000_000_000
 ALLOWED_NS = 30 * SECOND_NS

@@ -16,7 +16,7 @@ import msgspec
 from bench.measure.boundary import BoundaryName, feed_of
 from licorne._machine import forget_peak, peak_rss_bytes, rss_bytes
 from licorne.sim.collector import quiet_collector
-from licorne.sim.workload import Workload
+from licorne.workload.workload import Workload
 
 
 class Footprint(msgspec.Struct, frozen=True, kw_only=True):

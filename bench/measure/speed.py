@@ -29,9 +29,9 @@ from bench.measure.boundary import BoundaryName, Session, feed_of
 from licorne._machine import Meter, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import compiled
 from licorne.sim.collector import quiet_collector
-from licorne.sim.escaping import decision_lines
-from licorne.sim.lines import Ask
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.workload.escaping import decision_lines
+from licorne.workload.lines import Ask
+from licorne.workload.workload import Workload, WorkloadError
 
 WARM_BYTES_PER_ASK = 2_048
 """Memory touched before the clock starts, for each ask: twice what it takes until it is allocated."""

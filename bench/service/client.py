@@ -22,7 +22,7 @@ from bench.service.tasks import Outcome, Round, Task, times
 from bench.service.wire import Peer, RefusedError
 from bench.service.work import Work, release
 from bench.workloads.generate import Size
-from licorne.client import SchedulerClient
+from licorne.grpc.client import SchedulerClient
 from licorne.si import ResourceManagerCallback, v19
 from licorne.si.wire import encode
 from licorne.sim.collector import quiet_collector

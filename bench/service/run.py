@@ -28,7 +28,7 @@ from bench.service.restload import get, slow_get
 from bench.service.server import Server, serving
 from bench.service.tasks import Outcome, Round, Task, What, times
 from licorne._machine import Meter
-from licorne.recording import Replay, choose_run
+from licorne.state.recording import Replay, choose_run
 
 SLOW_BYTES_PER_S = 10e6
 TURN_S = 1.0

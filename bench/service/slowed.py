@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from licorne.daemon import pace
+from licorne.host import pace
 
 SLOWER: Final = 50
 

@@ -11,7 +11,7 @@ from typing import Any
 from licorne.cli import main
 from licorne.core.api import SchedulerAPI
 from licorne.core.input_log import InputLog
-from licorne.service import server
+from licorne.grpc.service import server
 
 
 class SwitchedAPI(SchedulerAPI):

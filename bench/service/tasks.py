@@ -10,7 +10,7 @@ from bench.workloads.generate import Size
 
 What = Literal["grpc", "turns", "client", "managers", "hold", "rest"]
 """grpc: prepared bytes, round after round; turns: as many rounds as fill some seconds, at each signal; client: prepared
-requests as objects through `licorne.client`; managers: many resource managers at once; hold: fill a cluster, then ask for
+requests as objects through `licorne.grpc.client`; managers: many resource managers at once; hold: fill a cluster, then ask for
 single pods until told to end; rest: clients of REST, from one signal to the next"""
 
 

@@ -17,7 +17,7 @@ import msgspec
 from bench.soak.kinds import Kind, end, events
 from bench.soak.world import World
 from licorne._machine import rss_bytes
-from licorne.sim.workload import Progress
+from licorne.workload.workload import Progress
 
 BATCH = 100
 COUNT_MIN = 1_000

@@ -1,6 +1,6 @@
 """The workloads of the benchmark, made from a seed: adversarial by design, and the same bytes whenever they are made.
 
-They are not scenarios (`licorne.sim.scenarios`), which people write: figures of different dates are compared, so neither what is drawn
+They are not scenarios (`licorne.workload.scenarios`), which people write: figures of different dates are compared, so neither what is drawn
 nor its order may ever change, and what makes a case slow is the shape of each single pod.
 
 generate        cases of one moment: the comparison with yunikorn-core, and bigger ones
@@ -14,7 +14,7 @@ from __future__ import annotations
 from bench.workloads.contended import CONTENDED, contended
 from bench.workloads.generate import Options, benchmark
 from bench.workloads.week import week
-from licorne.sim.workload import OptionError, Workload
+from licorne.workload.workload import OptionError, Workload
 
 
 def make(case: str, options: Options) -> Workload:

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 import msgspec
 
 from bench.workloads.generate import NODE_FACTORS, SHAPES, Options, Size
-from licorne.sim.lines import GI, App, Ask, Line, Node, Resources, TaskGroup
-from licorne.sim.workload import Mode, OptionError, Workload
+from licorne.workload.lines import GI, App, Ask, Line, Node, Resources, TaskGroup
+from licorne.workload.workload import Mode, OptionError, Workload
 
 CONTENDED: dict[str, Size] = {
     "gangs": Size(5_000, 50_000, 1_000, 10),

@@ -24,8 +24,8 @@ import msgspec
 from bench.workloads.queuetree import Demand, QueueTree
 from licorne.config.model import NodePolicy
 from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX, TAG_NODE_CONSTRAINTS
-from licorne.sim.lines import GI, App, Ask, Node
-from licorne.sim.workload import Mode, OptionError, Workload
+from licorne.workload.lines import GI, App, Ask, Node
+from licorne.workload.workload import Mode, OptionError, Workload
 
 NODE_FACTORS = (0.5, 1.0, 2.0)
 SHAPES = (

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from licorne.demo.scenario import GPU, Kind
-from licorne.sim.lines import GI, App, Ask, Line, Node
-from licorne.sim.workload import Mode, Workload
+from licorne.grpc.demo.scenario import GPU, Kind
+from licorne.workload.lines import GI, App, Ask, Line, Node
+from licorne.workload.workload import Mode, Workload
 
 DAYS = 7
 HOUR_S = 3600

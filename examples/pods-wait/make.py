@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 from licorne import SchedulerAPI
+from licorne.host.web.backend import Backend
+from licorne.host.web.monitor import Monitor
+from licorne.host.web.rest.config import running
+from licorne.host.web.rest.pieces import state_pieces
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
-from licorne.web.backend import Backend
-from licorne.web.monitor import Monitor
-from licorne.web.rest.config import running
-from licorne.web.rest.pieces import state_pieces
 
 HERE = Path(__file__).resolve().parent
 RM_ID = "mycluster"

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 from distributed import Client, KilledWorker, as_completed
 
-from licorne.sweep import Outcome, Point, read_sweep, run_sweep
-from licorne.sweep.engines import Run, outcome_of
-from licorne.sweep.running import jobs_of
-from licorne.sweep.table import rows, write_table
+from licorne.lab.sweep import Outcome, Point, read_sweep, run_sweep
+from licorne.lab.sweep.engines import Run, outcome_of
+from licorne.lab.sweep.running import jobs_of
+from licorne.lab.sweep.table import rows, write_table
 
 LOST = "its worker was lost; was there too little memory?"
 
@@ -27,7 +27,7 @@ class Dask:
         self.client = client
 
     def outcomes(self, points: Sequence[Point], run: Run) -> Generator[tuple[int, Outcome]]:
-        """Run points; see `licorne.sweep.Engine.outcomes`."""
+        """Run points; see `licorne.lab.sweep.Engine.outcomes`."""
         futures = {self.client.submit(outcome_of, point, run, pure=False): i for i, point in enumerate(points)}
         try:
             for future in as_completed(futures):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from licorne.si.callback import ResourceManagerCallback
     from licorne.sim.policies.interface import Policy, PolicyError
     from licorne.sim.runner import Simulation, simulate
-    from licorne.sim.scenarios.scenario import Scenario
+    from licorne.workload.scenarios.scenario import Scenario
 
 __all__ = [
     "ConfigurationError",
@@ -58,7 +58,7 @@ _WHERE = {
     "RegistrationError": "licorne.core.api",
     "RequestError": "licorne.core.arguments",
     "ResourceManagerCallback": "licorne.si.callback",
-    "Scenario": "licorne.sim.scenarios.scenario",
+    "Scenario": "licorne.workload.scenarios.scenario",
     "SchedulerAPI": "licorne.core.api",
     "SettingsError": "licorne.core.base.setting_table",
     "Simulation": "licorne.sim.runner",

@@ -14,11 +14,14 @@ import msgspec
 from hypothesis import strategies as st
 
 from answers.dumps import full_state
-from licorne.answers import Dump, Restored, applied, changes, read_dump, restore
+from licorne.answers import applied, changes
 from licorne.answers.asks import Wanted
 from licorne.config import ConfigError, as_data
 from licorne.core.base.states import SECOND_NS
 from licorne.si.messages import Allocation, Input, Output, Release, Released, Termination
+from licorne.state.dump import Dump, read_dump
+from licorne.state.restore import restore
+from licorne.state.restored import Restored
 from rest.world import World
 
 LONG_S = 120

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from licorne.web.rest.state import full_state
+from licorne.host.web.rest.state import full_state
 
 __all__ = ["comparable", "full_state"]
 

@@ -26,9 +26,7 @@ from answers.clusters import (
     own_taint,
 )
 from licorne import SchedulerAPI
-from licorne.answers import Restored, changes
-from licorne.answers.copies import on_a_copy
-from licorne.answers.restored import Outputs
+from licorne.answers import changes
 from licorne.core.partition import Partition
 from licorne.core.queues.ask import Ask
 from licorne.si import v19
@@ -44,6 +42,8 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
+from licorne.state.copies import on_a_copy
+from licorne.state.restored import Outputs, Restored
 
 SECOND_NS: Final = 10**9
 START_NS: Final = 1_800_000_000 * SECOND_NS

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import licorne
-from licorne.answers import ApplicationAnswer, AskAnswer, Home, Overview, read_dump, restore, why
+from licorne.answers import ApplicationAnswer, AskAnswer, Home, Overview, why
 from licorne.answers.chain import Chain, NearMiss
-from licorne.web.rest.state import full_state
+from licorne.host.web.rest.state import full_state
+from licorne.state.dump import read_dump
+from licorne.state.restore import restore
 from rest.world import World
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"

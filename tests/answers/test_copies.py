@@ -10,7 +10,7 @@ from types import FrameType
 import msgspec
 import pytest
 
-from licorne.answers.copies import CopyError, on_a_copy
+from licorne.state.copies import CopyError, on_a_copy
 
 
 class _Number(msgspec.Struct):

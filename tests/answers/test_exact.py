@@ -11,12 +11,14 @@ import pytest
 
 import licorne
 from answers.dumps import full_state
-from licorne.answers import Home, read_dump, restore, why
+from licorne.answers import Home, why
 from licorne.answers.shares import shares
 from licorne.core.api import SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
+from licorne.host.web.rest import handlers
 from licorne.si.messages import Allocation
-from licorne.web.rest import handlers
+from licorne.state.dump import read_dump
+from licorne.state.restore import restore
 from rest.world import World, busy
 
 

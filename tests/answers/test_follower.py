@@ -17,18 +17,20 @@ from msgspec.structs import replace
 
 from answers.dumps import full_state
 from common.waiting import WAIT_S, eventually, wait_for
-from licorne.answers import Home, read_dump, restore, why
-from licorne.answers import follower as following
-from licorne.answers.follower import QUEUE_BYTES, Follower
+from licorne.answers import Home, why
 from licorne.answers.process import Question, UnansweredError, answer_to
 from licorne.answers.recorded import restore_moment
 from licorne.answers.shares import Shares
 from licorne.answers.why import Answer, AskAnswer
-from licorne.recording import Recorder, Run, choose_run, runs
-from licorne.recording.blocks import MAGIC, BlockWriter
-from licorne.recording.entries import Entry
-from licorne.recording.noting import Both
+from licorne.host import follower as following
+from licorne.host.follower import QUEUE_BYTES, Follower
 from licorne.si.messages import Allocation
+from licorne.state.dump import read_dump
+from licorne.state.recording import Recorder, Run, choose_run, runs
+from licorne.state.recording.blocks import MAGIC, BlockWriter
+from licorne.state.recording.entries import Entry
+from licorne.state.recording.noting import Both
+from licorne.state.restore import restore
 from recording.recorded import record_history
 from rest.world import World
 
@@ -340,7 +342,7 @@ def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(monkeyp
 
 STOPPED = """
 import asyncio
-from licorne.answers import follower as following
+from licorne.host import follower as following
 from answers.test_follower import answered, followed, waiting
 
 async def main():

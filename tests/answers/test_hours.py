@@ -12,10 +12,11 @@ import licorne
 from licorne.answers import hours as of_hours
 from licorne.answers.hours import hours
 from licorne.answers.shares import Hours
-from licorne.recording import Recorder, Replay, add_checkpoint, choose_run, entries
-from licorne.recording.checkpoints import Saved
-from licorne.sim import Observer, PodRecord, Workload, load_workload
-from licorne.sim.lines import Ask
+from licorne.sim import Observer, PodRecord
+from licorne.state.recording import Recorder, Replay, add_checkpoint, choose_run, entries
+from licorne.state.recording.checkpoints import Saved
+from licorne.workload import Workload, load_workload
+from licorne.workload.lines import Ask
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WORKLOADS = ("gpu-holiday", "big-gang", "lowered-quota")

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import licorne
 from answers.dumps import full_state
-from licorne.answers import AskAnswer, Home, Overview, read_dump, restore, why
+from licorne.answers import AskAnswer, Home, Overview, why
 from licorne.cli import run
 from licorne.si.messages import Allocation
+from licorne.state.dump import read_dump
+from licorne.state.restore import restore
 from rest.world import World
 
 if TYPE_CHECKING:

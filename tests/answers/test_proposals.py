@@ -21,19 +21,7 @@ from answers import scenes
 from answers.clusters import clusters, is_placed, is_placed_later
 from common.examples import examples, scaled
 from common.planting import LOOKED_AT, Counted, a_law_breaks
-from licorne.answers import (
-    AskAnswer,
-    Home,
-    Restored,
-    asks,
-    changes,
-    proposals,
-    read_dump,
-    repairs,
-    restore,
-    trials,
-    why,
-)
+from licorne.answers import AskAnswer, Home, asks, changes, proposals, repairs, trials, why
 from licorne.answers.asks import Wanted
 from licorne.answers.budget import WORK_MAX, Budget, WorkSpentError
 from licorne.answers.proposals import Proposal, propose
@@ -42,6 +30,9 @@ from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import NEVER
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
+from licorne.state.dump import read_dump
+from licorne.state.restore import restore
+from licorne.state.restored import Restored
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
 GRID = 500
@@ -74,7 +65,7 @@ def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
     check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 @examples(60)
 @given(clusters(quiet=False, gpus=True))
 def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) -> None:

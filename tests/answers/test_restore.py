@@ -12,13 +12,14 @@ from msgspec.structs import fields
 
 from answers.dumps import comparable, full_state
 from common.examples import examples
-from licorne.answers import DumpError, applied, read_dump, restore
+from licorne.answers import applied
 from licorne.answers.asks import Wanted
 from licorne.answers.changes import QueueMax
-from licorne.answers.dump import _members, _object_in
 from licorne.core.inspection.explain import Preemption
 from licorne.si.messages import Allocation, Release
 from licorne.si.rest_objects import FullState
+from licorne.state.dump import DumpError, _members, _object_in, read_dump
+from licorne.state.restore import restore
 from rest.world import START_NS, World, busy
 
 CONFIG = """

@@ -12,7 +12,7 @@ from licorne.answers.rulesused import Submitted, rules_used
 from licorne.cli import run
 from licorne.config import load
 from licorne.config.model import PartitionConfig
-from licorne.recording import Recorder
+from licorne.state.recording import Recorder
 from rest.world import World
 
 RULES = "{name: provided, filter: {users: [ann]}}, {name: tag, value: team, create: true}, {name: fixed, value: other}"

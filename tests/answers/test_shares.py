@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 import licorne
 from common.examples import examples
-from licorne.answers import UnknownNameError, read_dump, restore, shares
+from licorne.answers import shares
 from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, LoanSum, PersonLimit, loans
+from licorne.state.dump import read_dump
+from licorne.state.restore import restore
+from licorne.state.restored import UnknownNameError
 from rest.world import SECOND_NS, START_NS, World
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"

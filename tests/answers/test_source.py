@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from common.certificates import FLAGS_OF_313, default_flags, make_certificates
-from licorne.answers.source import Server, SourceError
+from licorne.state.source import Server, SourceError
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -11,9 +11,9 @@ from bench.workloads.contended import CONTENDED, RUNNING_ON_A_NODE, contended
 from bench.workloads.generate import Options, Size
 
 from licorne.config import load
-from licorne.sim.lines import App, Ask, Node
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload, write_workload
+from licorne.workload.lines import App, Ask, Node
+from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload, write_workload
 
 GANGS = Size(24, 60, 6, 2)
 PREEMPT = Size(12, 20, 4, 2)

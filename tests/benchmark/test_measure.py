@@ -20,9 +20,9 @@ from licorne.core import calls
 from licorne.si import first, v19
 from licorne.si._schema import Message
 from licorne.si.wire import decode
-from licorne.sim.lines import Ask, Node
 from licorne.sim.runner import simulate
-from licorne.sim.workload import WorkloadError
+from licorne.workload.lines import Ask, Node
+from licorne.workload.workload import WorkloadError
 
 BOUNDARIES: tuple[BoundaryName, ...] = ("objects", "bytes", "first-bytes")
 

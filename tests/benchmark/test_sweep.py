@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import sweep
 
-from licorne.sweep import Outcome, Point
+from licorne.lab.sweep import Outcome, Point
 
 if TYPE_CHECKING:
     import pytest

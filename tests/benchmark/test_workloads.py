@@ -14,10 +14,10 @@ from bench.workloads.week import week
 
 from licorne.config import load
 from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, parse_constraints
-from licorne.demo.scenario import GPU
+from licorne.grpc.demo.scenario import GPU
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
-from licorne.sim.lines import GI, App, Ask, Line, Node
-from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload, write_workload
+from licorne.workload.lines import GI, App, Ask, Line, Node
+from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload, write_workload
 
 Kind = TypeVar("Kind", bound=Line)
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "demo" / "week.jsonl"

@@ -30,7 +30,7 @@ RIGHT = '''
     from __future__ import annotations
 
     from licorne import Incident, RequestError, ResourceManagerCallback, SchedulerAPI
-    from licorne.client import SchedulerClient
+    from licorne.grpc.client import SchedulerClient
     from licorne.core.api import RegistrationError
     from licorne.si import first, v19
     from licorne.si.messages import NewAllocation, Output
@@ -84,7 +84,7 @@ WRONG = '''
     from __future__ import annotations
 
     from licorne import Incident, SchedulerAPI, Scheduler  # attr-defined reportAttributeAccessIssue
-    from licorne.client import SchedulerClient
+    from licorne.grpc.client import SchedulerClient
     from licorne.si import v19
 
 

@@ -16,8 +16,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
-from licorne.sim import lines
-from licorne.sim.workload import Workload
+from licorne.workload import lines
+from licorne.workload.workload import Workload
 from yunikorn.original import ask, beginning, playing
 
 BEGINS_S: Final = 1.5

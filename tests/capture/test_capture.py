@@ -18,14 +18,14 @@ from capture.played import assert_agrees, workload
 from cli.conftest import Command, licorne
 from common.examples import examples
 from common.waiting import wait_for
-from licorne.answers.source import Server, SourceError
-from licorne.capture import Captured, Options, capture
-from licorne.capture.tracker import Tracker
-from licorne.recording import Names
-from licorne.recording.anonymous import AnonymityError
 from licorne.si import rest_objects as objects
-from licorne.sim import lines
-from licorne.sim.workload import Mode, Workload, read_workload
+from licorne.state.recording import Names
+from licorne.state.recording.anonymous import AnonymityError
+from licorne.state.source import Server, SourceError
+from licorne.workload import lines
+from licorne.workload.capture import Captured, Options, capture
+from licorne.workload.capture.tracker import Tracker
+from licorne.workload.workload import Mode, Workload, read_workload
 
 __all__ = ["licorne"]
 
@@ -229,8 +229,8 @@ def test_over_http(tmp_path: Path, how: str) -> None:
 def test_a_lost_connection_is_told_and_what_happened_meanwhile_comes_from_the_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("licorne.capture.capturing.PAUSES_S", (0.05, 0.1))
-    monkeypatch.setattr("licorne.capture.events.PAUSES_S", (0.05, 0.1))
+    monkeypatch.setattr("licorne.workload.capture.capturing.PAUSES_S", (0.05, 0.1))
+    monkeypatch.setattr("licorne.workload.capture.events.PAUSES_S", (0.05, 0.1))
     done, found = captured(Playback(down=(2.0, 4.5)), tmp_path / "week.jsonl")
     assert keys(found) == EXPECTED
     assert any("could not be reached 1 times" in note for note in done.notes)

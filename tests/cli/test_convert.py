@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from licorne import cli, simulate
-from licorne.sim.traces.batch import batch_workload
-from licorne.sim.traces.gpu_csv import gpu_workload
-from licorne.sim.traces.swf import read_swf
-from licorne.sim.workload import read_workload, write_workload
+from licorne.workload.traces.batch import batch_workload
+from licorne.workload.traces.gpu_csv import gpu_workload
+from licorne.workload.traces.swf import read_swf
+from licorne.workload.workload import read_workload, write_workload
 
 Command = Callable[..., Any]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -88,8 +88,8 @@ def test_a_batch_log_becomes_a_workload_whose_outcome_is_written_as_one(
 
 def test_the_file_decides_what_the_source_decides(licorne: Command, tmp_path: Path, log: Path) -> None:
     """Nothing of a source is lost in the file: its numbers, queues, notes and settings."""
-    from licorne.sim.traces.columns import read_mapping  # noqa: PLC0415  # used once
-    from licorne.sim.traces.gpu_csv import read_gpu_csv  # noqa: PLC0415
+    from licorne.workload.traces.columns import read_mapping  # noqa: PLC0415  # used once
+    from licorne.workload.traces.gpu_csv import read_gpu_csv  # noqa: PLC0415
 
     mapping = read_mapping(str(COLUMNS))
     for source, options, direct in (

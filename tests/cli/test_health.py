@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import licorne.cli
 from deployment.places import certificate
-from licorne.service import Security
+from licorne.grpc.service import Security
 from service.peers import service
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ import licorne as package
 from licorne import SchedulerAPI
 from licorne.cli.common import clean
 from licorne.core.base.states import SECOND_NS
-from licorne.recording import Recorder, list_runs
-from licorne.recording.blocks import BlockWriter
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
+from licorne.state.recording import Recorder, list_runs
+from licorne.state.recording.blocks import BlockWriter
 
 Command = Callable[..., Any]
 EVIL = "a\x1b]0;PWNED\x07\x1b[31m\nforged\r\x00\u202e\u2066\x9b31m[bold]:smile:[/x]"

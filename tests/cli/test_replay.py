@@ -13,9 +13,9 @@ from licorne import SchedulerAPI, explain
 from licorne.cli.recordings import moment_ns
 from licorne.cli.statuses import Status
 from licorne.core.base.states import SECOND_NS
-from licorne.recording import Recorder, Replay, list_runs
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
+from licorne.state.recording import Recorder, Replay, list_runs
 
 Command = Callable[..., Any]
 HOLIDAY = Path(__file__).resolve().parents[2] / "examples" / "gpu-holiday" / "workload.jsonl"

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne.sim.papers import fgd, rlscheduler
-from licorne.sim.papers.placements import Curve, Shares
-from licorne.sim.papers.reproduction import Cell, DataFile, Reproduced
+from licorne.lab.papers import fgd, rlscheduler
+from licorne.lab.papers.placements import Curve, Shares
+from licorne.lab.papers.reproduction import Cell, DataFile, Reproduced
 
 Command = Callable[..., Any]
 

@@ -10,7 +10,7 @@ import pytest
 from licorne import simulate
 from licorne.cli import run
 from licorne.cli.statuses import Status
-from licorne.sim import load_workload
+from licorne.workload import load_workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/scenarios"
 NOISY = str(EXAMPLES / "noisy-tenant.yaml")

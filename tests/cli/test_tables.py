@@ -11,7 +11,7 @@ from rich.console import Console
 from licorne import simulate
 from licorne.cli.tables import show
 from licorne.sim import Result
-from licorne.sim.quantities import amount, duration
+from licorne.workload.quantities import amount, duration
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from rich.console import Console
 
 from licorne.answers.chain import Chain, LimitLevel, QueueLevel
 from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax, Schedulable
-from licorne.answers.restored import Note
 from licorne.answers.why import Group, Overview
 from licorne.cli.why_text import _values, print_notes, show
+from licorne.state.restored import Note
 
 Command = Callable[..., Any]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pods-wait"

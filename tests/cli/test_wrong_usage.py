@@ -17,7 +17,7 @@ from bench.__main__ import app
 from bench.__main__ import main as bench
 
 from licorne.cli.statuses import Status
-from licorne.sim.workload import read_workload
+from licorne.workload.workload import read_workload
 
 Command = Callable[..., Any]
 WORKLOAD = Path(__file__).resolve().parents[2] / "examples" / "migration" / "small.jsonl"

@@ -11,11 +11,11 @@ import pytest
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.config import check
 from licorne.core.partition import Partition
-from licorne.demo.configuration import CONFIGURATION, SETTINGS
-from licorne.demo.manager import CROWD_BUSY, CROWD_PODS, RM_ID, Manager
-from licorne.demo.scenario import scenario
+from licorne.grpc.demo.configuration import CONFIGURATION, SETTINGS
+from licorne.grpc.demo.manager import CROWD_BUSY, CROWD_PODS, RM_ID, Manager
+from licorne.grpc.demo.scenario import scenario
 from licorne.si import v19
-from licorne.sim.lines import App, Ask
+from licorne.workload.lines import App, Ask
 
 SECOND_NS = 10**9
 STEP_NS = SECOND_NS // 4

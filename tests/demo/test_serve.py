@@ -17,10 +17,10 @@ import licorne.cli
 from common.waiting import WAIT_S, eventually, wait_for
 from deployment.places import certificate
 from licorne.cli.demo import reachable
-from licorne.demo import Demonstration, sights
-from licorne.demo.run import SPEED_MAX
-from licorne.recording import Replay, choose_run
-from licorne.service.streams import End
+from licorne.grpc.demo import Demonstration, sights
+from licorne.grpc.demo.run import SPEED_MAX
+from licorne.grpc.service.streams import End
+from licorne.state.recording import Replay, choose_run
 from service.peers import Peer, service
 from service.processes import Serving, serving
 

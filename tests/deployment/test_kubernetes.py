@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from licorne.daemon.security import Security
+from licorne.host.security import Security
+from licorne.host.web.rest.endpoints import ENDPOINTS
+from licorne.host.web.server import Web
 from licorne.kube.api.kinds import LEASES
 from licorne.kube.lease import NAME
-from licorne.web.rest.endpoints import ENDPOINTS
-from licorne.web.server import Web
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 

@@ -11,7 +11,7 @@ import pytest
 from deployment.places import DEPLOY, ROOT
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.config import check
-from licorne.demo.configuration import CONFIGURATION
+from licorne.grpc.demo.configuration import CONFIGURATION
 from licorne.si import v19
 
 SIZE = {"vcore": 100, "memory": 1 << 20}

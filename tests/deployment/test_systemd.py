@@ -12,7 +12,7 @@ import pytest
 
 from common.waiting import WAIT_S
 from deployment.places import DEPLOY, here, program, tool, unit
-from licorne.daemon.notify import READY, STOPPING, WATCHDOG, notify, watchdog_s
+from licorne.host.notify import READY, STOPPING, WATCHDOG, notify, watchdog_s
 
 TEXT = (DEPLOY / "licorne.service").read_text(encoding="utf-8")
 SERVICE = unit(TEXT)["Service"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from bench.workloads.generate import Options, benchmark
 
-from licorne.sim.workload import write_workload
+from licorne.workload.workload import write_workload
 
 pytestmark = pytest.mark.gate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.bench import config
+from core.bench import config, parent
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.core.inspection.explain import Nodes
 from licorne.si.messages import NodeAction
@@ -105,6 +105,38 @@ def test_other_nodes_stay_open() -> None:
     b.ask("x", "k", vcore=4)
     assert b.run() == "k@n2"  # before anything is held the first node with room in order
     assert b.held() == "g n1 ?"
+
+
+@pytest.mark.parametrize(("most", "runs"), [(5, ""), (6, "k@n1")])
+def test_what_others_claim_of_a_quota_is_not_left_to_work_in_front_of_the_gang(most: int, runs: str) -> None:
+    guaranteed = "c resources: {guaranteed: {vcore: 3m}}, properties: {preemption.delay: 1s}"
+    b = GangBench(10, 3, text=config(parent(f"p resources: {{max: {{vcore: {most}m}}}}", "a", guaranteed), "b"))
+    running(b, [(1, 9, 30), *[(2, 1, 0)] * 3])
+    b.gang("g", 2, queue="root.p.a")
+    b.run()
+    b.app("y", "root.p.c")
+    b.ask("y", "claims", vcore=3, preempt_other=True)
+    b.run(after=2)
+    assert b.reserved() == "claims@n2"
+    b.app("z", "root.p.a")
+    b.ask("z", "k", vcore=1)
+    assert b.run() == runs
+    assert b.held() == "g n1 28"
+
+
+def test_a_gang_keeps_its_nodes_while_others_preempt_elsewhere() -> None:
+    """What an ask claims in a full cluster is no quota that lacks to the gang."""
+    b = GangBench(
+        4, 4, text=config("a", "b", "c resources: {guaranteed: {vcore: 1m}}, properties: {preemption.delay: 1s}")
+    )
+    running(b, [(2, 3, 0), *[(1, 1, 0)] * 4])
+    b.gang("g", 4)
+    b.run()
+    b.app("y", "root.c")
+    b.ask("y", "k", vcore=1, preempt_other=True)
+    assert b.run(after=2) == ""
+    assert (b.reserved(), b.held()) == ("k@n1", "g n2 ?")
+    assert b.gang_reason("g0").fits_quota
 
 
 def test_the_plan_follows_work_that_ends_early() -> None:

@@ -27,7 +27,7 @@ from kube.apiserver import EPOCH_S, FakeClient, Server, Trouble, calm
 from kube.books import Limits, View
 from kube.kinds import Kind
 from kube.watched import Decision, Watched
-from licorne.daemon.log import Levels, no_log
+from licorne.host.log import Levels, no_log
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
@@ -35,8 +35,8 @@ from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
 from licorne.kube.runner import Clients, Runner, RunSettings
-from licorne.kube.writing.writer import TRIES_TO_TELL
-from licorne.recording import Recorder
+from licorne.kube.writing.writer import TRIES_TO_REPORT
+from licorne.state.recording import Recorder
 from recording.recorded import assert_replays
 
 QUEUES = """
@@ -194,8 +194,8 @@ class World:
 
     def check_deletion(self, pod: Pod) -> None:
         """Check that only placeholders and victims are deleted, and victims are told so first, if they can be."""
-        cannot_be_told = self.server.tries_to_tell.get(pod.metadata.uid, 0) >= TRIES_TO_TELL
-        if self.kind is not None and not books.is_placeholder(pod) and not cannot_be_told:
+        cannot_be_reported = self.server.tries_to_tell.get(pod.metadata.uid, 0) >= TRIES_TO_REPORT
+        if self.kind is not None and not books.is_placeholder(pod) and not cannot_be_reported:
             told = {one.type: (one.status, one.reason) for one in pod.status.conditions or ()}
             name = pod.metadata.name
             assert told.get("DisruptionTarget") == ("True", "PreemptionByScheduler"), f"{name} is deleted untold"
@@ -373,10 +373,11 @@ class World:
                 self.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
                 self.add_pod(**self._controlled[gang])
 
-    def add_atomic_gang(self) -> None:
-        """Create the pods of a gang without placeholders, perhaps one too few."""
+    def add_atomic_gang(self, members: int = 0, cpu: int = 0) -> None:
+        """Create the pods of a gang without placeholders; of a drawn size, perhaps one too few, if `members` is 0."""
         rng = self.rng
-        members, cpu = rng.randrange(2, 5), rng.choice((500, 1000, 2000))
+        lacking = not members
+        members, cpu = members or rng.randrange(2, 5), cpu or rng.choice((500, 1000, 2000))
         by_queue = rng.random() < 0.5
         queue = kinds.ATOMIC_QUEUE if by_queue else "root.a"
         application = f"{queue}-whole{self.made}"
@@ -388,7 +389,7 @@ class World:
             **({} if by_queue else {"gang.scheduling": "atomic"}),
         }
         self.gangs[application] = members
-        for _ in range(members - (rng.random() < 0.1)):
+        for _ in range(members - (lacking and rng.random() < 0.1)):
             self.add_pod(
                 metadata={"labels": {"applicationId": application, "queue": queue}, "annotations": annotations},
                 containers=[{"name": "c", "resources": {"requests": requests}}],

@@ -17,10 +17,10 @@ from cli.conftest import Command, licorne
 from licorne.kube.importing import Imported, ImportedError
 from licorne.kube.objects import Pod
 from licorne.kube.pods.work import PodContext, read_pod
-from licorne.recording import Names
-from licorne.sim import lines
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Workload, read_workload, write_workload
+from licorne.state.recording import Names
+from licorne.workload import lines
+from licorne.workload.workload import Workload, read_workload, write_workload
 
 __all__ = ["licorne"]
 

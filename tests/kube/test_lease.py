@@ -16,7 +16,7 @@ from common.virtual import VirtualLoop, run
 from kube import schedules
 from kube.apiserver import FakeClient, Trouble
 from kube.schedules import Process
-from licorne.daemon.log import no_log
+from licorne.host.log import no_log
 from licorne.kube.lease import DURATION_S, HELD_S, HeldLease, LeaseLostError
 from licorne.kube.results import Results
 

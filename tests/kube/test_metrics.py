@@ -12,7 +12,7 @@ from common.virtual import run
 from kube import schedules
 from kube.apiserver import FakeClient
 from kube.test_settings import served
-from licorne.daemon.log import make_log
+from licorne.host.log import make_log
 from licorne.kube.api import ApiError
 from licorne.kube.runner import Clients, Runner, RunSettings
 

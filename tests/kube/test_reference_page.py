@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from licorne.core.base.setting_table import OWN
-from licorne.daemon.setting_table import SETTINGS as SERVE
+from licorne.host.setting_table import SETTINGS as SERVE
 from licorne.kube import configmaps
 from licorne.kube.pods import keys
 from licorne.kube.settings import SETTINGS

@@ -21,14 +21,14 @@ from common.waiting import WAIT_S, eventually
 from kube import schedules
 from kube.apiserver import FakeClient
 from licorne.cli.scheduling import _options
-from licorne.daemon.log import Levels, make_log, no_log
+from licorne.host.log import Levels, make_log, no_log
+from licorne.host.web.monitor import Monitor
+from licorne.host.web.server import Web
 from licorne.kube.api import ApiError, Kind, Page, WatchEvent
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap, ObjectMeta, PodDisruptionBudget
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
-from licorne.web.monitor import Monitor
-from licorne.web.server import Web
 
 OTHER_QUEUES = schedules.QUEUES + "          - {name: other}\n"
 LATER_QUEUES = schedules.QUEUES + "          - {name: later}\n"

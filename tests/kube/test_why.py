@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from licorne.answers import AskAnswer, Home, UnknownNameError, read_dump, restore, why
+from licorne.answers import AskAnswer, Home, why
 from licorne.answers.explained import explain
+from licorne.host.web.rest.state import full_state
 from licorne.kube.predicates import anti_affinity
-from licorne.web.rest.state import full_state
+from licorne.state.dump import read_dump
+from licorne.state.restore import restore
+from licorne.state.restored import UnknownNameError
 
 from .places import Places, apart
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from licorne.web.rest import allocations, views
-from licorne.web.rest.answers import encode
+from licorne.host.web.rest import allocations, views
+from licorne.host.web.rest.answers import encode
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition

@@ -14,7 +14,7 @@ from bench.workloads.generate import Options, benchmark
 
 from licorne.core import compiled
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Workload, read_workload
+from licorne.workload.workload import Workload, read_workload
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "parity"
 GENERATED = {

@@ -11,8 +11,8 @@ from typing import Any
 from determinism.history import History
 from licorne import SchedulerAPI
 from licorne.core.input_log import InputLog
-from licorne.recording import Bounds, Names, Recorder, Replay, list_runs
-from licorne.recording.noting import Both
+from licorne.state.recording import Bounds, Names, Recorder, Replay, list_runs
+from licorne.state.recording.noting import Both
 
 
 @contextmanager

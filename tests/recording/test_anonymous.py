@@ -13,11 +13,11 @@ import pytest
 from licorne import SchedulerAPI
 from licorne.config import ConfigError, load
 from licorne.config.acl import ACL
-from licorne.recording import Bounds, Names, Recorder, Replay, choose_run
-from licorne.recording.anonymous import AnonymityError
-from licorne.recording.blocks import read_blocks
-from licorne.recording.folder import segments_in
 from licorne.si import v19, wire
+from licorne.state.recording import Bounds, Names, Recorder, Replay, choose_run
+from licorne.state.recording.anonymous import AnonymityError
+from licorne.state.recording.blocks import read_blocks
+from licorne.state.recording.folder import segments_in
 from recording.recorded import assert_replays, record_history
 
 SECOND_NS = 10**9

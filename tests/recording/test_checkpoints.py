@@ -10,13 +10,22 @@ import pytest
 from common.waiting import wait_for
 from determinism.history import History
 from licorne.answers.recorded import restore_moment
-from licorne.recording import Bounds, DivergedError, Recorder, Replay, Run, add_checkpoint, choose_run, replay_from
-from licorne.recording.blocks import MAGIC, read_blocks
-from licorne.recording.checkpointer import ENTRIES_BETWEEN, is_due
-from licorne.recording.checkpoints import checkpoints_in, place_of, read, write
-from licorne.recording.entries import TIME
-from licorne.recording.folder import segments_in
-from licorne.recording.replay import last_ns
+from licorne.state.recording import (
+    Bounds,
+    DivergedError,
+    Recorder,
+    Replay,
+    Run,
+    add_checkpoint,
+    choose_run,
+    replay_from,
+)
+from licorne.state.recording.blocks import MAGIC, read_blocks
+from licorne.state.recording.checkpointer import ENTRIES_BETWEEN, is_due
+from licorne.state.recording.checkpoints import checkpoints_in, place_of, read, write
+from licorne.state.recording.entries import TIME
+from licorne.state.recording.folder import segments_in
+from licorne.state.recording.replay import last_ns
 from recording.recorded import record_history
 
 SECOND_NS = 10**9

@@ -24,14 +24,23 @@ from common.examples import examples
 from common.waiting import wait_for
 from determinism.history import History
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.recording import Bounds, DivergedError, Outcome, Recorder, RecordingError, Replay, choose_run, list_runs
-from licorne.recording.blocks import HEADER, MAGIC, BlockWriter, read_blocks
-from licorne.recording.entries import REQUEST
-from licorne.recording.folder import MANIFEST, segments_in
-from licorne.service.intake import portions
+from licorne.grpc.service.intake import portions
 from licorne.si import adapt_v19, v19, wire
 from licorne.si.adapt import Part
 from licorne.si.messages import Allocation, RejectedAllocation
+from licorne.state.recording import (
+    Bounds,
+    DivergedError,
+    Outcome,
+    Recorder,
+    RecordingError,
+    Replay,
+    choose_run,
+    list_runs,
+)
+from licorne.state.recording.blocks import HEADER, MAGIC, BlockWriter, read_blocks
+from licorne.state.recording.entries import REQUEST
+from licorne.state.recording.folder import MANIFEST, segments_in
 from recording.recorded import assert_replays, record_history
 
 SECOND_NS = 10**9
@@ -90,7 +99,7 @@ def registered(recorder: Recorder | None, callback: ResourceManagerCallback | No
 def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, History]:
     folder = tmp_path_factory.mktemp("recording")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("licorne.recording.writer.BLOCK_BYTES", 2_000)
+        patch.setattr("licorne.state.recording.writer.BLOCK_BYTES", 2_000)
         return folder, record_history(folder, 250, first_interface=request.param)
 
 
@@ -270,8 +279,8 @@ def test_a_full_disk_ends_the_run_and_nothing_else(tmp_path: Path, monkeypatch: 
         put(writer, data)
         left -= len(data)
 
-    monkeypatch.setattr("licorne.recording.writer.FLUSH_S", 0.0)
-    monkeypatch.setattr("licorne.recording.writer.POLL_S", 0.001)
+    monkeypatch.setattr("licorne.state.recording.writer.FLUSH_S", 0.0)
+    monkeypatch.setattr("licorne.state.recording.writer.POLL_S", 0.001)
     monkeypatch.setattr(BlockWriter, "_put", full)
     troubles: list[str] = []
     with Recorder(tmp_path, trouble=troubles.append) as recorder:
@@ -303,7 +312,7 @@ def assert_last_replays(folder: Path, api: SchedulerAPI) -> None:
 def test_inputs_that_come_faster_than_they_are_written_end_the_run_with_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("licorne.recording.writer.POLL_S", 0.2)
+    monkeypatch.setattr("licorne.state.recording.writer.POLL_S", 0.2)
     troubles: list[str] = []
     with Recorder(tmp_path, Bounds(queue_bytes=20_000), troubles.append) as recorder:
         life = History(False, recorder)
@@ -320,7 +329,7 @@ def test_inputs_that_come_faster_than_they_are_written_end_the_run_with_a_gap(
 def test_a_run_without_checkpoints_that_alone_is_larger_than_the_bound_ends_and_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("licorne.recording.writer.BLOCK_BYTES", 4_000)
+    monkeypatch.setattr("licorne.state.recording.writer.BLOCK_BYTES", 4_000)
     troubles: list[str] = []
     with Recorder(tmp_path, Bounds(bytes_max=12_000), troubles.append) as recorder:
         life = History(False, recorder)
@@ -408,7 +417,7 @@ RECORDS_UNTIL_KILLED = """
 import sys
 from pathlib import Path
 from determinism.history import History
-from licorne.recording import Recorder, writer
+from licorne.state.recording import Recorder, writer
 writer.FLUSH_S = writer.POLL_S = 0.002
 life = History(False, Recorder(Path(sys.argv[1])))
 print("ready", flush=True)
@@ -487,7 +496,7 @@ def test_blocks_that_no_recorder_writes_are_damage(what: str, place: str, tmp_pa
 
 
 def test_many_small_lists_are_not_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("licorne.recording.blocks.CONTAINER_BYTES_MAX", 1_000)
+    monkeypatch.setattr("licorne.state.recording.blocks.CONTAINER_BYTES_MAX", 1_000)
     path = tmp_path / "segment-000001"
     path.write_bytes(MAGIC + block(msgspec.msgpack.encode([["ages", "rm", [[]] * 1_000]])))
     blocks = read_blocks(path)
@@ -540,7 +549,7 @@ def test_names_that_no_recorder_gives_are_passed_over_and_told_once(
     assert recorder.counts.gaps == 0
     assert [each.number for each in list_runs(tmp_path)] == [2]
     assert (tmp_path / "run-00000001.bak").is_dir(), "what others keep there is not removed"
-    told = [record.message for record in caplog.records if record.name == "licorne.recording"]
+    told = [record.message for record in caplog.records if record.name == "licorne.state.recording"]
     assert len(told) == len(set(told)) == 3
     assert told[0].endswith("passed over, as a recorder gives no such names: 'run-00000001.bak', 'run-old'")
 

@@ -18,9 +18,8 @@ from common.waiting import wait_for
 from determinism.history import History
 from licorne import simulate
 from licorne.answers.following import caught_up
-from licorne.answers.restored import Outputs
 from licorne.cli import run as licorne
-from licorne.recording import (
+from licorne.state.recording import (
     Bounds,
     Recorder,
     RecordingError,
@@ -31,10 +30,11 @@ from licorne.recording import (
     replay_from,
     retention,
 )
-from licorne.recording.checkpoints import checkpoints_in, place_of
-from licorne.recording.folder import segment_number, segments_in
-from licorne.recording.retention import files_in, make_room
-from licorne.recording.runs import read_run
+from licorne.state.recording.checkpoints import checkpoints_in, place_of
+from licorne.state.recording.folder import segment_number, segments_in
+from licorne.state.recording.retention import files_in, make_room
+from licorne.state.recording.runs import read_run
+from licorne.state.restored import Outputs
 from recording.recorded import record_history, state_of
 
 SECOND_NS = 10**9
@@ -47,8 +47,8 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A run of many segments with some checkpoints."""
     folder = tmp_path_factory.mktemp("recording")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("licorne.recording.writer.BLOCK_BYTES", 1_000)
-        patch.setattr("licorne.recording.writer.SEGMENT_BYTES", 2_000)
+        patch.setattr("licorne.state.recording.writer.BLOCK_BYTES", 1_000)
+        patch.setattr("licorne.state.recording.writer.SEGMENT_BYTES", 2_000)
         record_history(folder, 350, first_interface=request.param)
     run = choose_run(folder)
     for seconds in MOMENTS_S:
@@ -272,9 +272,9 @@ def segments_without_checkpoint(run: Path) -> int:
     return sum(segment_number(segment) > newest for segment in segments_in(run))
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_a_run_that_goes_on_for_ever_stays_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("licorne.recording.writer.BLOCK_BYTES", 2_000)
+    monkeypatch.setattr("licorne.state.recording.writer.BLOCK_BYTES", 2_000)
     bound, troubles, most = 150_000, list[str](), 0
     with Recorder(tmp_path, Bounds(bytes_max=bound, checkpoint_bytes=1), troubles.append) as recorder:
         history = History(False, recorder)
@@ -302,8 +302,8 @@ def test_a_run_that_goes_on_for_ever_stays_within_the_bound(tmp_path: Path, monk
 def test_a_recording_without_its_beginning_is_simulated_from_what_was_there(tmp_path: Path) -> None:
     workload = Path(__file__).resolve().parents[2] / "examples" / "gpu-holiday" / "workload.jsonl"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("licorne.recording.writer.BLOCK_BYTES", 1_000)
-        patch.setattr("licorne.recording.writer.SEGMENT_BYTES", 1_500)
+        patch.setattr("licorne.state.recording.writer.BLOCK_BYTES", 1_000)
+        patch.setattr("licorne.state.recording.writer.SEGMENT_BYTES", 1_500)
         with Recorder(tmp_path) as recorder:
             whole = simulate(workload, input_log=recorder)
     run = choose_run(tmp_path)

@@ -256,4 +256,7 @@ def _leaves_quota(sums: Sums, hold: Hold, app: App, ask: Ask) -> bool:
     keys = [key for key in trackers(app) if key in trackers(hold.app)]
     limits = [(q.maximum, sums.allocated[q]) for q in queues]
     limits += [(limit_of(sums.partition, key).amounts, sums.used[key]) for key in keys]
-    return all(fits_limit(rest(limit, used), both) for limit, used in limits)
+    if not all(fits_limit(rest(limit, used), both) for limit, used in limits):
+        return False
+    lowest = min(member.priority for member, _ in hold.placing)
+    return ask.claim is not None or claims.leave_at(sums, hold.app, lowest, both, [*queues, *keys])

@@ -20,8 +20,8 @@ import msgspec
 from common.plain_python import SEARCHED
 from common.planting import Faults, replace
 from licorne import simulate
-from licorne.report import Collector, collector, drawing, folder, sections, spreads, tables, write_report
-from licorne.sim import row_files
+from licorne.lab.report import Collector, collector, drawing, folder, sections, spreads, tables, write_report
+from licorne.workload import row_files
 from report.workloads import small
 
 DATE = "2026-01-02 03:04 UTC"

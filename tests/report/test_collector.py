@@ -16,22 +16,22 @@ from msgspec.structs import replace
 import measure_report
 from common.examples import examples
 from licorne import Scenario, simulate
-from licorne.report import Collector, Figures
-from licorne.report.collector import use_class
-from licorne.report.fragments import Fragments
-from licorne.sim.device_models import MODEL_LABELS
-from licorne.sim.devices import Demand, Devices
-from licorne.sim.lines import Ask, Node
+from licorne.lab.papers.fragmentation import Shape, Typical
+from licorne.lab.report import Collector, Figures
+from licorne.lab.report.collector import use_class
+from licorne.lab.report.fragments import Fragments
 from licorne.sim.observer import Observer
-from licorne.sim.papers.fragmentation import Shape, Typical
-from licorne.sim.reading import load_workload
-from licorne.sim.traces.openb import read_openb
+from licorne.workload.device_models import MODEL_LABELS
+from licorne.workload.devices import Demand, Devices
+from licorne.workload.lines import Ask, Node
+from licorne.workload.reading import load_workload
+from licorne.workload.traces.openb import read_openb
 from report.workloads import app, ask, head, small
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.sim.simulation import SimulatedCluster
-    from licorne.sim.workload import Workload
+    from licorne.workload.workload import Workload
 
 
 def collected(lines: Sequence[dict[str, Any]] | Workload, **options: Any) -> tuple[Figures, Collector]:

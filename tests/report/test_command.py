@@ -11,7 +11,7 @@ import pytest
 
 from licorne import _extras, simulate
 from licorne.cli import run
-from licorne.report import Collector, write_report
+from licorne.lab.report import Collector, write_report
 from report.workloads import QUEUES, small
 
 
@@ -74,7 +74,9 @@ def test_reports_that_are_there_are_put_side_by_side_as_if_they_had_been_written
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("licorne.report.collector.NEVER_PLACED_MAX", 1)  # of more, the figures have only the first one
+    monkeypatch.setattr(
+        "licorne.lab.report.collector.NEVER_PLACED_MAX", 1
+    )  # of more, the figures have only the first one
     full = tmp_path / "full.jsonl"
     late = [
         {"t": "app", "id": "late", "queue": "root.a", "user": "ann", "at": 150},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from matplotlib.figure import Figure
 
-from licorne.report.drawing import Canvas, png, svg
+from licorne.lab.report.drawing import Canvas, png, svg
 
 if TYPE_CHECKING:
     from matplotlib.backend_bases import RendererBase

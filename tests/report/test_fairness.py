@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.report.fairness import claim, evenness, jain, served, shortfall
+from licorne.lab.report.fairness import claim, evenness, jain, served, shortfall
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from common.plain_python import printed_by
 from licorne import __version__, simulate
-from licorne.report import Collector, Figures, pngs, write_report
+from licorne.lab.report import Collector, Figures, pngs, write_report
 from report import faults
 from report.workloads import small
 from rings import first_in_gate
@@ -193,7 +193,7 @@ def test_a_planted_fault_is_caught(fault: str) -> None:
     assert printed_by("report.faults", fault).startswith(f"{fault}: caught after ")
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_only_the_date_on_the_page_is_of_the_time(folder: Path, tmp_path: Path) -> None:
     collector = Collector()
     figures = collector.figures(simulate(small(), observers=[collector]), "small")
@@ -240,7 +240,8 @@ def test_a_process_of_its_own_draws_the_same_png(folder: Path, tmp_path: Path, m
     assert alone == beside == png_files(folder)
 
 
-@pytest.mark.parametrize("executable", first_in_gate(["/no/such/python", shutil.which("false") or "", ""]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("executable", ["/no/such/python", shutil.which("false") or "", ""])
 def test_without_that_process_the_png_are_drawn_all_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.report.grid import FINE_MAX, SHOWN_MAX, Binned, Grid
+from licorne.lab.report.grid import FINE_MAX, SHOWN_MAX, Binned, Grid
 
 SECOND_NS = 10**9
 

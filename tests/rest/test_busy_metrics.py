@@ -17,7 +17,7 @@ import pytest
 
 import seeds
 from common.examples import scaled
-from licorne.daemon.log import make_log
+from licorne.host.log import make_log
 from licorne.si.messages import (
     AddApplication,
     Allocation,

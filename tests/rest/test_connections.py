@@ -21,10 +21,10 @@ from starlette.types import Receive, Scope, Send
 
 from common.virtual import run
 from common.waiting import WAIT_S, eventually, wait_for
-from licorne.daemon.log import Levels, Log
-from licorne.daemon.process_log import process_log
-from licorne.service import Security, Service, Web
-from licorne.web.http import HEADER_BYTES, Connections, Protocol, guarded
+from licorne.grpc.service import Security, Service, Web
+from licorne.host.log import Levels, Log
+from licorne.host.process_log import process_log
+from licorne.host.web.http import HEADER_BYTES, Connections, Protocol, guarded
 from service.peers import service
 from service.processes import serving
 

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 
 from common.waiting import WAIT_S
-from licorne.service import Web
+from licorne.grpc.service import Web
 from service.peers import service
 
 

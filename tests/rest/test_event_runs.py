@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from common.examples import examples
 from licorne.core.events.runs import AskRun
+from licorne.host.web.event_ring import EventRing
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.events import Event
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, RemoveApplication
-from licorne.web.event_ring import EventRing
 from rest.world import World
 
 APPS = st.sampled_from(["x", "y", "none"])

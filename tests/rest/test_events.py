@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from common.waiting import eventually
+from licorne.host.web.event_ring import STREAM_BUFFER
+from licorne.host.web.rest import RequestLimits
 from licorne.si.messages import Allocation, Release
-from licorne.web.event_ring import STREAM_BUFFER
-from licorne.web.rest import RequestLimits
 from rest.world import World, busy, run
 
 BATCH = "/ws/v1/events/batch"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from common.waiting import eventually
+from licorne.host.web import health, monitor
+from licorne.host.web.settings import WebSettings
 from licorne.si.messages import NodeAction, NodeUpdate
-from licorne.web import health, monitor
-from licorne.web.settings import WebSettings
 from rest.world import World, busy, run
 from seeds import some_seeds
 

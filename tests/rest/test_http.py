@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from licorne.service import Web
+from licorne.grpc.service import Web
 from service.peers import service
 
 GET = b"GET /ws/v1/clusters HTTP/1.1\r\nHost: here\r\n\r\n"

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from licorne.core.base.states import ApplicationEvent
-from licorne.recording import Counts
-from licorne.recording.recorder import Figures
-from licorne.web.figures import metrics
+from licorne.host.web.figures import metrics
+from licorne.state.recording import Counts
+from licorne.state.recording.recorder import Figures
 from rest.world import World, busy, run
 
 ANY = None

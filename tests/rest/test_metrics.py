@@ -12,10 +12,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from common import virtual
+from licorne.host.web import monitor
+from licorne.host.web.figures import metrics, queue_figures
+from licorne.host.web.figures.metric_texts import QUEUE_CONTAINER_HELP
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
-from licorne.web import monitor
-from licorne.web.figures import metrics, queue_figures
-from licorne.web.figures.metric_texts import QUEUE_CONTAINER_HELP
 from rest.world import World, busy, run
 
 SCHEDULER = "yunikorn_scheduler_"

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from licorne.host.web.rest.amounts import duration, percent
 from licorne.si import v19
-from licorne.web.rest.amounts import duration, percent
 from rest.world import SECOND_NS, START_NS, World, busy
 
 P = "/ws/v1/partition/default"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.examples import scaled
-from licorne.web.rest.endpoints import ENDPOINTS
+from licorne.host.web.rest.endpoints import ENDPOINTS
 from rest.world import CONFIG, World, busy, run
 
 EXAMPLES = int(os.environ.get("LICORNE_REST_REQUESTS") or scaled(400))

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from licorne.recording import Recorder
+from licorne.host.web.rest import Access
 from licorne.si.messages import Allocation
-from licorne.web.rest import Access
+from licorne.state.recording import Recorder
 from rest.world import SECOND_NS, START_NS, World, busy, run
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from licorne.core.placement.rules import INVALID_QUEUE_NAME
-from licorne.web.rest import Access, RequestLimits
+from licorne.host.web.rest import Access, RequestLimits
 from rest.world import CONFIG, World, busy, run
 
 P = "/ws/v1/partition/default"
@@ -291,7 +291,7 @@ def test_no_traceback_reaches_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
         secret = "secret"  # noqa: S105
         raise ValueError(secret)
 
-    monkeypatch.setattr("licorne.web.rest.views.cluster", fail)
+    monkeypatch.setattr("licorne.host.web.rest.views.cluster", fail)
     answer = world.request("GET", "/ws/v1/clusters")
     assert answer.json() == {"status_code": 500, "message": "Internal error", "description": "Internal error"}
     assert [str(error) for error in world.failures] == ["secret"]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from common.examples import scaled
 from common.waiting import WAIT_S, wait_for
-from licorne.client import SchedulerClient
+from licorne.grpc.client import SchedulerClient
 from licorne.si import v19
 from rest.world import CONFIG
 from service.manager import Manager

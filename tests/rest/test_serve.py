@@ -21,12 +21,12 @@ import pytest
 
 import licorne.cli
 from common.waiting import WAIT_S, eventually, wait_for
-from licorne.daemon.log import make_log
-from licorne.daemon.setting_table import TABLE
-from licorne.service import Security, SecurityError, Service, Web
-from licorne.web.http import HEADER_BYTES
-from licorne.web.rest import Access, RequestLimits
-from licorne.web.settings import WebSettings
+from licorne.grpc.service import Security, SecurityError, Service, Web
+from licorne.host.log import make_log
+from licorne.host.setting_table import TABLE
+from licorne.host.web.http import HEADER_BYTES
+from licorne.host.web.rest import Access, RequestLimits
+from licorne.host.web.settings import WebSettings
 from service.peers import Peer, service
 from service.processes import serving
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from licorne.web.rest import shared
-from licorne.web.rest.shared import Shared
+from licorne.host.web.rest import shared
+from licorne.host.web.rest.shared import Shared
 from rest.world import busy, run
 
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.core.queues.queue import Queue
+from licorne.host.web.rest import allocations, views
+from licorne.host.web.rest.answers import encode
+from licorne.host.web.rest.pieces import queue_pieces
 from licorne.si import rest_objects as objects
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
-from licorne.web.rest import allocations, views
-from licorne.web.rest.answers import encode
-from licorne.web.rest.pieces import queue_pieces
 from rest.world import CONFIG, World, busy
 
 NODES = "/ws/v1/partition/default/nodes"

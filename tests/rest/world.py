@@ -10,11 +10,11 @@ import httpx
 import msgspec
 
 from licorne import SchedulerAPI
+from licorne.host.web.backend import Backend
+from licorne.host.web.monitor import Monitor
+from licorne.host.web.rest import Access, RequestLimits, make_app
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Output, Release
-from licorne.web.backend import Backend
-from licorne.web.monitor import Monitor
-from licorne.web.rest import Access, RequestLimits, make_app
 
 SECOND_NS = 10**9
 START_NS = 1_795_255_521 * SECOND_NS

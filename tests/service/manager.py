@@ -14,7 +14,7 @@ import zlib
 from typing import Any
 
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.client import SchedulerClient
+from licorne.grpc.client import SchedulerClient
 from licorne.si import v19
 
 CREATE = v19.ActionFromRM.CREATE

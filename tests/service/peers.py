@@ -10,7 +10,7 @@ from typing import Any, Self
 import grpc
 
 from common.waiting import WAIT_S
-from licorne.service import Service, ServiceSettings
+from licorne.grpc.service import Service, ServiceSettings
 from licorne.si import first, v19, wire
 
 METHODS = {

@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from common.waiting import eventually
-from licorne.daemon.security import grpc_address, is_local
-from licorne.service import Security, SecurityError, Service, ServiceSettings, SettingError
-from licorne.service.session import State
-from licorne.service.sessions import pieces
+from licorne.grpc.service import Security, SecurityError, Service, ServiceSettings, SettingError
+from licorne.grpc.service.session import State
+from licorne.grpc.service.sessions import pieces
+from licorne.host.security import grpc_address, is_local
 from licorne.si import adapt_v19, v19
 from licorne.si.messages import AcceptedNode, Output
 from service.peers import Peer, service

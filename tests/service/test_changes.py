@@ -15,10 +15,10 @@ import httpx
 import msgspec
 
 from common.waiting import WAIT_S, eventually
-from licorne.daemon.log import Levels
-from licorne.service import Service, Web, make_log
-from licorne.service.configuration import Changes, Given, building, load_all
-from licorne.service.configuration.queues import Groups
+from licorne.grpc.service import Service, Web, make_log
+from licorne.grpc.service.configuration import Changes, Given, building, load_all
+from licorne.grpc.service.configuration.queues import Groups
+from licorne.host.log import Levels
 from service.peers import Peer
 from service.processes import serving
 

@@ -20,10 +20,10 @@ import pytest
 import licorne.cli
 from common.waiting import WAIT_S, eventually, wait_for
 from licorne.config import ConfigError, Configuration, check, load
-from licorne.daemon.setting_table import MIB
-from licorne.service import Web
-from licorne.service.checking import check_process, checks
-from licorne.service.checking.checks import Checks
+from licorne.grpc.service import Web
+from licorne.grpc.service.checking import check_process, checks
+from licorne.grpc.service.checking.checks import Checks
+from licorne.host.setting_table import MIB
 from service.peers import Peer, service
 from service.processes import Serving, resident_kb, serving
 from service.test_item_limits import queues
@@ -145,7 +145,7 @@ def test_without_a_process_a_text_is_checked_in_a_thread(monkeypatch: pytest.Mon
 
 
 def test_memory_of_a_check_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = "import licorne.service.checking.check_process as c; c.MEMORY_BYTES = 48 << 20; c.main()"
+    lines = "import licorne.grpc.service.checking.check_process as c; c.MEMORY_BYTES = 48 << 20; c.main()"
     monkeypatch.setattr(checks, "_COMMAND", lines)
 
     async def story() -> None:
@@ -192,7 +192,7 @@ def test_a_signal_ends_the_service_while_checks_run() -> None:
 
 STUCK_CHECK = """
 import time
-from licorne.service.checking import check_process
+from licorne.grpc.service.checking import check_process
 done = check_process.done
 check_process.done = lambda job: done(job) if len(job.text) < 1 << 18 else time.sleep(3600)
 check_process.main()
@@ -289,8 +289,8 @@ def test_a_configuration_that_becomes_a_pipe_stops_nothing(tmp_path: Path) -> No
 
 STUCK = """
 import sys, time
-import licorne.service.configuration.changes as changes
-import licorne.daemon.signals as signals
+import licorne.grpc.service.configuration.changes as changes
+import licorne.host.signals as signals
 import licorne.cli
 signals.signals.__wrapped__.__kwdefaults__["ends_in_s"] = 1.0 if sys.argv[1] == "loop" else 100.0
 def mark(path):
@@ -301,7 +301,7 @@ def mark(path):
 if sys.argv[1] == "file":
     changes.mark = mark
 elif sys.argv[1] == "loop":
-    import licorne.service.server as server
+    import licorne.grpc.service.server as server
     server.Service.stop = lambda self: time.sleep(1000)
 class Garbage:
     def __init__(self):

@@ -1,4 +1,4 @@
-"""`licorne.client`: the same interface as in process; connections that break, schedulers that forget."""
+"""`licorne.grpc.client`: the same interface as in process; connections that break, schedulers that forget."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from common.waiting import WAIT_S, wait_for
 from deployment.places import certificate
 from licorne import Incident, NotRegisteredError, RegistrationError, RequestError, ResourceManagerCallback
-from licorne.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
-from licorne.client.connection import Connection
-from licorne.client.scheduler import ITEMS_MAX, _parts
-from licorne.service import Service
-from licorne.service.streams import End
+from licorne.grpc.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
+from licorne.grpc.client.connection import Connection
+from licorne.grpc.client.scheduler import ITEMS_MAX, _parts
+from licorne.grpc.service import Service
+from licorne.grpc.service.streams import End
 from licorne.si import first, v19, wire
 from service.manager import REQUEST, Manager, facts
 from service.processes import serving
@@ -169,7 +169,7 @@ def test_an_unreachable_scheduler_raises(caplog: pytest.LogCaptureFixture) -> No
     with pytest.raises(SchedulerUnreachableError, match=r"127\.0\.0\.1:1: nobody listens there; is `licorne"):
         client.register_resource_manager(REQUEST, timeout_s=2)
     client.close()
-    (warning,) = [record.getMessage() for record in caplog.records if record.name == "licorne.client"]
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "licorne.grpc.client"]
     assert warning.startswith("127.0.0.1:1: nobody listens there;")
     assert "Trying again for " in warning
 

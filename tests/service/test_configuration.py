@@ -16,15 +16,15 @@ import licorne.cli
 from licorne.core.base.setting_table import SettingsError
 from licorne.core.base.settings import Settings
 from licorne.core.base.states import TIME_MAX_NS
-from licorne.daemon import shown_settings
-from licorne.daemon.setting_table import SETTINGS, TABLE
-from licorne.daemon.shown_settings import Shown, table
-from licorne.service import GroupSettings, Security, ServiceSettings, SettingError, Web
-from licorne.service.configuration import Given, building, load_all, show
-from licorne.service.configuration.queues import EVERYBODY, Groups
-from licorne.service.configuration.values import Values, read_values
-from licorne.web.rest import RequestLimits
-from licorne.web.settings import WebSettings
+from licorne.grpc.service import GroupSettings, Security, ServiceSettings, SettingError, Web
+from licorne.grpc.service.configuration import Given, building, load_all, show
+from licorne.grpc.service.configuration.queues import EVERYBODY, Groups
+from licorne.grpc.service.configuration.values import Values, read_values
+from licorne.host import shown_settings
+from licorne.host.setting_table import SETTINGS, TABLE
+from licorne.host.shown_settings import Shown, table
+from licorne.host.web.rest import RequestLimits
+from licorne.host.web.settings import WebSettings
 from seeds import some_seeds
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, queues: [{name: %s}]}]}]\n"

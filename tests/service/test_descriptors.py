@@ -9,8 +9,8 @@ import resource
 import pytest
 
 from common.waiting import WAIT_S, eventually
-from licorne.daemon.descriptors import RESERVED, Shares, shares
-from licorne.service import server
+from licorne.grpc.service import server
+from licorne.host.descriptors import RESERVED, Shares, shares
 from service.peers import Peer, service
 
 

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from common.waiting import WAIT_S, wait_for
-from licorne.client import SchedulerClient, SchedulerUnreachableError
-from licorne.service import Service
-from licorne.service.session import State
+from licorne.grpc.client import SchedulerClient, SchedulerUnreachableError
+from licorne.grpc.service import Service
+from licorne.grpc.service.session import State
 from seeds import first_seed
 from service.manager import REQUEST, Manager, Work, facts
 from service.processes import Serving, serving

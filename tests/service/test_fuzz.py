@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from common.waiting import WAIT_S
-from licorne.service.intake import READINGS
+from licorne.grpc.service.intake import READINGS
 from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message
 from seeds import first_seed

@@ -14,11 +14,11 @@ import pytest
 from common.waiting import WAIT_S, eventually
 from licorne import SchedulerAPI
 from licorne.core.api import PolicyGroups
-from licorne.daemon.lookups import Threads
-from licorne.service import GroupSettings, SettingError
-from licorne.service.groups.resolver import Resolver, Wanted
-from licorne.service.groups.system import GroupsError, os_groups
-from licorne.service.groups.table import LOOK_S, read_table
+from licorne.grpc.service import GroupSettings, SettingError
+from licorne.grpc.service.groups.resolver import Resolver, Wanted
+from licorne.grpc.service.groups.system import GroupsError, os_groups
+from licorne.grpc.service.groups.table import LOOK_S, read_table
+from licorne.host.lookups import Threads
 from licorne.si import first, v19
 from licorne.si.constants import TAG_CREATE_FORCE
 from licorne.si.messages import AddApplication, Output, RejectedApplication

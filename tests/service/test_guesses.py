@@ -14,10 +14,10 @@ import pytest
 
 from common.virtual import run
 from common.waiting import WAIT_S
-from licorne.daemon import guesses
-from licorne.daemon.guesses import FREE, Guesses
-from licorne.service import Security, Web, make_log
-from licorne.web.rest import Access
+from licorne.grpc.service import Security, Web, make_log
+from licorne.host import guesses
+from licorne.host.guesses import FREE, Guesses
+from licorne.host.web.rest import Access
 from service.peers import Peer, service
 
 

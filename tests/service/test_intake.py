@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 from common.waiting import WAIT_S, eventually
-from licorne.service import intake
-from licorne.service.intake import READINGS, portions
-from licorne.service.session import Session, State
+from licorne.grpc.service import intake
+from licorne.grpc.service.intake import READINGS, portions
+from licorne.grpc.service.session import Session, State
 from licorne.si import WireError, first, v19, wire
 from licorne.si.adapt import STEP_ASKS, Translation
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate

@@ -16,10 +16,10 @@ from common.waiting import WAIT_S, eventually
 from licorne.config import ConfigError, load
 from licorne.config.counting import count_queues, load_counted
 from licorne.core.base.setting_kinds import parse_level
-from licorne.daemon.log import Levels, level_of, named, no_log
-from licorne.service import ServiceSettings, Web, make_log
-from licorne.service.bounds import enforce
-from licorne.service.checking import checks
+from licorne.grpc.service import ServiceSettings, Web, make_log
+from licorne.grpc.service.bounds import enforce
+from licorne.grpc.service.checking import checks
+from licorne.host.log import Levels, level_of, named, no_log
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from common.waiting import eventually
-from licorne.service import Web
-from licorne.web.courtesy import Waiting
-from licorne.web.figures.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
+from licorne.grpc.service import Web
+from licorne.host.web.courtesy import Waiting
+from licorne.host.web.figures.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
 from service.peers import Peer, service
 
 

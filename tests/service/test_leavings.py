@@ -16,8 +16,8 @@ import pytest
 import uvloop
 
 from common.waiting import eventually
-from licorne.daemon.memory import CONNECTION, PARTITION, QUEUE
-from licorne.service import Web
+from licorne.grpc.service import Web
+from licorne.host.memory import CONNECTION, PARTITION, QUEUE
 from service.clients import GRPC, REST, in_a_process
 from service.peers import service
 
@@ -60,11 +60,12 @@ async def leave_at_most(bound: int) -> None:
             gc.collect()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("run", "bound"),
     [
-        pytest.param(asyncio.run, CONNECTION, id="asyncio", marks=pytest.mark.nightly),
-        pytest.param(uvloop.run, 0, id="uvloop", marks=pytest.mark.gate),
+        pytest.param(asyncio.run, CONNECTION, id="asyncio"),
+        pytest.param(uvloop.run, 0, id="uvloop"),
     ],
 )
 def test_clients_leave_no_objects(run: Callable[[Coroutine[Any, Any, None]], None], bound: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from common.waiting import eventually
-from licorne.service.session import State
+from licorne.grpc.service.session import State
 from licorne.si import first, v19
 from service.peers import Peer, service
 

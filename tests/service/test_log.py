@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from licorne.service import make_log
+from licorne.grpc.service import make_log
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -19,11 +19,11 @@ import httpx
 import pytest
 
 from common.waiting import WAIT_S, wait_for
-from licorne.daemon import log_writer
-from licorne.daemon.log import Levels, dropped_of
-from licorne.daemon.log_writer import LogWriter
-from licorne.daemon.process_log import Bridge, process_log
-from licorne.service import make_log
+from licorne.grpc.service import make_log
+from licorne.host import log_writer
+from licorne.host.log import Levels, dropped_of
+from licorne.host.log_writer import LogWriter
+from licorne.host.process_log import Bridge, process_log
 from service.peers import Peer
 
 

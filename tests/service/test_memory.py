@@ -12,8 +12,8 @@ import pytest
 from common.waiting import eventually
 from licorne import SchedulerAPI
 from licorne.core.cluster import Cluster
-from licorne.daemon import memory
-from licorne.daemon.memory import Memory, taken_apart
+from licorne.host import memory
+from licorne.host.memory import Memory, taken_apart
 from licorne.si import v19
 from service.peers import Peer, service
 

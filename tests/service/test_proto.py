@@ -9,13 +9,13 @@ import pytest
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
-import licorne.service.proto
-from licorne.service.proto import FIRST, V19
+import licorne.grpc.service.proto
+from licorne.grpc.service.proto import FIRST, V19
 from licorne.si import first, v19
 from licorne.si._schema import Field, fields
 from licorne.si.rpc import METHODS, SERVICE
 
-PROTO = Path(licorne.service.proto.__file__).parent
+PROTO = Path(licorne.grpc.service.proto.__file__).parent
 CASES: list[tuple[Any, Any]] = [(v19, V19), (first, FIRST)]
 SCALARS = {
     FieldDescriptor.TYPE_STRING: "string",
@@ -87,7 +87,7 @@ def test_the_option_for_secrets_has_its_number() -> None:
 
 def test_what_reflection_reads_is_current(tmp_path: Path) -> None:
     protoc = pytest.importorskip("grpc_tools.protoc", reason="grpcio-tools is not installed")
-    root = PROTO.parent.parent.parent
+    root = PROTO.parents[3]
     names = sorted(path.relative_to(root).as_posix() for path in PROTO.glob("*.proto"))
     out = tmp_path / "set"
     include = Path(protoc.__file__).parent / "_proto"

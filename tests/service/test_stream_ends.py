@@ -12,8 +12,8 @@ from collections import Counter
 import grpc
 import pytest
 
-from licorne.service import Service
-from licorne.service.streams import Stream
+from licorne.grpc.service import Service
+from licorne.grpc.service.streams import Stream
 from licorne.si import v19
 from licorne.si.rpc import RM_ID
 from service.peers import Peer, service

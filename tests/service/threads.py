@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from common.waiting import WAIT_S
-from licorne.service import Service, ServiceSettings
+from licorne.grpc.service import Service, ServiceSettings
 
 T = TypeVar("T")
 

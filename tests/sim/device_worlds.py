@@ -26,12 +26,12 @@ from licorne.core.preemption.evictions import Outcome
 from licorne.core.waiting.wakeups import WakeUps
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import NewAllocation, Output, Released, Termination
-from licorne.sim.lines import App, Ask, Line, Node, TaskGroup
 from licorne.sim.observer import Observer
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.simulation import SimulatedCluster
-from licorne.sim.workload import Mode, Workload
+from licorne.workload.lines import App, Ask, Line, Node, TaskGroup
+from licorne.workload.workload import Mode, Workload
 
 GPU = "gpu"
 SIZES = (200, 300, 500, 500, 700, 1000, 1000, 2000, 3000)

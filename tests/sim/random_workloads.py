@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from licorne.config.simulation import JOB_ORDERS
-from licorne.sim.lines import (
+from licorne.workload.lines import (
     App,
     Ask,
     Foreign,
@@ -24,7 +24,7 @@ from licorne.sim.lines import (
     Run,
     TaskGroup,
 )
-from licorne.sim.workload import Mode, Workload
+from licorne.workload.workload import Mode, Workload
 
 CONFIGURATION = """
 partitions:

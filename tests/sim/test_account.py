@@ -10,11 +10,11 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from common.examples import examples
-from licorne.sim.lines import App, Ask, Line, Node, Release, ReleaseApp, Reload, TaskGroup
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.times import ALL_QUEUES
-from licorne.sim.workload import Mode, Workload
+from licorne.workload.lines import App, Ask, Line, Node, Release, ReleaseApp, Reload, TaskGroup
+from licorne.workload.workload import Mode, Workload
 
 QUEUES = """
 partitions:

@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from licorne.sim import WorkloadError, load_workload
-from licorne.sim.traces.columns import read_mapping
-from licorne.sim.traces.gpu_csv import read_gpu_csv
-from licorne.sim.traces.swf import read_swf
+from licorne.workload import WorkloadError, load_workload
+from licorne.workload.traces.columns import read_mapping
+from licorne.workload.traces.gpu_csv import read_gpu_csv
+from licorne.workload.traces.swf import read_swf
 
 NUMBERS = [Random(7).randrange(10**6) for _ in range(20_000)]
 TEXTS = {

@@ -14,9 +14,9 @@ from bench.workloads.generate import Options, benchmark
 from bench.workloads.week import week
 
 from licorne.core import compiled
-from licorne.sim.lines import Ask
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Mode, write_workload
+from licorne.workload.lines import Ask
+from licorne.workload.workload import Mode, write_workload
 
 TWO_DAYS_S = 2 * 86_400
 

@@ -17,10 +17,10 @@ from common.plain_python import printed_by
 from licorne.core.api import SchedulerAPI
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.si.constants import TAG_REQUIRED_NODE
-from licorne.sim.lines import App, Ask, Line, Node, NodeUpdate, TaskGroup
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Mode, Workload
+from licorne.workload.lines import App, Ask, Line, Node, NodeUpdate, TaskGroup
+from licorne.workload.workload import Mode, Workload
 from rings import first_in_gate
 from sim.device_worlds import (
     FAULTS,

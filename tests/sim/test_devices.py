@@ -25,11 +25,11 @@ from licorne.core.nodes.constraints import (
 )
 from licorne.core.nodes.devices import CHOICES, Demand, DevicesLeft, NodeDevices, first, least_left, most_left
 from licorne.core.nodes.needs import Needs
-from licorne.sim.devices import Devices
-from licorne.sim.lines import App, Ask, DevicePolicy, Line, Node
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
+from licorne.workload.devices import Devices
+from licorne.workload.lines import App, Ask, DevicePolicy, Line, Node
+from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload
 
 GPU = "gpu"
 amounts = st.one_of(st.integers(1, 999), st.sampled_from([100, 250, 300, 460, 500, 700, 1000, 2000, 3000]))

@@ -8,9 +8,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.escaping import decision_lines, escaped
 from licorne.sim.runner import simulate
-from licorne.sim.workload import parse_workload
+from licorne.workload.escaping import decision_lines, escaped
+from licorne.workload.workload import parse_workload
 
 NAMES = st.text(st.sampled_from("ab\\\t\n\r tnr"), max_size=4)
 DECISIONS = st.lists(st.tuples(NAMES, NAMES), max_size=4)

@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 
 from licorne.cli import run
-from licorne.sim.lines import Ask
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.workload import read_workload, write_workload
+from licorne.workload.lines import Ask
+from licorne.workload.workload import read_workload, write_workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 READMES = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.glob("*/README.md"))

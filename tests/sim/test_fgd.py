@@ -10,8 +10,7 @@ from random import Random
 import pytest
 
 from licorne.core import compiled
-from licorne.sim.devices import Demand
-from licorne.sim.papers.fgd import (
+from licorne.lab.papers.fgd import (
     DATA_SOURCE,
     Orders,
     own_orders,
@@ -21,10 +20,11 @@ from licorne.sim.papers.fgd import (
     reproduce,
     run_once,
 )
-from licorne.sim.papers.fragmentation import Shape, typical_shapes
-from licorne.sim.papers.node_orders import POLICIES
-from licorne.sim.papers.placements import Curve, Experiment, GpuNode, GpuPod
-from licorne.sim.workload import WorkloadError
+from licorne.lab.papers.fragmentation import Shape, typical_shapes
+from licorne.lab.papers.node_orders import POLICIES
+from licorne.lab.papers.placements import Curve, Experiment, GpuNode, GpuPod
+from licorne.workload.devices import Demand
+from licorne.workload.workload import WorkloadError
 
 PODS = [
     GpuPod(Shape(2000, Demand.of(amount), spec), memory)

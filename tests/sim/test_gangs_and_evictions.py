@@ -13,11 +13,11 @@ from licorne.si.messages import AcceptedApplication, Released, Termination, Upda
 from licorne.sim.evictions import EvictionCosts, Evictions, cause
 from licorne.sim.gangs import Gangs, GangWaits, placeholder_ask, task_groups
 from licorne.sim.inputs import application
-from licorne.sim.lines import App, Ask, TaskGroup, encode
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.times import ALL_QUEUES
-from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
+from licorne.workload.lines import App, Ask, TaskGroup, encode
+from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload
 
 QUEUES = """
 partitions:

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from licorne.sim.lines import App, Ask, Node
 from licorne.sim.runner import simulate
-from licorne.sim.traces.batch import JobsAs
-from licorne.sim.traces.columns import READY, Mapping, parse_mapping, read_mapping
-from licorne.sim.traces.gpu_csv import GpuTable, gpu_workload, parse_gpu_csv, peak_gpus, read_gpu_csv
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.workload.lines import App, Ask, Node
+from licorne.workload.traces.batch import JobsAs
+from licorne.workload.traces.columns import READY, Mapping, parse_mapping, read_mapping
+from licorne.workload.traces.gpu_csv import GpuTable, gpu_workload, parse_gpu_csv, peak_gpus, read_gpu_csv
+from licorne.workload.workload import Workload, WorkloadError
 
 PAGE = Path(__file__).parents[2] / "docs/use/simulator.md"
 COLUMNS = "columns: {job: j, user: u, queue: q, gpus: g, submitted: s, duration: d}\n"

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from common.planting import LOOKED_AT, number_of
 from licorne.config.simulation import JOB_ORDERS
-from licorne.sim.joborders import ORDERS
 from licorne.sim.jobs import NEVER_NS, JobQueue, JobQueues
 from licorne.sim.pods import PodRecord
 from licorne.sim.report import Result
 from licorne.sim.runner import _Clock, simulate
-from licorne.sim.traces.batch import JobsAs, batch_workload
-from licorne.sim.traces.swf import SwfJob, SwfLog
-from licorne.sim.workload import WorkloadError, parse_workload
+from licorne.workload.joborders import ORDERS
+from licorne.workload.traces.batch import JobsAs, batch_workload
+from licorne.workload.traces.swf import SwfJob, SwfLog
+from licorne.workload.workload import WorkloadError, parse_workload
 from sim.naive_batch import BatchJob, starts
 
 PROCESSORS = 8

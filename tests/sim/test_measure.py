@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.measure import percentiles, seconds
+from licorne.workload.measure import percentiles, seconds
 
 
 @given(st.integers(-(10**20), 10**20), st.sampled_from((1, 10, 1000, 1500)))

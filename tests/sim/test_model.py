@@ -8,9 +8,9 @@ import pytest
 
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, Termination
-from licorne.sim.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, TaskGroup
-from licorne.sim.lines import NodeUpdate as Change
 from licorne.sim.model import ResourceManager
+from licorne.workload.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, TaskGroup
+from licorne.workload.lines import NodeUpdate as Change
 
 SECOND_NS = 10**9
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.devices import Demand
-from licorne.sim.papers.fgd import read_pod_list
-from licorne.sim.papers.fragmentation import Fragmentation, Shape, typical_shapes
-from licorne.sim.papers.node_orders import (
+from licorne.lab.papers.fgd import read_pod_list
+from licorne.lab.papers.fragmentation import Fragmentation, Shape, typical_shapes
+from licorne.lab.papers.node_orders import (
     POLICIES,
     Chosen,
     LeastFragmentation,
@@ -24,6 +23,7 @@ from licorne.sim.papers.node_orders import (
     gpu_packing,
     node_order,
 )
+from licorne.workload.devices import Demand
 
 SHARE, WHOLE_4 = 1, 1 << 4
 SCORES: dict[str, Score] = {

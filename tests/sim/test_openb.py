@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.device_models import OPENB_LABEL
-from licorne.sim.lines import App, Ask, Node, to_ns
-from licorne.sim.traces.openb import (
+from licorne.workload.device_models import OPENB_LABEL
+from licorne.workload.lines import App, Ask, Node, to_ns
+from licorne.workload.traces.openb import (
     CONSTRAINTS_TAG,
     DEFAULT_PODS,
     GPU,
@@ -21,7 +21,7 @@ from licorne.sim.traces.openb import (
     read_openb,
     squeeze,
 )
-from licorne.sim.workload import Mode, Workload, WorkloadError
+from licorne.workload.workload import Mode, Workload, WorkloadError
 
 NODE_TABLE = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,1024,0,\nn1,8000,2048,2,T4\n"
 POD_HEAD = (

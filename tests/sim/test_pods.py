@@ -10,9 +10,10 @@ from hypothesis import Phase, given
 
 from common.examples import examples
 from licorne import simulate
-from licorne.sim import Observer, PodRecord, Result, Workload, WorkloadError, load_workload
+from licorne.sim import Observer, PodRecord, Result
 from licorne.sim.pods import bounded_slowdown
 from licorne.sim.times import ALL_QUEUES
+from licorne.workload import Workload, WorkloadError, load_workload
 from sim.test_account import copied, workloads
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b}]}]}]"

@@ -25,9 +25,6 @@ import licorne
 from common.examples import examples
 from common.planting import a_law_breaks
 from common.waiting import WAIT_S
-from licorne.sim.devices import Demand
-from licorne.sim.lines import App, Ask, Line, ReleaseApp, TaskGroup
-from licorne.sim.lines import Node as NodeLine
 from licorne.sim.policies import (
     Application,
     Node,
@@ -45,7 +42,10 @@ from licorne.sim.policies.loading import Given
 from licorne.sim.policies.orders import Policies
 from licorne.sim.report import Result
 from licorne.sim.runner import Simulation, simulate
-from licorne.sim.workload import Mode, Workload
+from licorne.workload.devices import Demand
+from licorne.workload.lines import App, Ask, Line, ReleaseApp, TaskGroup
+from licorne.workload.lines import Node as NodeLine
+from licorne.workload.workload import Mode, Workload
 from sim.held import Held
 from sim.random_workloads import Writer
 

@@ -19,7 +19,7 @@ from licorne.core.partition import Partition
 from licorne.sim.observer import Observer
 from licorne.sim.runner import simulate
 from licorne.sim.simulation import SimulatedCluster
-from licorne.sim.workload import Workload
+from licorne.workload.workload import Workload
 from sim.random_workloads import Writer, in_strict_order
 
 WORKLOADS = int(os.environ.get("LICORNE_WORKLOADS", "200"))

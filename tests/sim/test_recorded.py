@@ -8,12 +8,12 @@ import pytest
 
 from licorne import SchedulerAPI, simulate
 from licorne.core import compiled
-from licorne.recording import Recorder
 from licorne.si import messages, v19
 from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN, TAG_REQUIRED_NODE
-from licorne.sim import WorkloadError, load_workload
-from licorne.sim.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, Release, Reload
-from licorne.sim.workload import Workload
+from licorne.state.recording import Recorder
+from licorne.workload import WorkloadError, load_workload
+from licorne.workload.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, Release, Reload
+from licorne.workload.workload import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECOND_NS = 10**9

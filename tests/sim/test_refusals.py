@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from licorne.core.base.rejections import naming
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Workload, WorkloadError, parse_workload
+from licorne.workload.workload import Workload, WorkloadError, parse_workload
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
 NODE = {"t": "node", "id": "n1", "res": {"vcore": 2000}}

@@ -12,7 +12,7 @@ import pytest
 
 from licorne._extras import MissingExtraError
 from licorne.sim.pods import PodRecord
-from licorne.sim.row_files import RowFileError, row_file
+from licorne.workload.row_files import RowFileError, row_file
 
 RECORDS = [
     PodRecord(

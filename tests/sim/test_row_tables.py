@@ -11,8 +11,8 @@ import pytest
 import licorne
 from licorne import _extras
 from licorne._extras import MissingExtraError
-from licorne.sim import Table
 from licorne.sim.report import Result, row_kinds
+from licorne.workload import Table
 
 WORKLOAD = Path(__file__).parents[2] / "examples" / "gpu-holiday" / "workload.jsonl"
 

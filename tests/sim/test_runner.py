@@ -12,7 +12,7 @@ import pytest
 from licorne import RegistrationError, SettingsError
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Workload, WorkloadError, parse_workload
+from licorne.workload.workload import Workload, WorkloadError, parse_workload
 
 QUEUES = """
 partitions:

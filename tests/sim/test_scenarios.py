@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from licorne import Scenario
-from licorne.sim import ScenarioError, WorkloadError, load_workload
-from licorne.sim.lines import App, Ask, Line, Node, NodeDrain, NodeRemove, NodeUndrain, Reload
-from licorne.sim.scenarios.document import Profile, Sine, schema
-from licorne.sim.scenarios.draws import Source
-from licorne.sim.scenarios.rates import arrivals, rates_of
-from licorne.sim.scenarios.reading import compose_text
-from licorne.sim.scenarios.values import rate, time_us
-from licorne.sim.workload import write_workload
+from licorne.sim import Result
+from licorne.workload import ScenarioError, WorkloadError, load_workload
+from licorne.workload.lines import App, Ask, Line, Node, NodeDrain, NodeRemove, NodeUndrain, Reload
+from licorne.workload.scenarios.document import Profile, Sine, schema
+from licorne.workload.scenarios.draws import Source
+from licorne.workload.scenarios.rates import arrivals, rates_of
+from licorne.workload.scenarios.reading import compose_text
+from licorne.workload.scenarios.values import rate, time_us
+from licorne.workload.workload import write_workload
 
 HOUR_S = 3600
 DAY_US = 86_400_000_000
@@ -781,7 +782,7 @@ def test_the_schema_has_every_key_of_the_document_and_takes_the_examples() -> No
 # -- the examples ----------------------------------------------------------------------------------------------
 
 
-def example(name: str) -> licorne.sim.Result:
+def example(name: str) -> Result:
     return licorne.simulate(EXAMPLES / f"{name}.yaml")
 
 
@@ -794,7 +795,7 @@ def test_there_are_seven_examples_that_say_what_they_show() -> None:
         assert f"licorne simulate examples/scenarios/{path.name}" in page, path
 
 
-def waits(found: licorne.sim.Result, queue: str) -> tuple[float, float]:
+def waits(found: Result, queue: str) -> tuple[float, float]:
     row = next(row for row in found.waiting_times if row.queue == queue)
     return row.p50_s, row.longest_s
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from licorne.sim.report import Result
-from licorne.sim.workload import Mode
+from licorne.workload.workload import Mode
 from sim.random_workloads import Writer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

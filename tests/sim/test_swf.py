@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.lines import App, Ask, Node
 from licorne.sim.runner import simulate
-from licorne.sim.traces.batch import JobsAs, batch_workload
-from licorne.sim.traces.swf import SwfJob, SwfLog, is_swf, parse_swf, read_swf, write_swf
-from licorne.sim.workload import WorkloadError
+from licorne.workload.lines import App, Ask, Node
+from licorne.workload.traces.batch import JobsAs, batch_workload
+from licorne.workload.traces.swf import SwfJob, SwfLog, is_swf, parse_swf, read_swf, write_swf
+from licorne.workload.workload import WorkloadError
 
 HEAD = "; Version: 2.2\n; MaxNodes: 4\n; MaxProcs: 8 (of 10)\n;\n; free text\n"
 FIRST = "1 0 5 100 4 -1 -1 8 120 -1 1 3 7 -1 -1 -1 -1 -1\n"

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from licorne import Scenario
 from licorne.sim import Observer, PodRecord
 from licorne.sim.runner import simulate
-from licorne.sim.traces.batch import JobsAs, batch_workload
-from licorne.sim.traces.swf import SwfJob, SwfLog, parse_swf, read_swf
-from licorne.sim.traces.swf_log import SwfOutcome, swf_file
-from licorne.sim.workload import Workload, parse_workload
+from licorne.sim.swf_log import SwfOutcome, swf_file
+from licorne.workload.traces.batch import JobsAs, batch_workload
+from licorne.workload.traces.swf import SwfJob, SwfLog, parse_swf, read_swf
+from licorne.workload.workload import Workload, parse_workload
 
 jobs = st.builds(
     SwfJob,

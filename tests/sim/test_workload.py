@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sim.lines import App, Ask, Line, Node, Run, encode, to_ns
-from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload, read_workload
+from licorne.workload.lines import App, Ask, Line, Node, Run, encode, to_ns
+from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload, read_workload
 
 META = '{"t":"meta","name":"w","expect":3}'
 META2 = '{"t":"meta","name":"w","expect":0,"version":2}'

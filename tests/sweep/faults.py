@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from common.planting import Faults, raised_by_a_law, replace
-from licorne.sweep import Outcome, Point, plan, point, run_point, running
+from licorne.lab.sweep import Outcome, Point, plan, point, run_point, running
 from sweep import laws
 
 PLANTED = "LICORNE_PLANTED"

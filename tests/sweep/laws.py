@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from licorne.sweep import Outcome, Point, Sweep, run_point, running
-from licorne.sweep.engines import Processes
+from licorne.lab.sweep import Outcome, Point, Sweep, run_point, running
+from licorne.lab.sweep.engines import Processes
 from report.workloads import QUEUES, small
 
 POLICY = """

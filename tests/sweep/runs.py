@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from licorne.sweep import Outcome, Point, run_point
+from licorne.lab.sweep import Outcome, Point, run_point
 
 
 def noted(point: Point) -> Outcome:

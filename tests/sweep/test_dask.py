@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from licorne.sweep import Point, read_sweep, run_sweep
-from licorne.sweep.running import jobs_of
-from licorne.sweep.table import rows, write_table
+from licorne.lab.sweep import Point, read_sweep, run_sweep
+from licorne.lab.sweep.running import jobs_of
+from licorne.lab.sweep.table import rows, write_table
 from sweep import runs
 
 ROOT = Path(__file__).resolve().parents[2]

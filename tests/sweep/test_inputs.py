@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from licorne.sweep import EngineError, Outcome, Point, Sweep, run_point
-from licorne.sweep.inputs import KEPT, Bundle, Unpacked, pack, pack_policy, run_unpacked
-from licorne.sweep.plan import OWN, Keys
+from licorne.lab.sweep import EngineError, Outcome, Point, Sweep, run_point
+from licorne.lab.sweep.inputs import KEPT, Bundle, Unpacked, pack, pack_policy, run_unpacked
+from licorne.lab.sweep.plan import OWN, Keys
 
 ROOT = Path(__file__).resolve().parents[2]
 MINE = (

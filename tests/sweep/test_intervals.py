@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.sweep.intervals import interval, quantile
+from licorne.lab.sweep.intervals import interval, quantile
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from licorne.sweep import Outcome, Point
-from licorne.sweep.page import METRICS, differences, settings, values, write_sweep_page
-from licorne.sweep.table import Row, rows, write_table
+from licorne.lab.sweep import Outcome, Point
+from licorne.lab.sweep.page import METRICS, differences, settings, values, write_sweep_page
+from licorne.lab.sweep.table import Row, rows, write_table
 from report.workloads import small
 
 polars = pytest.importorskip("polars")

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from licorne.sim import WorkloadError
-from licorne.sweep import Point, Sweep, read_sweep
-from licorne.sweep.document import parse_sweep
-from licorne.sweep.plan import Keys
+from licorne.lab.sweep import Point, Sweep, read_sweep
+from licorne.lab.sweep.document import parse_sweep
+from licorne.lab.sweep.plan import Keys
+from licorne.workload import WorkloadError
 
 TEXT = """\
 name: loads

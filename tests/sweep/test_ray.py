@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from common.waiting import wait_for
-from licorne.sweep import EngineError, Point, Processes, Sweep, run_sweep
-from licorne.sweep.running import jobs_of
-from licorne.sweep.table import rows, write_table
+from licorne.lab.sweep import EngineError, Point, Processes, Sweep, run_sweep
+from licorne.lab.sweep.running import jobs_of
+from licorne.lab.sweep.table import rows, write_table
 from sweep import runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def engine(cluster: Any) -> Any:
-    from licorne.sweep.on_ray import Ray  # noqa: PLC0415
+    from licorne.lab.sweep.on_ray import Ray  # noqa: PLC0415
 
     return Ray(cluster.address)
 
@@ -91,9 +91,9 @@ def test_a_node_that_is_killed_costs_nothing_but_time(
 PROGRAM = """
 import sys
 from pathlib import Path
-from licorne.sweep import run_sweep
-from licorne.sweep.on_ray import Ray
-from licorne.sweep.running import jobs_of
+from licorne.lab.sweep import run_sweep
+from licorne.lab.sweep.on_ray import Ray
+from licorne.lab.sweep.running import jobs_of
 from sweep import runs, test_ray
 run_sweep(jobs_of(test_ray.points(), Path(sys.argv[2])), engine=Ray(sys.argv[1]), run=runs.slow)
 """
@@ -128,7 +128,7 @@ def test_a_point_costs_little(engine: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere.invalid:6379"])
 def test_a_wrong_address_is_told(address: str, tmp_path: Path) -> None:
-    from licorne.sweep.on_ray import Ray  # noqa: PLC0415
+    from licorne.lab.sweep.on_ray import Ray  # noqa: PLC0415
 
     with pytest.raises(EngineError, match=f"the Ray cluster at {address} cannot be reached: .*`ray status`"):
         run_sweep(jobs_of(points(2), tmp_path), engine=Ray(address))
@@ -137,7 +137,7 @@ def test_a_wrong_address_is_told(address: str, tmp_path: Path) -> None:
 def test_a_worker_with_another_version_runs_nothing(
     engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from licorne.sweep import on_ray  # noqa: PLC0415
+    from licorne.lab.sweep import on_ray  # noqa: PLC0415
 
     monkeypatch.setattr(on_ray, "__version__", "9.9")
     with pytest.raises(EngineError, match=r"the worker on .* has licorne .*: install licorne\[ray\]==9.9 there"):

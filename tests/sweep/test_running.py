@@ -17,11 +17,11 @@ import pytest
 
 from common.plain_python import printed_by
 from common.waiting import wait_for
+from licorne.lab.sweep import Outcome, Point, Sweep, run_point, run_sweep
+from licorne.lab.sweep.engines import Processes
+from licorne.lab.sweep.running import jobs_of
+from licorne.lab.sweep.table import rows, write_table
 from licorne.sim.policies import PolicyError
-from licorne.sweep import Outcome, Point, Sweep, run_point, run_sweep
-from licorne.sweep.engines import Processes
-from licorne.sweep.running import jobs_of
-from licorne.sweep.table import rows, write_table
 from report.workloads import QUEUES, small
 from rings import first_in_gate
 from sweep import faults, laws, runs
@@ -236,9 +236,9 @@ def test_a_point_with_a_policy_runs_in_another_thread_only_without_a_limit(slow:
 PROGRAM = """
 import sys
 from pathlib import Path
-from licorne.sweep import Point, run_sweep
-from licorne.sweep.engines import Processes
-from licorne.sweep.running import jobs_of
+from licorne.lab.sweep import Point, run_sweep
+from licorne.lab.sweep.engines import Processes
+from licorne.lab.sweep.running import jobs_of
 from sweep import runs
 if __name__ == "__main__":
     points = [Point(workload=sys.argv[1], load=float(load)) for load in (1, 2, 3)]

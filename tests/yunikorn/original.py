@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from common.waiting import WAIT_S, wait_for
-from licorne.sim import lines
+from licorne.workload import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build" / "yunikorn" / "yunikorn"

@@ -8,10 +8,10 @@ import pytest
 
 from capture.played import LASTS_S, assert_agrees, workload
 from cli.conftest import Command, licorne
-from licorne.answers.source import Server
-from licorne.capture import Options, capture
-from licorne.recording import Names
-from licorne.sim.workload import read_workload
+from licorne.state.recording import Names
+from licorne.state.source import Server
+from licorne.workload.capture import Options, capture
+from licorne.workload.workload import read_workload
 from yunikorn.original import PROGRAM, REASON, playing
 
 __all__ = ["licorne"]

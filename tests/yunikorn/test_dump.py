@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from cli.conftest import Command, licorne
-from licorne.answers import Restored, restore, shares
-from licorne.answers.source import fetch
+from licorne.answers import shares
 from licorne.core.partition import Partition
-from licorne.sim import lines
+from licorne.state.restore import restore
+from licorne.state.restored import Restored
+from licorne.state.source import fetch
+from licorne.workload import lines
 from yunikorn.original import PROGRAM, REASON, USERS, Original, ask, beginning, playing
 
 __all__ = ["licorne"]

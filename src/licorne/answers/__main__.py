@@ -12,10 +12,12 @@ import time
 import msgspec
 
 from licorne._bounded import DUMP_BYTES, TooLargeError, read_all
-from licorne.answers import DumpError, UnknownNameError, read_dump, restore
-from licorne.answers.copies import CopyError
 from licorne.answers.process import Question, answer_to
-from licorne.recording import RecordingError
+from licorne.state.copies import CopyError
+from licorne.state.dump import DumpError, read_dump
+from licorne.state.recording import RecordingError
+from licorne.state.restore import restore
+from licorne.state.restored import UnknownNameError
 
 
 def main(question: Question) -> None:

@@ -26,13 +26,13 @@ from licorne.answers.changes import (
     Schedulable,
     Tolerates,
 )
-from licorne.answers.restored import Restored
 from licorne.config import as_data
 from licorne.config.quantity import parse_quantity, spoken
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.inputs.admission import apply_namespace_tags
 from licorne.core.nodes.constraints import CORDON, FIELD_NAME, LABEL_PREFIX, TAINTS_ATTRIBUTE
 from licorne.si import messages, v19
+from licorne.state.restored import Restored
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import Taint

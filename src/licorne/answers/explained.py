@@ -8,18 +8,18 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from licorne.answers.exact import restore_checkpoint
 from licorne.answers.hours import hours
 from licorne.answers.recorded import restore_moment, with_hours
-from licorne.answers.restore import Restored, restore
 from licorne.answers.shares import Shares
 from licorne.answers.shares import shares as shares_of
-from licorne.answers.source import fetch
 from licorne.answers.trials import Home
 from licorne.answers.why import Answer, why
 from licorne.core.api import SchedulerAPI
-from licorne.recording import choose_run
-from licorne.recording.folder import is_recording
+from licorne.state.exact import restore_checkpoint
+from licorne.state.recording import choose_run
+from licorne.state.recording.folder import is_recording
+from licorne.state.restore import Restored, restore
+from licorne.state.source import fetch
 
 
 def explain(

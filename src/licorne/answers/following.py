@@ -1,7 +1,7 @@
 """The process that follows a scheduler: it repeats its inputs, and answers questions on copies of itself.
 
-A service starts it (`licorne.answers.follower`), as `python -m licorne.answers.following`, and writes blocks of entries to
-its standard input: those of a recording (`licorne.recording.entries`), with questions between them. So a question is about
+A service starts it (`licorne.host.follower`), as `python -m licorne.answers.following`, and writes blocks of entries to
+its standard input: those of a recording (`licorne.state.recording.entries`), with questions between them. So a question is about
 the state that it was asked in, and is answered when all that came before it has been repeated. The answers go to standard
 output; meanwhile the process goes on following. Where it could not follow from the beginning, it first repeats as many
 entries of a recording as it has missed: `python -m licorne.answers.following FOLDER BEGAN_NS NUMBER`.
@@ -26,18 +26,17 @@ from typing import Any, Final
 
 import msgspec
 
-from licorne.answers import UnknownNameError
-from licorne.answers.copies import CopyError, end_with_parent
 from licorne.answers.process import Question, answer_to
 from licorne.answers.recorded import NothingRecordedError, as_restored
-from licorne.answers.restored import Outputs
-from licorne.recording import RecordingError, Replay, Run, choose_run
-from licorne.recording.blocks import read_blocks
-from licorne.recording.checkpoints import Place
-from licorne.recording.entries import CHECK, GAP
-from licorne.recording.folder import read_manifest, segment_number, segments_in
-from licorne.recording.replay import replay_from_newest
 from licorne.sim.collector import quiet_collector
+from licorne.state.copies import CopyError, end_with_parent
+from licorne.state.recording import RecordingError, Replay, Run, choose_run
+from licorne.state.recording.blocks import read_blocks
+from licorne.state.recording.checkpoints import Place
+from licorne.state.recording.entries import CHECK, GAP
+from licorne.state.recording.folder import read_manifest, segment_number, segments_in
+from licorne.state.recording.replay import replay_from_newest
+from licorne.state.restored import Outputs, UnknownNameError
 
 BLOCK: Final = struct.Struct("<I")
 """The head of a block on standard input: its length in bytes."""

@@ -15,9 +15,9 @@ from licorne.config import Pod, RunningPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from licorne.answers.restored import Restored
     from licorne.core.partition import Partition
     from licorne.si.messages import AddApplication
+    from licorne.state.restored import Restored
 
 
 def running_partitions(restored: Restored) -> dict[str, RunningPartition]:

@@ -11,11 +11,11 @@ from typing import Final, Literal
 import msgspec
 
 from licorne.answers.hours import hours
-from licorne.answers.restored import Restored
 from licorne.answers.shares import Shares, shares
 from licorne.answers.trials import Home
 from licorne.answers.why import Answer, why
-from licorne.recording import choose_run
+from licorne.state.recording import choose_run
+from licorne.state.restored import Restored
 
 ENDING_S: Final = 10.0
 """Seconds that the process may take beyond the limit of the question, to read the dump and to write the answer."""

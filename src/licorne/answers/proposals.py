@@ -45,10 +45,10 @@ from licorne.answers.changes import (
     text,
     with_amounts,
 )
-from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import SIZE_MAX, Order, above_all, is_alone, openings, other_queues, own_node, running
 from licorne.answers.trials import Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
+from licorne.state.copies import on_a_copy
 
 if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask

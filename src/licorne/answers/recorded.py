@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from licorne.answers.restored import Note, Outputs, Restored
 from licorne.answers.shares import Hours, Shares
 from licorne.config import load
 from licorne.core.base.states import SECOND_NS
-from licorne.recording import Replay, Run, replay_from
-from licorne.recording.moments import written
 from licorne.si import v19
+from licorne.state.recording import Replay, Run, replay_from
+from licorne.state.recording.moments import written
+from licorne.state.restored import Note, Outputs, Restored
 
 
 class NothingRecordedError(LookupError):

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from licorne.answers.restored import Note, Restored
 from licorne.core.base.states import SECOND_NS
+from licorne.state.restored import Note, Restored
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition

@@ -20,14 +20,14 @@ from licorne.answers.applied import apply, parsed
 from licorne.answers.asks import ChangeError, Wanted
 from licorne.answers.budget import work_of
 from licorne.answers.changes import Change, End
-from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import Order, Present, obstacles, repairs
-from licorne.answers.restored import Restored
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection.reported import asked_again
 from licorne.core.preemption.guarantee_preemption import RETRY_NS
 from licorne.core.preemption.planned_usage import has_any_guarantee
 from licorne.si import messages
+from licorne.state.copies import on_a_copy
+from licorne.state.restored import Restored
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition

@@ -18,11 +18,11 @@ import msgspec
 from licorne.answers.chain import Chain, chain
 from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
-from licorne.answers.restored import Note, UnknownNameError
 from licorne.answers.trials import Home, Wanted
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import most_important, sentence, summary
+from licorne.state.restored import Note, UnknownNameError
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from licorne.answers.rulesused import Submitted, asked_path, rules_used
 from licorne.config import Pod, RunningPartition
-from licorne.sim.lines import App, Ask, Node
+from licorne.workload.lines import App, Ask, Node
 
 if TYPE_CHECKING:
-    from licorne.sim.workload import Workload
+    from licorne.workload.workload import Workload
 
 PARTITION = "default"
 """A workload has one partition."""

@@ -26,7 +26,7 @@ class _EndedError(SystemExit):
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line, and exit with its status."""
     status = run(arguments)
-    if signals := sys.modules.get("licorne.daemon.signals"):  # a command that runs until a signal has loaded it
+    if signals := sys.modules.get("licorne.host.signals"):  # a command that runs until a signal has loaded it
         signals.leave(status)
     sys.exit(status)
 

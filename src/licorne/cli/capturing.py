@@ -10,16 +10,16 @@ from pathlib import Path
 from types import FrameType
 
 from licorne._wording import counted
-from licorne.answers.source import Server, SourceError
-from licorne.capture import Options, capture
-from licorne.capture.capturing import Progress
 from licorne.cli.common import CommandError, UsageError, say
 from licorne.cli.progress import progress_bar
 from licorne.cli.sources import read_token
 from licorne.cli.statuses import Status
-from licorne.recording import Names
-from licorne.sim.workload import ASKS_MAX
-from licorne.sim.workload import Progress as Bar
+from licorne.state.recording import Names
+from licorne.state.source import Server, SourceError
+from licorne.workload.capture import Options, capture
+from licorne.workload.capture.capturing import Progress
+from licorne.workload.workload import ASKS_MAX
+from licorne.workload.workload import Progress as Bar
 
 
 def capture_workload(

@@ -13,14 +13,14 @@ from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
 from licorne.cli.simulate import read_source
 from licorne.cli.statuses import Status
-from licorne.recording.folder import is_recording
-from licorne.report.collector import Collector
+from licorne.lab.report.collector import Collector
 from licorne.sim.comparison import compare as compared
 from licorne.sim.observer import Observer
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
-from licorne.sim.traces.recorded import without_reloads
-from licorne.sim.workload import ASKS_MAX, Workload
+from licorne.state.recording.folder import is_recording
+from licorne.workload.traces.recorded import without_reloads
+from licorne.workload.workload import ASKS_MAX, Workload
 
 OWN = Path("own")
 """In place of a file: the configuration of the workload or recording itself."""

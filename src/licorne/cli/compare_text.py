@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.sim.comparison import Comparison, QueueChange, QueueFigures
-from licorne.sim.quantities import duration
 from licorne.sim.refusals import RejectedQueue
+from licorne.workload.quantities import duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -64,14 +64,14 @@ def check(
     if source.endswith(WORKLOADS):
         from licorne.answers.workloads import partitions_of_workload  # noqa: PLC0415  # as below
         from licorne.cli.simulate import read_source  # noqa: PLC0415
-        from licorne.sim.workload import ASKS_MAX  # noqa: PLC0415
+        from licorne.workload.workload import ASKS_MAX  # noqa: PLC0415
 
         running = partitions_of_workload(read_source(Path(source), ASKS_MAX))
     elif source:
         from licorne.answers import running_partitions  # noqa: PLC0415  # loads the scheduler, which checking does not need
         from licorne.answers.partitions import partitions_of_recording  # noqa: PLC0415
         from licorne.cli.sources import read_state, read_submitted  # noqa: PLC0415
-        from licorne.recording.folder import is_recording  # noqa: PLC0415
+        from licorne.state.recording.folder import is_recording  # noqa: PLC0415
 
         restored = read_state(source, token_file, tls_ca, at=at or "")
         if is_recording(Path(source)):

@@ -15,7 +15,6 @@ from cyclopts import Parameter, validators
 
 from licorne._files import opened
 from licorne._wording import counted
-from licorne.answers.source import WORKLOADS, is_url
 from licorne.cli.capturing import capture_workload
 from licorne.cli.common import CommandError, UsageError, say
 from licorne.cli.objects import objects_workload
@@ -25,21 +24,22 @@ from licorne.cli.refusals import refusals
 from licorne.cli.statuses import Status
 from licorne.config.simulation import JobOrder
 from licorne.core.base import setting_kinds as kinds
-from licorne.recording import Names
-from licorne.recording.anonymous import AnonymityError
-from licorne.recording.folder import is_recording
-from licorne.sim.finished import written
-from licorne.sim.reading import TABLES, is_scenario, load_workload
-from licorne.sim.scenarios.reading import is_scenario_text
-from licorne.sim.traces.batch import JobsAs, batch_workload
-from licorne.sim.traces.columns import read_mapping
-from licorne.sim.traces.gpu_csv import gpu_workload, read_gpu_csv
-from licorne.sim.traces.openb import LOAD, read_openb
-from licorne.sim.traces.swf import is_swf, read_swf
-from licorne.sim.workload import ASKS_MAX, OptionError, Workload, write_workload
+from licorne.state.recording import Names
+from licorne.state.recording.anonymous import AnonymityError
+from licorne.state.recording.folder import is_recording
+from licorne.state.source import WORKLOADS, is_url
+from licorne.workload.finished import written
+from licorne.workload.reading import TABLES, is_scenario, load_workload
+from licorne.workload.scenarios.reading import is_scenario_text
+from licorne.workload.traces.batch import JobsAs, batch_workload
+from licorne.workload.traces.columns import read_mapping
+from licorne.workload.traces.gpu_csv import gpu_workload, read_gpu_csv
+from licorne.workload.traces.openb import LOAD, read_openb
+from licorne.workload.traces.swf import is_swf, read_swf
+from licorne.workload.workload import ASKS_MAX, OptionError, Workload, write_workload
 
 Arrivals = Literal["load", "recorded", "fill"]
-"""How the openb trace is read (`licorne.sim.traces.openb`)."""
+"""How the openb trace is read (`licorne.workload.traces.openb`)."""
 HEAD_BYTES: Final = 1 << 20
 """How much of a file in YAML is looked at to tell a scenario from objects of a cluster."""
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from licorne.cli.common import UsageError, say
-from licorne.daemon.setting_table import REST_ADDRESS
+from licorne.host.setting_table import REST_ADDRESS
 
 if TYPE_CHECKING:
-    from licorne.service import Service
+    from licorne.grpc.service import Service
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "*": "127.0.0.1"}  # noqa: S104  only compared with
 
@@ -52,7 +52,7 @@ class Demo:
         if not self.wanted:
             yield
             return
-        from licorne.demo import Demonstration, sights  # noqa: PLC0415  # needs the extra `service`
+        from licorne.grpc.demo import Demonstration, sights  # noqa: PLC0415  # needs the extra `service`
 
         if service.security.certificate:
             raise UsageError("--demo speaks to the service without TLS: leave out --tls-cert, or --demo")
@@ -67,7 +67,7 @@ class Demo:
             )
         except ValueError as error:
             raise UsageError(f"--demo-{error}") from None
-        logging.getLogger("licorne.client").handlers = [_ToLog(service)]
+        logging.getLogger("licorne.grpc.client").handlers = [_ToLog(service)]
         demonstration.start()
         if service.web is not None and service.web.addresses:
             say(*sights(reachable(service.web.addresses[0]), address, token=service.web.wants_token).split("\n"))

@@ -42,7 +42,7 @@ def health(
     import grpc  # noqa: PLC0415  # the help needs none of these
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 
-    from licorne.client.remedies import explained  # noqa: PLC0415
+    from licorne.grpc.client.remedies import explained  # noqa: PLC0415
 
     options = [("grpc.ssl_target_name_override", server_name)] if server_name else []
     if tls_ca is None:

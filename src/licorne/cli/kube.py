@@ -15,7 +15,7 @@ from licorne._extras import require
 from licorne.cli.common import Argument, UsageError
 from licorne.config.manifest import NAMESPACE, SCHEDULER_NAMES
 from licorne.core.base import setting_kinds as kinds
-from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
+from licorne.host.setting_table import REST_ADDRESS, SETTINGS
 
 SERVE = {setting.option: setting for setting in SETTINGS if setting.option}
 """Settings of `licorne serve` by their option: what means the same here has their words and defaults."""

@@ -14,7 +14,7 @@ from licorne.cli.common import CommandError, read_input
 from licorne.cli.statuses import Status
 from licorne.config import ConfigError
 from licorne.config.manifest import SCHEDULER_NAMES, manifests
-from licorne.sim.workload import Workload
+from licorne.workload.workload import Workload
 
 _BLANKS = re.compile(r"\s*")
 BYTES_MAX = 2 << 30

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from licorne.sim.workload import Progress
+from licorne.workload.workload import Progress
 
 
 @contextmanager

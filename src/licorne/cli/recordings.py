@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from licorne.cli.common import Argument, UsageError
-from licorne.recording.moments import parse_moment, written
+from licorne.state.recording.moments import parse_moment, written
 
 
 class Moment(Argument, shown="TIME"):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from licorne import RegistrationError, SettingsError
 from licorne.cli.common import CommandError, UsageError
 from licorne.sim.policies.interface import PolicyError
-from licorne.sim.workload import OptionError, WorkloadError
+from licorne.workload.workload import OptionError, WorkloadError
 
 
 @contextmanager

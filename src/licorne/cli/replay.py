@@ -13,8 +13,8 @@ from licorne.cli.parameters import Flag, Output
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import Moment, moment_ns, written
 from licorne.cli.statuses import Status
-from licorne.recording import DivergedError, Outcome, RecordingError, Replay, Run, choose_run, list_runs
-from licorne.recording.folder import runs_in
+from licorne.state.recording import DivergedError, Outcome, RecordingError, Replay, Run, choose_run, list_runs
+from licorne.state.recording.folder import runs_in
 
 TRIMMED: Final = (
     "what came before was removed: the digest is of the messages since then, and the recording confirms how many there "
@@ -97,7 +97,7 @@ def _refuse_empty(folder: Path, number: int) -> None:
 
 
 def _dump(repeated: Replay, now_ns: int, path: Path) -> None:
-    from licorne.web.rest.state import full_state  # noqa: PLC0415  # it needs packages of the extra `web`
+    from licorne.host.web.rest.state import full_state  # noqa: PLC0415  # it needs packages of the extra `web`
 
     if not repeated.managers:
         raise CommandError("--output: no resource manager is registered at this time, so there is no state")

@@ -10,7 +10,7 @@ from licorne.cli.parameters import OUTPUT
 from licorne.cli.progress import progress_bar
 from licorne.cli.reports import check_report
 from licorne.cli.statuses import Status
-from licorne.report.folder import PAGE, ReportError, read_report, write_report
+from licorne.lab.report.folder import PAGE, ReportError, read_report, write_report
 
 
 def report(*folder: Path, output: Annotated[Path, OUTPUT]) -> int:

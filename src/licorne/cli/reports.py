@@ -11,8 +11,8 @@ import msgspec
 from licorne.cli.common import ARGUMENTS, CommandError
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
-from licorne.report.collector import Collector
-from licorne.report.folder import check_extra, write_report
+from licorne.lab.report.collector import Collector
+from licorne.lab.report.folder import check_extra, write_report
 from licorne.sim.report import Result
 
 

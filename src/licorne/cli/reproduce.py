@@ -1,6 +1,6 @@
 """`licorne reproduce`: makes the table of a paper again, and says for each cell whether it agrees.
 
-A reproduction is a row of `REPRODUCTIONS`; what it must take and return is in `licorne.sim.papers.reproduction`.
+A reproduction is a row of `REPRODUCTIONS`; what it must take and return is in `licorne.lab.papers.reproduction`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.parameters import Flag, Output
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
-from licorne.sim.papers.reproduction import Reproduced, Reproduction
-from licorne.sim.workload import WorkloadError
+from licorne.lab.papers.reproduction import Reproduced, Reproduction
+from licorne.workload.workload import WorkloadError
 
 REPRODUCTIONS = {
-    "rlscheduler": "licorne.sim.papers.rlscheduler",
-    "fgd": "licorne.sim.papers.fgd",
+    "rlscheduler": "licorne.lab.papers.rlscheduler",
+    "fgd": "licorne.lab.papers.fgd",
 }
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 

@@ -10,12 +10,12 @@ from licorne.cli.common import CommandError, print_json, say
 from licorne.cli.parameters import Flag, Load, MaxAsks, Seed
 from licorne.cli.sheets import output, print_plainly
 from licorne.cli.statuses import Status
-from licorne.sim.quantities import amount, duration
-from licorne.sim.scenarios.document import schema as scenario_schema
-from licorne.sim.scenarios.faults import ScenarioError
-from licorne.sim.scenarios.outline import Outline
-from licorne.sim.scenarios.scenario import Scenario
-from licorne.sim.workload import ASKS_MAX, WorkloadError
+from licorne.workload.quantities import amount, duration
+from licorne.workload.scenarios.document import schema as scenario_schema
+from licorne.workload.scenarios.faults import ScenarioError
+from licorne.workload.scenarios.outline import Outline
+from licorne.workload.scenarios.scenario import Scenario
+from licorne.workload.workload import ASKS_MAX, WorkloadError
 
 
 def check(

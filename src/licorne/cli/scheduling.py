@@ -9,21 +9,23 @@ from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from licorne.answers.follower import Follower, follower
 from licorne.cli.common import CommandError, print_json, read_text, say
 from licorne.cli.kube import SERVE, RecordOptions, RestOptions
 from licorne.config.manifest import NAMESPACE, OVERLAID, SCHEDULER_NAMES, queue_source
 from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import unknown_settings
-from licorne.daemon.descriptors import raise_limit
-from licorne.daemon.log import Format, Levels, Log
-from licorne.daemon.process_log import process_log
-from licorne.daemon.recording import recording
-from licorne.daemon.secrets import SecurityError, pem_in, tokens_in
-from licorne.daemon.security import Security
-from licorne.daemon.setting_table import REST_ADDRESS
-from licorne.daemon.shown_settings import Shown, table
-from licorne.daemon.signals import signals
+from licorne.host.descriptors import raise_limit
+from licorne.host.follower import Follower, follower
+from licorne.host.log import Format, Levels, Log
+from licorne.host.process_log import process_log
+from licorne.host.recording import recording
+from licorne.host.secrets import SecurityError, pem_in, tokens_in
+from licorne.host.security import Security
+from licorne.host.setting_table import REST_ADDRESS
+from licorne.host.shown_settings import Shown, table
+from licorne.host.signals import signals
+from licorne.host.web.rest import Access as RestAccess
+from licorne.host.web.server import Web
 from licorne.kube.api import Access, ApiError, Client, KubeconfigError, Requests, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
 from licorne.kube.configmaps import ConfigurationError, read_configuration
@@ -31,9 +33,7 @@ from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
-from licorne.recording import Recorder, RecordingError
-from licorne.web.rest import Access as RestAccess
-from licorne.web.server import Web
+from licorne.state.recording import Recorder, RecordingError
 
 
 def run(

@@ -1,6 +1,6 @@
 """`licorne serve`: runs a scheduler for resource managers on this and other machines.
 
-Its options are made from the table of settings, `licorne.daemon.setting_table`, which also explains them. The work is in
+Its options are made from the table of settings, `licorne.host.setting_table`, which also explains them. The work is in
 `licorne.cli.serving`, which needs the extra `service`; the help does not.
 """
 
@@ -18,7 +18,7 @@ from licorne.cli.common import KeyValue
 from licorne.cli.demo import Demo
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base.setting_table import Setting
-from licorne.daemon.setting_table import REST_ADDRESS, SETTINGS
+from licorne.host.setting_table import REST_ADDRESS, SETTINGS
 
 
 def serve(**options: Any) -> int:

@@ -13,20 +13,20 @@ from licorne.cli.common import CommandError, pairs, print_json, say
 # Read when gRPC is first imported; its own lines are no part of the log.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
-from licorne.answers.follower import follower
 from licorne.cli.demo import Demo
 from licorne.cli.serve import argument
-from licorne.daemon.descriptors import raise_limit
-from licorne.daemon.log import Levels, Log
-from licorne.daemon.notify import READY, STOPPING, notify, stay_alive
-from licorne.daemon.process_log import process_log
-from licorne.daemon.recording import recording
-from licorne.daemon.setting_table import SETTINGS
-from licorne.daemon.signals import signals
-from licorne.recording import Recorder, RecordingError
-from licorne.service import SecurityError, Service, SettingError
-from licorne.service.configuration import Changes, Given, Loaded, building, load_all, show
-from licorne.service.configuration.queues import Groups
+from licorne.grpc.service import SecurityError, Service, SettingError
+from licorne.grpc.service.configuration import Changes, Given, Loaded, building, load_all, show
+from licorne.grpc.service.configuration.queues import Groups
+from licorne.host.descriptors import raise_limit
+from licorne.host.follower import follower
+from licorne.host.log import Levels, Log
+from licorne.host.notify import READY, STOPPING, notify, stay_alive
+from licorne.host.process_log import process_log
+from licorne.host.recording import recording
+from licorne.host.setting_table import SETTINGS
+from licorne.host.signals import signals
+from licorne.state.recording import Recorder, RecordingError
 
 SWITCH_S = 0.001
 """Interpreter switch interval, in seconds: how long a thread that reads a configuration may block the loop at a

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from licorne.answers import UnknownNameError
 from licorne.answers import shares as shares_of
 from licorne.answers.recorded import with_hours
 from licorne.cli.common import CommandError, UsageError, print_json
@@ -12,7 +11,8 @@ from licorne.cli.parameters import Flag, From
 from licorne.cli.recordings import Moment, moment_ns
 from licorne.cli.sources import DEFAULT_SOURCE, read_hours, read_state
 from licorne.cli.statuses import Status
-from licorne.recording.folder import is_recording
+from licorne.state.recording.folder import is_recording
+from licorne.state.restored import UnknownNameError
 
 
 def shares(

@@ -12,7 +12,7 @@ from licorne.answers.shares import Hours, HoursUsed, Loan, PartitionShares, Shar
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.cli.why_text import print_moment, print_notes
-from licorne.sim.quantities import amount, duration
+from licorne.workload.quantities import amount, duration
 
 if TYPE_CHECKING:
     from rich.console import Console

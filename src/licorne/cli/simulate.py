@@ -18,25 +18,25 @@ from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
 from licorne.cli.statuses import Status
-from licorne.recording import Bounds, Names, Recorder, RecordingError
-from licorne.recording.folder import is_recording
-from licorne.report.collector import Collector
-from licorne.sim.lines import DevicePolicy, to_ns
+from licorne.lab.report.collector import Collector
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import Loaded, load_policies
 from licorne.sim.policies.watch import LIMIT_MAX_S, POLICY_TIMEOUT_S
-from licorne.sim.reading import load_workload
 from licorne.sim.report import Result
-from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
 from licorne.sim.series import Series, SeriesRow
-from licorne.sim.traces.recorded import without_reloads
-from licorne.sim.traces.swf import is_swf
-from licorne.sim.traces.swf_log import SwfOutcome, swf_file
+from licorne.sim.swf_log import SwfOutcome, swf_file
 from licorne.sim.verification import Run, first_difference, repeat
-from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
+from licorne.state.recording import Bounds, Names, Recorder, RecordingError
+from licorne.state.recording.folder import is_recording
+from licorne.workload.lines import DevicePolicy, to_ns
+from licorne.workload.reading import load_workload
+from licorne.workload.row_files import RowFileError, check_row_file, row_file
+from licorne.workload.traces.recorded import without_reloads
+from licorne.workload.traces.swf import is_swf
+from licorne.workload.workload import ASKS_MAX, Workload, WorkloadError
 
 INTERVAL_S = 60
 EMPTY_POINTS_MAX = 1_000_000

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from licorne.answers import DumpError, Restored, restore
 from licorne.answers.hours import hours
 from licorne.answers.recorded import NothingRecordedError, restore_moment
 from licorne.answers.shares import Hours
-from licorne.answers.source import TIMEOUT_S, SourceError, fetch
 from licorne.cli.common import CommandError, UsageError, read_text
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
 from licorne.cli.recordings import moment_ns, written
 from licorne.cli.statuses import Status
 from licorne.config import ConfigError
-from licorne.daemon.secrets import SecurityError, token_in
-from licorne.daemon.setting_table import REST_ADDRESS
-from licorne.recording import RecordingError, choose_run
-from licorne.recording.folder import is_recording
-from licorne.recording.submitted import submitted_applications
+from licorne.host.secrets import SecurityError, token_in
+from licorne.host.setting_table import REST_ADDRESS
 from licorne.si.messages import AddApplication
+from licorne.state.dump import DumpError
+from licorne.state.recording import RecordingError, choose_run
+from licorne.state.recording.folder import is_recording
+from licorne.state.recording.submitted import submitted_applications
+from licorne.state.restore import restore
+from licorne.state.restored import Restored
+from licorne.state.source import TIMEOUT_S, SourceError, fetch
 
 DEFAULT_SOURCE = f"http://{REST_ADDRESS}"
 """The scheduler that is asked if none is named: one on this machine, at the port that YuniKorn and licorne have."""

@@ -18,12 +18,12 @@ from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.simulate import PolicyTime
 from licorne.cli.statuses import Status
-from licorne.sim.lines import DevicePolicy
-from licorne.sweep.document import read_sweep
-from licorne.sweep.engines import Engine, EngineError, Processes
-from licorne.sweep.plan import OWN, POINTS_MAX, Point, Sweep
-from licorne.sweep.running import Job, jobs_of, join_outcomes, run_sweep
-from licorne.sweep.table import rows, write_table
+from licorne.lab.sweep.document import read_sweep
+from licorne.lab.sweep.engines import Engine, EngineError, Processes
+from licorne.lab.sweep.plan import OWN, POINTS_MAX, Point, Sweep
+from licorne.lab.sweep.running import Job, jobs_of, join_outcomes, run_sweep
+from licorne.lab.sweep.table import rows, write_table
+from licorne.workload.lines import DevicePolicy
 
 
 def sweep(
@@ -124,7 +124,7 @@ def sweep(
     table = rows(points, outcomes)
     files = write_table(output, table, parquet=report)
     if report:
-        from licorne.sweep.page import write_sweep_page  # noqa: PLC0415  # it needs the extra `report`
+        from licorne.lab.sweep.page import write_sweep_page  # noqa: PLC0415  # it needs the extra `report`
 
         files.append(write_sweep_page(output, plan.name, table))
     failed = [(point, outcome.error) for point, outcome in zip(points, outcomes, strict=True) if outcome.error]
@@ -170,7 +170,7 @@ def _engine(text: str, jobs: int | None) -> Engine:
         return Processes(jobs or os.cpu_count() or 1)
     if name != "ray":
         raise UsageError(f"--engine {text}: it is processes, ray or ray:ADDRESS")
-    from licorne.sweep.on_ray import TASKS_MAX, Ray  # noqa: PLC0415  # it needs the extra `ray`
+    from licorne.lab.sweep.on_ray import TASKS_MAX, Ray  # noqa: PLC0415  # it needs the extra `ray`
 
     return Ray(address, jobs or TASKS_MAX)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.table import Table
 
 from licorne.cli.sheets import Sheet, output, print_plainly, widened
-from licorne.sim.quantities import HOUR_S, amount, duration
 from licorne.sim.report import QueueUsage, Result
 from licorne.sim.times import ALL_QUEUES, QueueCompletions, QueueWaits
+from licorne.workload.quantities import HOUR_S, amount, duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,16 +8,17 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from licorne.answers import Home, UnknownNameError
+from licorne.answers import Home
 from licorne.answers import why as why_of
-from licorne.answers.copies import CopyError
 from licorne.answers.why import AskAnswer
 from licorne.cli.common import CommandError, UsageError, print_json
 from licorne.cli.parameters import DURATION, Flag, From
 from licorne.cli.recordings import Moment
 from licorne.cli.sources import DEFAULT_SOURCE, read_state
 from licorne.cli.statuses import Status
-from licorne.recording.folder import is_recording
+from licorne.state.copies import CopyError
+from licorne.state.recording.folder import is_recording
+from licorne.state.restored import UnknownNameError
 
 
 def why(

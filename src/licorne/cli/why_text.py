@@ -9,13 +9,13 @@ from licorne._wording import counted
 from licorne.answers.chain import Chain, LimitLevel, QueueLevel
 from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax
 from licorne.answers.proposals import Proposals
-from licorne.answers.restored import Note
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.config.quantity import spoken
 from licorne.core.base.states import SECOND_NS
-from licorne.sim.quantities import amount, duration
+from licorne.state.restored import Note
+from licorne.workload.quantities import amount, duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,7 +21,7 @@ BACKFILL: Final = "simulation.backfill"
 SIMULATED: Final = (JOB_ORDER, BACKFILL)
 JobOrder = Literal["fcfs", "sjf", "f1", "wfp3", "uni"]
 JOB_ORDERS: Final[tuple[str, ...]] = get_args(JobOrder)
-"""The orders of jobs; `licorne.sim.joborders` has their keys."""
+"""The orders of jobs; `licorne.workload.joborders` has their keys."""
 _SWITCH: Final = {"enabled": True, "disabled": False}
 
 

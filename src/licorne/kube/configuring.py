@@ -11,7 +11,7 @@ import msgspec
 from licorne import __version__
 from licorne.core.api import ConfigurationError as QueuesError
 from licorne.core.base.setting_table import SettingsError
-from licorne.daemon.log import Levels, Log
+from licorne.host.log import Levels, Log
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues, read_configuration
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import PostEvent

@@ -32,8 +32,8 @@ from licorne.si.constants import (
     TAG_CREATE_FORCE,
 )
 from licorne.si.messages import NodeAction
-from licorne.sim import lines
-from licorne.sim.workload import Mode, Workload
+from licorne.workload import lines
+from licorne.workload.workload import Mode, Workload
 
 KINDS: Final[dict[str, type[KubernetesObject]]] = {
     "ConfigMap": ConfigMap,

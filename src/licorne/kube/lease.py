@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from licorne.daemon.log import Log
+from licorne.host.log import Log
 from licorne.kube.api import ApiError, Kind, UnansweredError
 from licorne.kube.api.kinds import LEASES
 from licorne.kube.objects import Lease

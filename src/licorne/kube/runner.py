@@ -19,16 +19,20 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from licorne.answers.follower import Follower
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.events.runs import Record
 from licorne.core.input_log import InputLog
-from licorne.daemon.guesses import Guesses
-from licorne.daemon.log import Levels, Log, named
-from licorne.daemon.memory import Memory
-from licorne.daemon.pace import steady_clock
-from licorne.daemon.secrets import SecurityError
-from licorne.daemon.security import Security
+from licorne.host.follower import Follower
+from licorne.host.guesses import Guesses
+from licorne.host.log import Levels, Log, named
+from licorne.host.memory import Memory
+from licorne.host.pace import steady_clock
+from licorne.host.secrets import SecurityError
+from licorne.host.security import Security
+from licorne.host.web.backend import Backend, HostCheck, HostFigures
+from licorne.host.web.monitor import Monitor
+from licorne.host.web.server import Web, WebServer
+from licorne.host.web.settings import WebSettings
 from licorne.kube.api import Kind, Requests
 from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient
@@ -44,12 +48,8 @@ from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, RunSettings
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
-from licorne.recording.noting import Both
 from licorne.si.messages import Output
-from licorne.web.backend import Backend, HostCheck, HostFigures
-from licorne.web.monitor import Monitor
-from licorne.web.server import Web, WebServer
-from licorne.web.settings import WebSettings
+from licorne.state.recording.noting import Both
 
 T = TypeVar("T", bound=KubernetesObject)
 

@@ -2,7 +2,7 @@
 
 What the scheduler itself reads (`reservation.delay`, `event.*`, ...) is in `licorne.core.base.setting_table`. It is
 registered once, so those of its settings that take effect at a registration do so at a restart. The limits that
-`licorne serve` has, too, are rows of its table (`licorne.daemon.setting_table`).
+`licorne serve` has, too, are rows of its table (`licorne.host.setting_table`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from licorne.config.manifest import NAMESPACE, SCHEDULER_NAMES
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base import setting_table
 from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
-from licorne.daemon.log import Levels
-from licorne.daemon.setting_table import TABLE as SERVE
-from licorne.daemon.shown_settings import Shown
+from licorne.host.log import Levels
+from licorne.host.setting_table import TABLE as SERVE
+from licorne.host.shown_settings import Shown
 
 RESTART: Final = "at restart"
 

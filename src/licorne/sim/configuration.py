@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from licorne.sim.lines import App
-from licorne.sim.workload import LineStream, Workload
+from licorne.workload.lines import App
+from licorne.workload.workload import LineStream, Workload
 
 if TYPE_CHECKING:
     from licorne.core.placement.rules import PlacementRule

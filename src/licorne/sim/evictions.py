@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from licorne.sim.measure import NANOSECONDS
+from licorne.workload.measure import NANOSECONDS
 
 Kind = Literal["guaranteed", "required-node", "quota-change"]
 """Cause of an eviction: an ask's queue is below its guarantee, an ask requires the node, or a queue's max was lowered."""

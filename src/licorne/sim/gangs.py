@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from licorne.si.constants import DOMAIN_YUNIKORN
-from licorne.sim.lines import App, Ask, TaskGroup
-from licorne.sim.measure import percentiles, seconds
+from licorne.workload.lines import App, Ask, TaskGroup
+from licorne.workload.measure import percentiles, seconds
 
 TAG_TASK_GROUPS = DOMAIN_YUNIKORN + "task-groups"
 TAG_GANG_SCHEDULING = "gang.scheduling"

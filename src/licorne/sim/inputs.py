@@ -12,8 +12,8 @@ from typing import Any
 
 from licorne.si import messages
 from licorne.si.constants import DEFAULT_PARTITION, FOREIGN_DEFAULT, NODE_PARTITION, TAG_FOREIGN
-from licorne.sim import lines
 from licorne.sim.gangs import ATOMIC, TAG_GANG_SCHEDULING, TAG_TASK_GROUPS, placeholder_ask, task_groups
+from licorne.workload import lines
 
 
 def ask(line: lines.Ask) -> messages.Allocation:

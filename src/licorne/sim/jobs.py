@@ -35,10 +35,10 @@ from typing import TYPE_CHECKING
 
 from licorne.config.simulation import JOB_ORDER, JobRules, job_rules
 from licorne.si import messages
-from licorne.sim.joborders import NEED_ESTIMATE, ORDERS, Key
-from licorne.sim.lines import Ask, to_ns
-from licorne.sim.measure import NANOSECONDS
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.workload.joborders import NEED_ESTIMATE, ORDERS, Key
+from licorne.workload.lines import Ask, to_ns
+from licorne.workload.measure import NANOSECONDS
+from licorne.workload.workload import Workload, WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ a release that the scheduler starts (a timeout, a replaced placeholder) by the s
 grace period, and is then created again, as a controller would do. Gangs are handled in `gangs.py`.
 
 The model has neither scheduler nor clock: it is told lines, the scheduler's decisions and the time, and returns what is to be
-submitted. The simulator (`simulation.py`) connects it to a scheduler in this process, the demonstration (`licorne.demo`)
+submitted. The simulator (`simulation.py`) connects it to a scheduler in this process, the demonstration (`licorne.grpc.demo`)
 to one behind gRPC.
 """
 
@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from licorne.si import messages
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import Termination
-from licorne.sim import lines
-from licorne.sim.devices import Devices
 from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import convert
+from licorne.workload import lines
+from licorne.workload.devices import Devices
 
 if TYPE_CHECKING:
     from licorne.sim.pods import PodRecords
@@ -185,14 +185,14 @@ class ResourceManager:
         pod = self.pods.get(key)
         return self.pods.pop(key) if pod is not None and pod.ask.app == app else self.others.pop((app, key), None)
 
-    def every(self) -> Iterator[Pod]:
+    def all_pods(self) -> Iterator[Pod]:
         """Yield all pods."""
         yield from self.pods.values()
         yield from self.others.values()
 
     def waiting(self) -> Iterator[Pod]:
         """Yield the pods of which the scheduler has asks to place; gangs keep others back."""
-        for pod in self.every():
+        for pod in self.all_pods():
             gang = self.gangs.known.get(pod.ask.app)
             if pod.pending and (gang is None or pod.ask.key not in gang.kept):
                 yield pod

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from licorne.sim.lines import App, Ask
-from licorne.sim.measure import NANOSECONDS, seconds
+from licorne.workload.lines import App, Ask
+from licorne.workload.measure import NANOSECONDS, seconds
 
 if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue

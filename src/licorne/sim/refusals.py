@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from licorne.si import messages
-from licorne.sim import lines
-from licorne.sim.workload import Workload
+from licorne.workload import lines
+from licorne.workload.workload import Workload
 
 PLACES_MAX = 1_000
 """Most different reasons for which the line of an example is looked up."""

@@ -15,7 +15,7 @@ from licorne.core.base.setting_table import SettingsError, check_settings
 from licorne.core.base.settings import read_settings
 from licorne.core.partition import Partition
 from licorne.si import v19
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.workload.workload import Workload, WorkloadError
 
 PARTITION = "default"
 

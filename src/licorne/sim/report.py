@@ -20,14 +20,14 @@ from licorne._wording import counted
 from licorne.core import compiled
 from licorne.sim.evictions import Evictions
 from licorne.sim.gangs import GangWaits
-from licorne.sim.measure import seconds
 from licorne.sim.pods import PodRecord
 from licorne.sim.refusals import Refused, RejectedQueue
-from licorne.sim.row_tables import Table, html_table
 from licorne.sim.series import SeriesRow
 from licorne.sim.times import QueueCompletions, QueueWaits, completions, waiting_times
 from licorne.sim.unplaced import TAKEN_BACK
-from licorne.sim.workload import Mode, Workload
+from licorne.workload.measure import seconds
+from licorne.workload.row_tables import Table, html_table
+from licorne.workload.workload import Mode, Workload
 
 if TYPE_CHECKING:
     from licorne.sim.simulation import SimulatedCluster
@@ -91,7 +91,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `window_s`: the times, from and up to, that means, peaks and percentiles are for. `recovered` allocations were reported, not decided. `ended` pods ended by themselves; `timed_out` and `preempted` ones
     were ended by the scheduler. Placeholders are counted separately: `placeholders` were allocated. `refused` is what the
     scheduler refused except asks, which are among the `reasons`. `digest` is SHA-256 over the decision lines
-    (`ask<TAB>node<LF>`; `licorne.sim.escaping`). `policies`: those that decided in place of the scheduler. `pods`: what became of each pod, in the order in which that was known; empty
+    (`ask<TAB>node<LF>`; `licorne.workload.escaping`). `policies`: those that decided in place of the scheduler. `pods`: what became of each pod, in the order in which that was known; empty
     if it was not asked for. `series`: the use of queues at equal intervals, if it was asked for.
     """
 

@@ -33,22 +33,22 @@ from licorne.core.input_log import InputLog
 from licorne.si.messages import NewAllocation, Output
 from licorne.sim.collector import quiet_collector
 from licorne.sim.configuration import configuration
-from licorne.sim.escaping import decision_lines
-from licorne.sim.finished import finished_file, opened
-from licorne.sim.lines import App, Ask, Line, Reload, Run, to_ns
-from licorne.sim.measure import seconds
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
 from licorne.sim.policies.loading import Given, load_policies
 from licorne.sim.policies.watch import POLICY_TIMEOUT_S, watch_calls
-from licorne.sim.reading import Source, load_workload
 from licorne.sim.report import Result, summarise
-from licorne.sim.row_tables import Table
 from licorne.sim.script import ScriptTrace
 from licorne.sim.series import Series, SeriesRow, rows_now
 from licorne.sim.simulation import SimulatedCluster
 from licorne.sim.unplaced import unplaced
-from licorne.sim.workload import LineStream, Mode, Progress
+from licorne.workload.escaping import decision_lines
+from licorne.workload.finished import finished_file, opened
+from licorne.workload.lines import App, Ask, Line, Reload, Run, to_ns
+from licorne.workload.measure import seconds
+from licorne.workload.reading import Source, load_workload
+from licorne.workload.row_tables import Table
+from licorne.workload.workload import LineStream, Mode, Progress
 
 HOUR_NS = 3_600 * 1_000_000_000
 QUIET_NS = 24 * HOUR_NS
@@ -63,7 +63,7 @@ STILL_SETTINGS = {**TIMED_SETTINGS, "reservation.enabled": "false"}
 class Decisions(Observer):
     """An observer that computes the digest of all decisions (`ask<TAB>node`, in order), and writes them if wanted.
 
-    `licorne.sim.escaping` says how names with tabs or line ends are written.
+    `licorne.workload.escaping` says how names with tabs or line ends are written.
     """
 
     def __init__(self, stream: IO[str] | None = None) -> None:
@@ -274,13 +274,13 @@ def simulate(
     """Simulate a workload and return its result.
 
     `workload` is the path of a workload file, a scenario or a recording, or the lines of a workload as objects for JSON, or what
-    `licorne.sim.load_workload` returns. `config` is the text of a queue configuration in place of the workload's; `settings` take precedence over the workload's, and those over the simulator's own.
+    `licorne.workload.load_workload` returns. `config` is the text of a queue configuration in place of the workload's; `settings` take precedence over the workload's, and those over the simulator's own.
 
     Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
     time and times of pods are for the part of the virtual time from `since_s` and up to `until_s`, in seconds (None: the end).
     With `pods` the result has a record of each pod, and with `every_s` the use of queues every so many seconds of virtual time
     (`series`). `decisions` is a file for the decision lines, or for a script its trace.
-    `input_log` is told of all inputs of the scheduler, as a `licorne.recording.Recorder` is. Not with policies that give
+    `input_log` is told of all inputs of the scheduler, as a `licorne.state.recording.Recorder` is. Not with policies that give
     orders: these are no inputs, so what was recorded could not be replayed.
 
     `policies` (`licorne.Policy`: classes, their names as for `licorne simulate --policy`, or objects) decide in place of the

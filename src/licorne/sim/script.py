@@ -24,8 +24,8 @@ from licorne.si.messages import (
     RejectedNode,
     Released,
 )
-from licorne.sim.escaping import escaped
 from licorne.sim.observer import Observer
+from licorne.workload.escaping import escaped
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition

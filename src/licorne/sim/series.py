@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from licorne.sim.measure import seconds
 from licorne.sim.observer import Observer
+from licorne.workload.measure import seconds
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition

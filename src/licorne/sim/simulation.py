@@ -17,11 +17,8 @@ from licorne.core.gangs.timeout import OVER as PLACEHOLDERS_OVER
 from licorne.core.input_log import InputLog
 from licorne.core.strict import holds
 from licorne.si import messages, v19
-from licorne.sim import lines
-from licorne.sim.devices import devices_of
 from licorne.sim.evictions import EvictionCosts, cause
 from licorne.sim.jobs import SETTINGS, JobQueues, has_job_orders
-from licorne.sim.measure import NANOSECONDS
 from licorne.sim.model import Pod, ResourceManager, Running
 from licorne.sim.observer import Observer, overriding
 from licorne.sim.pods import PodRecord, PodRecords
@@ -32,7 +29,10 @@ from licorne.sim.refusals import Refusals
 from licorne.sim.registration import refused_configuration, register
 from licorne.sim.unplaced import Unplaced, unplaced
 from licorne.sim.use import Use
-from licorne.sim.workload import Workload
+from licorne.workload import lines
+from licorne.workload.devices import devices_of
+from licorne.workload.measure import NANOSECONDS
+from licorne.workload.workload import Workload
 
 if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
@@ -423,7 +423,7 @@ class SimulatedCluster:
         """Say what became of the pods that run or wait at the end, which is the time of the last change."""
         for run in self.model.running.values():
             self.records.ended(run, self.changed_ns, "running")
-        for pod in self.model.every():
+        for pod in self.model.all_pods():
             self.records.never(pod, self.changed_ns, "waiting")
         for observer in self.hearing_moments:
             observer.on_moment(self.changed_ns, None, self.partition)

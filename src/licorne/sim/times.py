@@ -12,8 +12,8 @@ from math import fsum
 
 import msgspec
 
-from licorne.sim.measure import percentiles, seconds
 from licorne.sim.pods import PodRecords, bounded_slowdown
+from licorne.workload.measure import percentiles, seconds
 
 ALL_QUEUES = "all queues"
 """In place of a queue, in the row of all of them; paths of queues begin with `root`."""

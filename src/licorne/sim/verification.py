@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.runner import simulate
-from licorne.sim.workload import Workload
+from licorne.workload.workload import Workload
 
 _SEED = "PYTHONHASHSEED"
 

@@ -2,7 +2,7 @@
 
 Keys are flat, and keep the names of the original's ConfigMap (docs/spec/config.md, section 12) where they are part of
 it. Some are read by the scheduler (`licorne.core.base.settings`), some by a service around it
-(`licorne.daemon.setting_table`, which adds settings of its own), and some by nothing here: they are accepted because a
+(`licorne.host.setting_table`, which adds settings of its own), and some by nothing here: they are accepted because a
 platform passes its whole ConfigMap to the scheduler. A key that is in no row is a mistake, and is refused: an
 experiment with a misspelt setting would measure the default. A key with `<name>` in it stands for any number of keys.
 

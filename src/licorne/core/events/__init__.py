@@ -1,4 +1,4 @@
-"""Event records of what happened in a partition, for `licorne.web` and for resource managers that listen.
+"""Event records of what happened in a partition, for `licorne.host.web` and for resource managers that listen.
 
 Events are derived from what the scheduler does anyway; nothing here takes a decision. Which there are, and in which
 order, is in docs/spec/events.md, sections 1 to 4.

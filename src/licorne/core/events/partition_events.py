@@ -7,7 +7,7 @@ comes before the allocation that led to it, as it does among the responses.
 
 Different from the original: a refused node gives no "Node added"; root's QUEUE_MAX carries the value after the change;
 NODE_OCCUPIED is recorded. Starting, a state without a number of its own, is SET without a detail, its name as message.
-The ring buffer and the streams (sections 4.4 and 4.5) belong to the host (`Cluster.recorder`; `licorne.web.event_ring`).
+The ring buffer and the streams (sections 4.4 and 4.5) belong to the host (`Cluster.recorder`; `licorne.host.web.event_ring`).
 """
 
 from __future__ import annotations

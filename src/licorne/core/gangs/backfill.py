@@ -323,13 +323,19 @@ class Filling:
         return min(end, now + app.running_timeout_ns) if app.running_timeout_ns > 0 else end
 
     def _leaves_quota(self, app: Application, ask: Ask) -> bool:
-        """Tell whether the quotas and limits that ask and gang share leave room for both."""
+        """Tell whether the quotas and limits that ask and gang share leave room for both, also beside what others claim.
+
+        What the ask itself claims counts already, as the gang fits beside it.
+        """
+        members = [member for member, _ in self._hold.plan.placing]
         both = self._total.clone()
         both.plus(ask.shape.amounts)
-        return not any(
-            limit.binds(used, both)
-            for level, limit, used in ((v, *_quota(v)) for v in _levels(app))
-            if id(level) in self._levels and limit is not None
+        shared = [level for level in _levels(app) if id(level) in self._levels]
+        if any(limit is not None and limit.binds(used, both) for limit, used in map(_quota, shared)):
+            return False
+        claims = self._partition.claims
+        return ask in claims.by_ask or not any(
+            level in shared for level in claims.short_of(self._hold.app, members, both)
         )
 
 

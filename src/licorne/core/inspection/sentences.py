@@ -1,7 +1,7 @@
 """The reasons why an ask waits, in words: one sentence for people, and one summary by which equal reasons are counted.
 
 Every surface takes its words from here: REST, the simulator's report, the Kubernetes side. Only where YuniKorn has a
-sentence of its own does REST give that too (`licorne.web.rest.allocations`). Amounts are in the units of a queue
+sentence of its own does REST give that too (`licorne.host.web.rest.allocations`). Amounts are in the units of a queue
 configuration. A summary has only what many asks have in common: amounts and numbers of nodes are left out.
 """
 

@@ -18,7 +18,7 @@ from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
 from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
 from licorne.core.preemption.evictions import GRACE_PERIOD_S
-from licorne.daemon.setting_table import TABLE
+from licorne.host.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
 from licorne.si.constants import (
     NOBODY_USER,

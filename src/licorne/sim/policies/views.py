@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from licorne.sim.device_models import accepted_models, model_of
-from licorne.sim.devices import NO_DEMAND, Demand
-from licorne.sim.measure import NANOSECONDS
+from licorne.workload.device_models import accepted_models, model_of
+from licorne.workload.devices import NO_DEMAND, Demand
+from licorne.workload.measure import NANOSECONDS
 
 if TYPE_CHECKING:
     from licorne.core.amounts.types import Types
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from licorne.core.queues.application import Application as CoreApplication
     from licorne.core.queues.ask import Ask as CoreAsk
     from licorne.core.queues.queue import Queue as CoreQueue
-    from licorne.sim.lines import Ask as AskLine
     from licorne.sim.model import Pod as ModelPod
+    from licorne.workload.lines import Ask as AskLine
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -91,7 +91,7 @@ class Pod(_View):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models of devices that its node constraints list (`licorne.sim.device_models`); empty if any will do."""
+        """The models of devices that its node constraints list (`licorne.workload.device_models`); empty if any will do."""
         return accepted_models(self._viewed.tags)
 
     @property
@@ -175,7 +175,7 @@ class Node(_View):
 
     @property
     def model(self) -> str:
-        """The model of its devices, which a label says (`licorne.sim.device_models`); empty if none does."""
+        """The model of its devices, which a label says (`licorne.workload.device_models`); empty if none does."""
         return model_of(self._viewed.attributes)
 
 

@@ -1,0 +1,177 @@
+"""Watch a scheduler: count its output messages, keep its events and history, and check its health in the background.
+
+A host makes one `Monitor` for its `Backend`. The periodic work is one task of the event loop (`run`), which once a second
+does whatever is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from licorne.core.partition import Partition
+from licorne.host.log import Log, no_log
+from licorne.host.pace import paced
+from licorne.host.web.figures.counts import Counts
+from licorne.host.web.figures.history import History
+from licorne.host.web.figures.lag import LoopLag, Waits
+from licorne.host.web.figures.latencies import Latencies
+from licorne.si.messages import Output
+
+from . import health
+from .backend import Backend
+from .event_ring import EventRing
+from .settings import WebSettings
+from .usage import tell_usage
+
+DEFAULTS = WebSettings()
+TICK_S = 1.0
+PARKED_EVERY_S = 10.0
+PARKED_NAMES = ("live", "no_node", "refused", "awaits_node", "awaits_placeholder", "awaits_gang")
+"""Why an ask is parked: the name at index i belongs to the value i of `Ask.parked` (`licorne.core.queues.ask`)."""
+
+
+class Monitor:
+    """The past of a scheduler, as far as it is kept, and its health.
+
+    Parameters:
+        backend: the scheduler.
+        uuid: identifies this process to readers of events (`InstanceUUID`).
+        health_interval_s: seconds between two runs of the health checks; 0 or less: no checks (`health.checkInterval`).
+        event_capacity: number of events kept (`event.ringBufferCapacity`); 0: no events are made
+            (`event.trackingEnabled`: false).
+        log: receives the usage summary of each application that ends.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        uuid: str,
+        *,
+        health_interval_s: float = DEFAULTS.health_interval_s,
+        event_capacity: int = DEFAULTS.event_capacity,
+        log: Log | None = None,
+    ) -> None:
+        self.backend = backend
+        self.counts = Counts(backend.cluster)
+        self.latencies = Latencies()
+        self.lag = LoopLag()
+        self.gaps = Waits()
+        """Seconds between two slices of the engine while there was more to decide."""
+        self.decisions = 0
+        self.ring = EventRing(uuid, max(event_capacity, 1))
+        self.log_level: Callable[[], str] = lambda: "INFO"
+        """The lowest level that the host logs."""
+        self.log_dropped: Callable[[], int] = lambda: 0
+        """Number of lines that the host's log has dropped."""
+        self.tracks_events = event_capacity > 0
+        self.history = History(backend.clock())
+        self.health: health.Health | None = None
+        """The result of the last health check; None before the first one has ended, or if checks are disabled."""
+        self.parked: dict[str, int] = {}
+        """Number of pending asks by the reason why they are parked, as of the last count (every `PARKED_EVERY_S` seconds)."""
+        self.errors = 0
+        """Failures of the scheduler itself, that is bugs."""
+        self.rate = 0.0
+        """Decisions per second, over the last tick."""
+        self._health_interval_s = health_interval_s
+        self._seen = (0, 0)  # errors and refused nodes at the last health check
+        backend.cluster.watch_usage()
+        if self.tracks_events:
+            backend.cluster.recorder = self.ring.record
+        backend.cluster.watcher = self._watch
+        self._log = log or no_log()
+
+    def _watch(self, partition: Partition) -> None:
+        self.latencies.watch(partition)
+        partition.on_end = partial(tell_usage, self._log, partition)
+
+    def retune(self, settings: WebSettings) -> None:
+        """Apply changed settings at run time; events are made only if a recorder was installed at construction."""
+        self._health_interval_s = settings.health_interval_s
+        if settings.health_interval_s <= 0:
+            self.health = None  # nothing would ever correct the last result
+        self.ring.resize(max(settings.event_capacity, 1))
+        self.tracks_events = settings.tracks_events
+
+    # -- called by the host ----------------------------------------------------------------------------
+
+    def on_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        """Count messages that the scheduler sent to a resource manager."""
+        self.counts.count_outputs(rm_id, outputs)
+
+    def cycle(self, seconds: float, made: int) -> None:
+        """Count a call of `schedule` that took `seconds` and made `made` allocations."""
+        self.latencies.slice(seconds, made)
+        self.decisions += made
+
+    def failed(self) -> None:
+        """Count a failure of the scheduler, which is a bug."""
+        self.errors += 1
+
+    # -- in the background -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Do the periodic work until the task is cancelled."""
+        with self.lag.running():
+            await self._tick()
+
+    async def _tick(self) -> None:
+        checked = parked = -1e9
+        decided, at = self.decisions, time.monotonic()
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = time.monotonic()
+            self.rate, decided, at = (self.decisions - decided) / max(now - at, 1e-9), self.decisions, now
+            try:
+                self.tick()
+                if now - parked >= PARKED_EVERY_S:
+                    parked = now
+                    await self.count_parked()
+                if 0 < self._health_interval_s <= now - checked:
+                    checked = now
+                    await self.check_health()
+            except Exception:  # noqa: BLE001  a bug, but the other periodic work must go on
+                self.errors += 1
+                self._log.exception("watching failed")
+
+    def tick(self) -> None:
+        """Do the due work that is quick: settle latencies, and once a minute record the history."""
+        self.latencies.settle(self.backend.cluster.partitions())
+        now = self.backend.clock()
+        if self.history.is_due(now):
+            self.history.note(now, self.running(), self.containers())
+            self.counts.forget_removed()
+
+    def running(self) -> int:
+        """Return the number of applications in state Running."""
+        partitions = self.backend.partitions()
+        return sum(str(app.state) == "Running" for partition in partitions for app in partition.applications.values())
+
+    def containers(self) -> int:
+        """Return the number of allocations."""
+        partitions = self.backend.partitions()
+        return sum(len(app.allocations) for partition in partitions for app in partition.applications.values())
+
+    async def check_health(self) -> None:
+        """Run the health checks, in small steps between which the loop serves others."""
+        now = (self.errors, self.counts.nodes_refused)
+        steps = health.run(self.backend, now[0] - self._seen[0], now[1] - self._seen[1])
+        self._seen = now
+        async for result in paced(steps):
+            if result is not None and self._health_interval_s > 0:
+                self.health = result
+
+    async def count_parked(self) -> None:
+        """Count the pending asks by the reason why they are parked, in small steps."""
+        counted = dict.fromkeys(PARKED_NAMES, 0)
+        apps = [app for partition in self.backend.partitions() for app in partition.applications.values()]
+        async for app in paced(apps):
+            for ask in app.asks.values():
+                counted[PARKED_NAMES[ask.parked]] += 1
+        self.parked = counted
+
+
+__all__ = ["Monitor"]

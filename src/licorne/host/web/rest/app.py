@@ -1,0 +1,231 @@
+"""The REST interface as an ASGI application: every request, from its first byte to its answer.
+
+The answers themselves are made in `handlers`. This module has what all endpoints share: routing, authorisation, limits,
+compression, the original's headers, and the rule that a client never sees more of a failure than a plain error object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from licorne.host.guesses import Guesses
+from licorne.host.web.monitor import Monitor
+
+from .access import Access, RequestLimits
+from .answers import cors, failure, redirect, wants_gzip
+from .endpoints import ENDPOINTS
+from .errors import RestError
+from .handlers import Handlers
+from .routing import Call, Endpoint, Match, Routes, decoded
+
+DEBUG = "/debug/"
+STREAM_PATH = "/ws/v1/events/stream"
+GZIP_MIN = 1400
+OnChange = Callable[..., None]
+OnError = Callable[[str, Exception], None]
+
+
+def ignore_change(**_fields: object) -> None:
+    """Ignore a change: the default of `on_change`."""
+
+
+def ignore(_path: str, _error: Exception) -> None:
+    """Ignore a failure: the default of `on_error`."""
+
+
+def make_app(
+    monitor: Monitor,
+    *,
+    access: Access | None = None,
+    limits: RequestLimits | None = None,
+    guesses: Guesses | None = None,
+    old_queue_names: bool = False,
+    on_change: OnChange = ignore_change,
+    on_error: OnError = ignore,
+) -> RestApp:
+    """Return the REST interface of a monitored scheduler.
+
+    Parameters:
+        monitor: watches the scheduler; its `run` must be running for history, health and rates.
+        access: the accepted tokens; without any, every client may do everything.
+        limits: limits of requests.
+        guesses: counts refused requests by address, and slows down clients that guess tokens.
+        old_queue_names: whether metrics are also exported under the names of releases up to 1.3.
+        on_change: called when a client wanted to change something: who, from where, and whether it was done.
+        on_error: called with (path, exception) when an endpoint fails, which is a bug; the client sees a plain 500.
+    """
+    handlers = Handlers(monitor, limits or RequestLimits(), old_queue_names=old_queue_names)
+    return RestApp(handlers, Dispatcher(handlers, access or Access(), guesses or Guesses(), on_change, on_error))
+
+
+class Dispatcher:
+    """The ASGI application below compression: routes, authorises and answers requests."""
+
+    def __init__(
+        self, handlers: Handlers, access: Access, guesses: Guesses, on_change: OnChange, on_error: OnError
+    ) -> None:
+        self._handlers = handlers
+        self._access = access
+        self._guesses = guesses
+        self._on_change = on_change
+        self._on_error = on_error
+        self._routes = Routes(ENDPOINTS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or take part in the start and end of the server (ASGI lifespan)."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        if scope["method"] == "HEAD":
+            response.body = b""
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        limits = self._handlers.limits
+        raw_path = _raw_path(request.scope)
+        query = request.scope.get("query_string", b"")
+        if len(raw_path) + len(query) > limits.path_chars:
+            return failure(414, f"The path and query have more than {limits.path_chars} characters")
+        match = self._routes.find(raw_path)
+        if match is None:
+            return _plain("404 page not found\n", 404)
+        if match.redirect:
+            return redirect(match.redirect + (f"?{query.decode('latin-1')}" if query else ""))
+        method = request.method
+        if method == "OPTIONS":
+            return Response(b"", 200, {"Allow": match.allow})
+        endpoint = match.by_method.get(method)
+        if endpoint is None:
+            return _plain("Method Not Allowed\n", 405, {"Allow": match.allow})
+        response = await self._guarded(request, endpoint, match)
+        if response.status_code != 301:  # in the original a redirect has no such headers, but its target has
+            for name, value in self._cors(raw_path, match.allow).items():
+                response.headers.setdefault(name, value)
+        return response
+
+    async def _guarded(self, request: Request, endpoint: Endpoint, match: Match) -> Response:
+        limits = self._handlers.limits
+        try:
+            # Before the body is read, and outside of the time limit, as a wrong token may have to pause.
+            await self._check(request, endpoint)
+            pairs = {name: decoded(part) for name, part in match.raw.items()}
+            call = Call(request, {n: both[0] for n, both in pairs.items()}, {n: both[1] for n, both in pairs.items()})
+            async with asyncio.timeout(limits.request_s if endpoint.limited else None):
+                call.body = await _body(request, limits.body_bytes)
+                response = await endpoint.handler(self._handlers, call)
+        except RestError as error:
+            response = failure(error.status, error.message)
+            response.headers.update(error.headers)
+            if error.status == 401:
+                response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        except TimeoutError:
+            return failure(503, f"The request took longer than {limits.request_s:g} s")
+        except ClientDisconnect:
+            return failure(400, "The client has gone")
+        except Exception as error:  # noqa: BLE001  a bug: the client learns only that there is one
+            self._on_error(endpoint.path, error)
+            return failure(500, "Internal error")
+        if endpoint.role == "admin":
+            by = "a token" if self._access.wanted else "no token"
+            self._on_change(path=endpoint.path, peer=_peer(request)[:80], by=by, applied=response.status_code == 200)
+        return response
+
+    async def _check(self, request: Request, endpoint: Endpoint) -> None:
+        """Refuse a request that is not permitted, after a pause for an address that has guessed tokens."""
+        headers, address = request.headers, _peer(request)
+        token = headers.get("authorization", "") if self._access.wanted else ""
+        if token and not await self._guesses.pause(address):
+            raise RestError(429, "Too many wrong tokens came from this address", {"Retry-After": "1"})
+        try:
+            self._access.check(token, endpoint.role, origin="origin" in headers)
+        except RestError as error:
+            why = ("a wrong token" if token else "no token") if error.status == 401 else error.message
+            self._guesses.refused(address, why, wrong=bool(token) and error.status == 401)
+            raise
+
+    def _cors(self, path: str, methods: str) -> dict[str, str]:
+        """Return the headers that let any page read the answer, as in the original; below `/debug/` only if tokens are required."""
+        return {} if path.startswith(DEBUG) and not self._access.wanted else cors(methods)
+
+
+class RestApp:
+    """The whole application. Large answers are gzipped if the client accepts that, except streams of events."""
+
+    def __init__(self, handlers: Handlers, app: ASGIApp) -> None:
+        self._handlers = handlers
+        self._app = app
+        self._gzip = GZipMiddleware(app, minimum_size=GZIP_MIN, compresslevel=1)
+
+    @property
+    def limits(self) -> RequestLimits:
+        """The limits of requests; may be replaced at any time."""
+        return self._handlers.limits
+
+    @limits.setter
+    def limits(self, limits: RequestLimits) -> None:
+        self._handlers.limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, with compression if the client accepts it."""
+        if scope["type"] == "http" and scope["path"] != STREAM_PATH and wants_gzip(scope):
+            await self._gzip(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """Read the body.
+
+    Raises:
+        RestError: 413, it is longer than `most` bytes.
+    """
+    headers = request.headers
+    length = headers.get("content-length", "")
+    if not length and "transfer-encoding" not in headers:
+        return b""  # by HTTP/1.1, a request with neither header has no body
+    if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > most):
+        raise RestError(413, f"The body is longer than {most} bytes")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            raise RestError(413, f"The body is longer than {most} bytes")
+    return bytes(body)
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client else "unix"
+
+
+def _raw_path(scope: Scope) -> str:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.partition(b"?")[0].decode("latin-1")
+
+
+def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(text, status, headers)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+__all__ = ["Dispatcher", "RestApp", "make_app"]

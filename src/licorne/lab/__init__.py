@@ -1,0 +1,6 @@
+"""The laboratory: what research needs beside the simulator.
+
+sweep/          many simulations: which points there are, running them by processes, their table and page
+report/         reports of simulations: pictures, tables and one page
+papers/         the tables of published papers, made again
+"""

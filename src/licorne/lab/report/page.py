@@ -1,0 +1,91 @@
+"""The page of a report: one HTML file with everything in it, which needs neither a network nor a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from licorne._version import __version__
+from licorne.lab.report.drawing import DARK, LIGHT, Draw, colours, png, svg
+from licorne.lab.report.sections import Plot, Section
+from licorne.lab.report.tables import Table
+
+if TYPE_CHECKING:
+    from licorne.lab.report.figures import Figures
+
+
+class _Drawn(NamedTuple):
+    """A picture as SVG, once for wide screens and once for narrow ones."""
+
+    caption: str
+    wide: Markup
+    slim: Markup
+
+
+class _Part(NamedTuple):
+    """A section with its pictures drawn."""
+
+    name: str
+    title: str
+    text: str
+    plots: Sequence[_Drawn]
+    tables: Sequence[Table]
+
+
+@cache
+def _template() -> Template:
+    loader = PackageLoader("licorne.lab.report", "")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    return environment.get_template("page.html.j2")
+
+
+def page(
+    title: str,
+    lead: str,
+    notes: Iterable[str],
+    parts: Sequence[Section],
+    runs: Sequence[Figures],
+    *,
+    made: str,
+    progress: Callable[[], object] = bool,
+) -> str:
+    """Return the page; `made` is its date, and the only thing in it that is not of the data.
+
+    `progress` is called after each picture.
+    """
+    drawn = [
+        _Part(part.name, part.title, part.text, [_draw(plot, runs, progress) for plot in part.plots], part.tables)
+        for part in parts
+    ]
+    return _template().render(
+        title=title,
+        lead=lead,
+        notes=list(notes),
+        parts=drawn,
+        light=Markup(colours(LIGHT)),  # noqa: S704  # colours of this program
+        dark=Markup(colours(DARK)),  # noqa: S704
+        version=__version__,
+        runs=runs,
+        made=made,
+    )
+
+
+def _draw(plot: Plot, runs: Sequence[Figures], progress: Callable[[], object]) -> _Drawn:
+    draw = _of(plot, runs)
+    wide = svg(draw, plot.height_in, plot.name, narrow=False)
+    slim = svg(draw, plot.narrow_in, plot.name, narrow=True)
+    progress()
+    return _Drawn(plot.caption, Markup(wide), Markup(slim))  # noqa: S704  # matplotlib escapes the text in SVG
+
+
+def _of(plot: Plot, runs: Sequence[Figures]) -> Draw:
+    return lambda canvas: plot.draw(canvas, runs)
+
+
+def picture(plot: Plot, runs: Sequence[Figures]) -> bytes:
+    """Return a picture as PNG."""
+    return png(_of(plot, runs), plot.height_in)

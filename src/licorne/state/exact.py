@@ -1,0 +1,70 @@
+"""A scheduler from its checkpoint, which a state dump may have: the very scheduler, with nothing assumed."""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+from licorne._bounded import DUMP_BYTES, unpacked
+from licorne.config import load
+from licorne.core.api import SchedulerAPI
+from licorne.core.checkpoint import CheckpointError
+from licorne.core.checkpoint.restore import read
+from licorne.si import v19
+from licorne.si.rest_objects import ExactState
+from licorne.state.recording.replay import CALLBACKS
+from licorne.state.restored import Note, Outputs, Restored
+
+VERSION: Final = 1
+
+
+def restore_exactly(exact: ExactState, config: str | None = None) -> Restored:
+    """Return the scheduler of which a dump was made. `config`: a queue configuration in place of its own.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used here.
+        ConfigError: the configuration cannot be used.
+    """
+    if exact.version > VERSION:
+        raise CheckpointError(
+            f"version {exact.version}, of licorne {exact.licorne}: use licorne {exact.licorne} or newer"
+        )
+    return restore_checkpoint(_unpacked(exact.checkpoint), config, check=True)
+
+
+def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -> Restored:
+    """Return the scheduler of a checkpoint. `check`: it comes from elsewhere, so that every invariant is looked at.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used here, or no resource manager was registered.
+        ConfigError: the configuration cannot be used.
+    """
+    if config is not None:
+        load(config)
+    peers = read(data).peers
+    if not peers:
+        raise CheckpointError("no resource manager was registered when it was made")
+    outputs = Outputs()
+    api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=outputs)
+    kinds = {peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates] for peer in peers}
+    managers = {rm_id: kind(lambda: True) for rm_id, kind in kinds.items()}
+    api.restore_checkpoint(data, managers, check=check)
+    rm_id, *others = sorted(kinds)
+    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
+    if any(peer.predicates or peer.preemption_predicates for peer in peers):
+        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
+    now_ns = api.cluster.now
+    if config is not None:
+        api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=config), now_ns=now_ns)
+    text = api.cluster.managers[rm_id].configuration.text
+    return Restored(api, rm_id, now_ns, text, tuple(notes), outputs)
+
+
+def _unpacked(text: str) -> bytes:
+    try:
+        return unpacked(base64.b64decode(text, validate=True), DUMP_BYTES)
+    except ValueError as error:  # of Base64 too
+        raise CheckpointError(f"damaged: {error}") from None
+
+
+__all__ = ["restore_checkpoint", "restore_exactly"]

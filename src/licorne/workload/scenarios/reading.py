@@ -1,0 +1,211 @@
+"""Read the document of a scenario: YAML, or mappings of a program, as the classes of `licorne.workload.scenarios.document`.
+
+msgspec converts and checks by these classes; it stops at the first error. So where it finds one, each value is looked at by
+itself (`licorne.workload.scenarios.repair`): all mistakes are told at once, and the rest of the document can be looked at without
+them. A path of msgspec's message is looked up in the tree of YAML nodes, which has the line and column of every value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from licorne.config.nodes import YamlNode, behind, compose
+from licorne.config.problems import Notes
+from licorne.config.scalars import ScalarError, is_merge, resolve
+from licorne.workload.scenarios.faults import DocumentError, Path, Problem, ScenarioError, spoken
+
+if TYPE_CHECKING:
+    from licorne.config.problems import Problem as ConfigProblem
+    from licorne.workload.scenarios.excerpts import Excerpt
+
+VALUES_MAX: Final = 1_000_000
+"""Values of a document, aliases written out, at most."""
+PROBLEMS_MAX: Final = 100
+BROKEN: Final = object()
+"""Stands in place of a value that is faulty, which was noted."""
+_SCENARIO: Final = re.compile(r"(?m)^scenario\s*:")
+
+
+def is_scenario_text(text: str) -> bool:
+    """Whether a text seems to be a scenario: it has the key `scenario` at the beginning of a line."""
+    return _SCENARIO.search(text) is not None
+
+
+class Problems:
+    """Collects what is wrong with a scenario; `tree` is None where it was not read from a text."""
+
+    def __init__(self, file: str, tree: YamlNode | None = None) -> None:
+        self.file = file
+        self.tree = tree
+        self.found: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._paths: set[Path] = set()
+        self._repaired: frozenset[Path] = frozenset()
+
+    def add(self, fault: DocumentError) -> None:
+        """Add a fault at its place in the text, unless it is about something a part of which was left out as faulty."""
+        if len(self.found) >= PROBLEMS_MAX or fault.path in self._repaired:
+            return
+        problem = self._placed(fault)
+        if fault.place is None:  # else the value itself is there, and what is wrong is a key beside it
+            self._paths.add(fault.path)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    def warn(self, warning: DocumentError) -> None:
+        """Note a warning with its line and column, unless it is about what was left out, or there are too many."""
+        if len(self.warnings) < PROBLEMS_MAX and warning.path not in self._repaired:
+            self.warnings.append(self._placed(warning))
+
+    def leave_out(self) -> None:
+        """Note that what is faulty so far is left out from now on, so what contains it looks as if something were missing."""
+        self._repaired = frozenset(path[:length] for path in self._paths for length in range(len(path) + 1))
+
+    def is_faulty(self, path: Path) -> bool:
+        """Whether anything is wrong with a value or what it contains."""
+        return any(each[: len(path)] == path for each in self._paths)
+
+    def _placed(self, fault: DocumentError) -> Problem:
+        node = self.node(fault.path, at_key=fault.at_key)
+        line, column = fault.place or ((0, 0) if node is None else (node.line, node.column))
+        return Problem(self.file, line, column, spoken(fault.path), fault.message)
+
+    def at(self, line: int, column: int, message: str) -> None:
+        """Add a problem at a line and column."""
+        self.found.append(Problem(self.file, line, column, "", message))
+
+    def of_config(self, excerpt: Excerpt, fault: ConfigProblem, path: Path) -> None:
+        """Add a fault of a queue configuration, at its place in the text that it was cut out of, or in its file."""
+        self._paths.add(path)
+        if not excerpt.exact:
+            self.add(DocumentError(path, f"{fault.place or fault.path}: {fault.message}"))
+            return
+        place = fault.place or fault.path or spoken(path)
+        line, column = fault.line + excerpt.lines, fault.column + excerpt.columns
+        self.found.append(Problem(fault.file, line, column, place, fault.message))
+
+    def refuse(self) -> None:
+        """Raise ScenarioError if there is a problem."""
+        if self.found:
+            raise ScenarioError(tuple(sorted(self.found, key=lambda one: (one.line, one.column))))
+
+    def node(self, path: Path, *, at_key: bool = False) -> YamlNode | None:
+        """Return the node of a path, or the last one that is there on the way."""
+        node = self.tree
+        for index, part in enumerate(path):
+            if node is None:
+                return None
+            inner = behind(node)
+            if isinstance(part, int):
+                if inner.kind != "sequence" or part >= len(inner.items):
+                    return node
+                node = inner.items[part]
+                continue
+            found = next(((key, value) for key, value in _pairs(inner) if key.text == part), None)
+            if found is None:
+                return node
+            node = found[0] if at_key and index == len(path) - 1 else found[1]
+        return node
+
+
+def _pairs(node: YamlNode) -> Iterator[tuple[YamlNode, YamlNode]]:
+    """Yield the keys and values of a mapping, then those that `<<` merges in."""
+    if node.kind != "mapping":
+        return
+    merged: list[YamlNode] = []
+    for key, value in zip(node.items[::2], node.items[1::2], strict=True):
+        if is_merge(key):
+            inner = behind(value)
+            merged += inner.items if inner.kind == "sequence" else [inner]
+        else:
+            yield key, value
+    for one in merged:
+        yield from _pairs(behind(one))
+
+
+def compose_text(text: str, file: str) -> tuple[dict[str, Any], Problems]:
+    """Return the mappings of a YAML text as plain objects, and the collector of its problems.
+
+    A value that cannot be read is noted, and `BROKEN` stands in its place.
+
+    Raises:
+        ScenarioError: it is not YAML, or not a mapping.
+    """
+    notes = Notes(file)
+    tree = compose(text, notes)
+    problems = Problems(file, tree)
+    for problem in notes.report().faults:
+        problems.at(problem.line, problem.column, problem.message)
+    problems.refuse()
+    try:
+        made: Any = {} if tree is None else _Plain(problems).value(tree, ())
+    except DocumentError as fault:
+        problems.add(fault)
+        problems.refuse()
+    if not isinstance(made, dict) or "scenario" not in made:
+        problems.at(
+            1,
+            1,
+            "this is no scenario: it begins with `scenario:` and a name; docs/use/scenarios.md says how one looks. Of objects of a "
+            "cluster a workload is made by: licorne convert FILE -o WORKLOAD.jsonl",
+        )
+        problems.refuse()
+    return made, problems
+
+
+class _Plain:
+    """Makes plain objects of YAML nodes, and notes what cannot be read."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._values = 0
+        self._open: list[YamlNode] = []
+
+    def value(self, given: YamlNode, path: Path) -> object:
+        """Return what a node means, `BROKEN` if that is noted as a fault. Raises DocumentError: nothing can be read."""
+        node = behind(given)
+        self._values += 1
+        if self._values > VALUES_MAX:
+            raise DocumentError(path, f"there are more than {VALUES_MAX:,} values, aliases written out")
+        if any(node is one for one in self._open):
+            raise DocumentError(path, "this alias stands for a value that contains it")
+        if node.kind == "scalar":
+            try:
+                return _scalar(node, path)
+            except DocumentError as fault:
+                self._problems.add(fault)
+                return BROKEN
+        self._open.append(node)
+        try:
+            if node.kind == "sequence":
+                return [self.value(item, (*path, index)) for index, item in enumerate(node.items)]
+            return self._mapping(node, path)
+        finally:
+            self._open.pop()
+
+    def _mapping(self, node: YamlNode, path: Path) -> dict[str, Any]:
+        own: set[str] = set()
+        for key in node.items[::2]:
+            if key.kind != "scalar":
+                self._problems.add(DocumentError(path, "a key must be a text", place=(key.line, key.column)))
+            elif key.text in own:
+                fault = DocumentError((*path, key.text), "this key is there twice", place=(key.line, key.column))
+                self._problems.add(fault)
+            own.add(key.text)
+        made: dict[str, Any] = {}
+        for key, value in _pairs(node):
+            if key.kind == "scalar" and key.text not in made:
+                made[key.text] = self.value(value, (*path, key.text))
+        return made
+
+
+def _scalar(node: YamlNode, path: Path) -> str | int | float | bool | None:
+    try:
+        tag, value = resolve(node)
+    except ScalarError as error:
+        raise DocumentError(path, str(error)) from None
+    if tag == "!!int" and str(value) != node.text.removeprefix("+"):
+        raise DocumentError(path, f"{node.text!r} means {value} in YAML; write that, or put it in quotes")
+    return value
