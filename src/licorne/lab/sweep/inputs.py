@@ -24,6 +24,8 @@ from licorne.lab.sweep.point import Outcome
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import digest_of, find_policy
 
+INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of installed packages, in whatever environment."""
 KEPT = 16
 """How many inputs a worker keeps in files."""
 
@@ -55,7 +57,7 @@ def pack_policy(name: str) -> Bundle | None:
         spec = find_spec(where.partition(".")[0]) if where else None
     except (ImportError, ValueError):
         return None
-    if spec is None or spec.origin is None or Path(spec.origin).is_relative_to(sys.prefix):
+    if spec is None or spec.origin is None or INSTALLED & set(Path(spec.origin).parts):
         return None
     path = Path(spec.origin)
     if path.name == "__init__.py":
