@@ -120,7 +120,7 @@ def test_a_pod_asks_for_what_it_asks_for_with_licorne_kube() -> None:
 def test_pods_of_the_ray_cluster_of_the_examples_run_in_their_queue() -> None:
     queues, cluster = (yaml.safe_load((EXAMPLES / name).read_text("utf-8")) for name in ("queues.yaml", "ray.yaml"))
     groups = [cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]]
-    pods = []
+    pods: list[dict[str, Any]] = []
     for group in groups:
         each = pod(f"ray-{len(pods)}")
         each["metadata"]["labels"] = group["template"]["metadata"]["labels"]

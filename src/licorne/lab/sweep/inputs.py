@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from licorne._bounded import DUMP_BYTES
+from licorne._files import file_bytes
 from licorne.lab.sweep.engines import EngineError, Run, outcome_of
 from licorne.lab.sweep.plan import OWN, Point, files_of
 from licorne.lab.sweep.point import Outcome
@@ -68,7 +70,7 @@ def pack_policy(name: str) -> Bundle | None:
 def _packed(name: str, path: Path, files: list[Path]) -> Bundle:
     folders = [os.path.abspath(each.parent) for each in [path, *files]]  # noqa: PTH100  # names are kept, so no link is followed
     root = os.path.commonpath(folders)
-    content = tuple((os.path.relpath(each, root), each.read_bytes()) for each in files)
+    content = tuple((os.path.relpath(each, root), file_bytes(each, DUMP_BYTES)) for each in files)
     sha = hashlib.sha256(name.encode())
     for relative, data in content:
         sha.update(f"\0{relative}\0{len(data)}\0".encode() + data)
