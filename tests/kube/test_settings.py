@@ -704,7 +704,7 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
     runner = Runner(clients, RunSettings(), web=web, log=no_log(), wall=world.now_s)
     async with asyncio.timeout(WAIT_S):
         task = asyncio.create_task(runner.run())
-        while runner._server is None or runner._server._server is None or not runner._server._server.started:
+        while runner._server is None or not runner._server.addresses:
             schedules.check_runs(task)
             await asyncio.sleep(0.02)
         try:
