@@ -31,7 +31,6 @@ from licorne.host.security import Security, grpc_address
 from licorne.host.setting_table import REST_ADDRESS, TABLE
 from licorne.host.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
-from .courtesy import Waiting, quiet
 from .http import HEADER_BYTES, Connections, Protocol, guarded, of_interest
 from .monitor import Monitor
 from .rest import Access, RequestLimits, make_app
@@ -96,7 +95,6 @@ class WebServer:
             on_change=lambda **fields: log.warning("a change by REST", **fields),
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
-        self._counted = Waiting(self._app)
         self._connections_max = shares().rest  # further ones are answered 503
         self.connections = Connections(self._connections_max, left=memory.connection_ended)
         self._web = web
@@ -113,7 +111,7 @@ class WebServer:
 
     def waiting(self) -> bool:
         """Whether a client waits for an answer."""
-        return self._counted.count > 0
+        return self.connections.waiting > 0
 
     async def start(self) -> None:
         """Listen, and start the monitor.
@@ -122,7 +120,7 @@ class WebServer:
             SecurityError: an address is not available, or a certificate is not usable.
         """
         config = uvicorn.Config(
-            quiet(guarded(self._counted)),
+            guarded(self._app),
             http="h11",
             lifespan="off",
             log_config=None,
