@@ -12,6 +12,7 @@ from licorne.core.base.rejections import Rejection
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import dump
+from licorne.host.log import level_of
 from licorne.host.web.monitor import Monitor
 from licorne.si import rest_objects as objects
 
@@ -113,7 +114,7 @@ def state_pieces(
             True,
             encoded(backend.diagnostics() or {"empty": "Resource Manager did not register callback"}),
         ),
-        ("logLevel", True, encoded(LEVELS.get(level := monitor.log_level(), level.lower()))),
+        ("logLevel", True, encoded(LEVELS.get(level := level_of(monitor.log), level.lower()))),
         ("config", True, encoded(config)),
         ("placementRules", homes, json_list(encoded(_rules(home, name)) for home, name in homes)),
         ("eventStreams", streams, encoded(streams)),
