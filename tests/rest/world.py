@@ -13,6 +13,7 @@ from licorne import SchedulerAPI
 from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.rest import Access, RequestLimits, make_app
+from licorne.host.web.settings import WebSettings
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Output, Release
 
@@ -72,7 +73,7 @@ class World:
         self.api = SchedulerAPI(clock=lambda: self.now, on_output=self._told)
         self.build = {"mycluster": {"buildVersion": "latest"}}
         self.backend = Backend(self.api, lambda: self.now, build_info=lambda rm_id: self.build.get(rm_id, {}))
-        self.monitor = Monitor(self.backend, "u-u-i-d", **options)
+        self.monitor = Monitor(self.backend, "u-u-i-d", WebSettings(**options))
         self.failures: list[Exception] = []
         limits = msgspec.structs.replace(limits or RequestLimits(), keep_s=0.0)
         self.app = make_app(self.monitor, access=access, limits=limits, on_error=lambda _, e: self.failures.append(e))
