@@ -120,8 +120,8 @@ test-times:  ## Run all tests of the gate, and print where the time goes, as Mar
 end-to-end: $(VENV)/dev $(VENV)/compiled controlplane  ## Run licorne kube on a real control plane; needs Go
 	$(BIN)/python -m pytest -m gate tests/kube/test_end_to_end.py
 
-nightly: $(VENV)/dev $(VENV)/compiled  ## Run what is too long for the gate: PART=...; without it, list the parts
-	@$(BIN)/python tools/nightly.py $(PART)
+nightly: $(if $(PART),$(VENV)/dev $(VENV)/compiled)  ## Run what is too long for the gate: PART=...; without it, list the parts
+	@python3 tools/nightly.py $(PART)
 
 nightly-table:  ## Show what came of each part of the night, and of which commit
 	@python3 tools/nightly.py --table

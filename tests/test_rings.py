@@ -81,7 +81,9 @@ def test_each_folder_is_in_one_part() -> None:
     assert sorted(" ".join(parts).split()) == sorted(one.removeprefix("tests/") for one in ALL_FOLDERS - {"tests"})
 
 
-def test_each_part_of_the_night_is_a_job() -> None:
+def test_each_part_of_the_night_is_a_job_and_on_the_page() -> None:
     """Other Pythons have their jobs on each push."""
+    page = (ROOT / "docs/notes/tests.md").read_text(encoding="utf-8")
+    assert [name for name, part in nightly.PARTS.items() if f"\n| `{name}` | {part.what} |\n" not in page] == []
     jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text(encoding="utf-8"))["jobs"]
     assert jobs["part"]["strategy"]["matrix"]["part"] == [part for part in nightly.PARTS if part != "versions"]

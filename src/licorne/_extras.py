@@ -23,6 +23,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "data": ("polars",),
     "kube": ("aiohttp", "lightkube", *_UVLOOP, *_WEB),
     "mcp": ("mcp", *_CLI),
+    "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "polars"),
     "service": ("grpc", "grpc_health", "grpc_reflection", *_WEB),
     "web": _WEB,

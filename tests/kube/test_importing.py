@@ -17,6 +17,7 @@ from cli.conftest import Command, licorne
 from licorne.kube.importing import Imported, ImportedError
 from licorne.kube.objects import Pod
 from licorne.kube.pods.work import PodContext, read_pod
+from licorne.sim.runner import simulate
 from licorne.state.recording import Names
 from licorne.workload import lines
 from licorne.workload.workload import Workload, read_workload, write_workload
@@ -36,6 +37,7 @@ partitions:
 GROUPS = [
     {"name": "workers", "minMember": 2, "minResource": {"cpu": "500m", "memory": "1Gi"}, "labels": {"of": "annabella"}}
 ]
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/kubernetes"
 EVERYTHING = ("annabella", "developers")
 
 
@@ -113,6 +115,22 @@ def test_a_pod_asks_for_what_it_asks_for_with_licorne_kube() -> None:
     [app] = of(made(NODE, waiting), lines.App)
     assert (app.queue, app.user, app.groups) == ("root.dev", "annabella", ("developers",))
     assert app.tags == {"namespace": "dev"}
+
+
+def test_pods_of_the_ray_cluster_of_the_examples_run_in_their_queue() -> None:
+    queues, cluster = (yaml.safe_load((EXAMPLES / name).read_text("utf-8")) for name in ("queues.yaml", "ray.yaml"))
+    groups = [cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]]
+    pods: list[dict[str, Any]] = []
+    for group in groups:
+        each = pod(f"ray-{len(pods)}")
+        each["metadata"]["labels"] = group["template"]["metadata"]["labels"]
+        pods.append({**each, "spec": group["template"]["spec"]})
+    node = {**NODE, "spec": {}, "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}}}
+    result = simulate(made(node, {**MAP, "data": queues["data"]}, *pods))
+    assert {(each.queue, each.application, each.outcome) for each in result.pods} == {
+        ("root.batch", "sweeps", "running")
+    }
+    assert len(result.pods) == 2
 
 
 def test_times_begin_with_the_first_pod_and_what_has_ended_ran_as_long_as_it_ran() -> None:

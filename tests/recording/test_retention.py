@@ -272,7 +272,7 @@ def segments_without_checkpoint(run: Path) -> int:
     return sum(segment_number(segment) > newest for segment in segments_in(run))
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_a_run_that_goes_on_for_ever_stays_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("licorne.state.recording.writer.BLOCK_BYTES", 2_000)
     bound, troubles, most = 150_000, list[str](), 0

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from licorne._bounded import TooLargeError
 from licorne._extras import MissingExtraError, require
-from licorne.cli.common import CommandError, say
+from licorne.cli.common import ARGUMENTS, CommandError, say
 from licorne.cli.statuses import Status
 
 
@@ -38,8 +38,10 @@ def run(arguments: list[str] | None = None) -> int:
         from licorne.cli.commands import app  # noqa: PLC0415  # its packages may be missing
         from licorne.cli.standard_input import mark  # noqa: PLC0415
 
+        given = sys.argv[1:] if arguments is None else arguments
+        ARGUMENTS.set(tuple(given))
         with _sigterm_raises():
-            status = app(mark(app, sys.argv[1:] if arguments is None else arguments), result_action="return_value")
+            status = app(mark(app, given), result_action="return_value")
             sys.stdout.flush()
     except CommandError as error:
         return _fail(str(error), error.status)

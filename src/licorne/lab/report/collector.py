@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from licorne._version import __version__
 from licorne._wording import counted
 from licorne.lab.report.fairness import evenness, shortfall
 from licorne.lab.report.figures import (
@@ -282,6 +283,7 @@ class Collector(Observer):
         missing = self.never_placed()
         return Figures(
             label=label or result.workload,
+            licorne=__version__,
             workload=result.workload,
             result=_steady(result),
             timed=timed,
