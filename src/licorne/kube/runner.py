@@ -491,7 +491,7 @@ class Runner:
                     await self._wake.wait()
 
     def _carry_out(self) -> None:
-        commands = self.manager.commands()
+        commands = self.manager.flush()
         if self._fault is not None:
             raise self._fault
         for command in commands:
