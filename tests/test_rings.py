@@ -86,8 +86,8 @@ def test_each_package_can_be_tested_by_its_name() -> None:
         re.findall(r"^(\w+) := (.*)", (ROOT / "Makefile").read_text("utf-8").replace("\\\n", ""), re.MULTILINE)
     )
     for package in (path.parent.name for path in (ROOT / "src/licorne").glob("*/__init__.py")):
-        named = variables.get(package, package)
-        folders = variables.get(named.strip("$()"), named).split()
+        named = str(variables.get(package, package))
+        folders = str(variables.get(named.strip("$()"), named)).split()
         assert {f"tests/{folder}" for folder in folders} <= ALL_FOLDERS, package
 
 

@@ -195,7 +195,7 @@ def sum_of(asks: list[Ask]) -> Amounts:
     return total
 
 
-def fits_quota(sums: Sums, app: App, asks: list[Ask], *, beside_claims: bool = True) -> bool:
+def fits_quota(sums: Sums, app: App, asks: list[Ask], *, claims_count: bool = True) -> bool:
     """Queues but for root, whose max is what the nodes have; user and group; both also beside what others claim.
 
     A gang with claims of its own was checked before.
@@ -207,7 +207,7 @@ def fits_quota(sums: Sums, app: App, asks: list[Ask], *, beside_claims: bool = T
             room = lowest(room, rest(level.maximum, sums.allocated[level]))
     if not fits_limit(room, total):
         return False
-    if not beside_claims or any(ask.claim for ask in asks):
+    if not claims_count or any(ask.claim for ask in asks):
         return True
     priority = min(ask.priority for ask in asks)
     return claims.leave(sums, app, priority, total, cluster=False)

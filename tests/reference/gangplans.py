@@ -111,7 +111,7 @@ def _may_hold(partition: Partition, app: App, gang: Gang) -> list[Ask]:
         return []  # it has its nodes
     asks = members(app) if gang.barred_ns <= partition.now_ns else None
     holds_some = partition.atomic.hold is not None and partition.atomic.hold.gang is gang
-    fits_it = asks and fits_quota(sums, app, asks, beside_claims=not holds_some)
+    fits_it = asks and fits_quota(sums, app, asks, claims_count=not holds_some)
     return asks if asks and fits_it and sums.may_run(app) else []
 
 

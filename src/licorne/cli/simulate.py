@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -13,6 +13,7 @@ import msgspec
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
 
+from licorne._files import opened
 from licorne._version import __version__
 from licorne.cli.common import CommandError, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
@@ -323,9 +324,14 @@ def read_source(path: Path, max_asks: int) -> Workload:
         raise CommandError(f"{path}: {said}; licorne convert makes a workload of anything else", Status.FILE) from None
 
 
+def _sha256(path: Path) -> str:
+    with opened(path) as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
 def _show(result: Result, json: bool, inputs: Sequence[Path]) -> None:
     if json:
-        digests = {str(path): sha256(path.read_bytes()).hexdigest() for path in inputs if path.is_file()}
+        digests = {str(path): _sha256(path) for path in inputs if path.is_file()}
         print_json({"licorne": __version__, "inputs": digests, **msgspec.to_builtins(result)})
         return
     from licorne.cli.tables import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
