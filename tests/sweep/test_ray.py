@@ -42,10 +42,23 @@ def cluster() -> Iterator[Any]:
             patch.setenv(name, value)
         from ray.cluster_utils import Cluster  # noqa: PLC0415  # it reads the environment
 
-        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        made.add_node(num_cpus=1)
-        yield made
-        made.shutdown()
+        made = Cluster()
+        try:
+            started(made)
+            started(made)
+            yield made
+        finally:
+            made.shutdown()
+
+
+def started(cluster: Any, tries: int = 10) -> Any:
+    """Start a node with a processor. Ray waits half a minute for one, which on a busy machine may be too short."""
+    try:
+        return cluster.add_node(num_cpus=1)
+    except Exception as error:
+        if tries == 1 or "timed out during startup" not in str(error):
+            raise
+        return started(cluster, tries - 1)
 
 
 @pytest.fixture
@@ -79,7 +92,7 @@ def test_the_table_is_that_of_one_process(engine: Any, expected: bytes, tmp_path
 def test_a_node_that_is_killed_costs_nothing_but_time(
     cluster: Any, engine: Any, expected: bytes, tmp_path: Path
 ) -> None:
-    node = cluster.add_node(num_cpus=1)
+    node = started(cluster)
 
     def progress(done: int, _: int) -> None:
         if done == 3:
