@@ -31,7 +31,7 @@ from sizes import library_example
 PARTS = {
     "": (),
     "client": ("grpc.client",),
-    "cli": ("cli",),
+    "cli": ("cli", "kube.importing"),  # by which `licorne convert` reads what kubectl prints
     "service": ("grpc", "host"),
     "web": ("host",),
     "kube": ("host", "kube"),
@@ -43,7 +43,8 @@ ENTRIES = {
     "grpc.demo": "service",
     "grpc.service": "service",
     "host.web": "web",
-    "kube": "kube",
+    "kube.api": "kube",
+    "kube.runner": "kube",
 }
 """The parts that programs import, and the extra that each asks for."""
 NEED_BOTH = (
@@ -52,14 +53,15 @@ NEED_BOTH = (
     "licorne.cli.serving",
 )
 """The commands that need `service`, `kube` or `mcp` beside `cli`."""
-NEED_REPORT = (
+NEED_REPORT_OR_RAY = (
     "licorne.lab.report.drawing",
     "licorne.lab.report.page",
     "licorne.lab.report.plots",
     "licorne.lab.report.sections",
+    "licorne.lab.sweep.on_ray",
     "licorne.lab.sweep.page",
 )
-"""The modules that need `report`, which others import when a report is asked for."""
+"""The modules that need `report` or `ray`, which others import when a report, or a sweep on Ray, is asked for."""
 Environment = Callable[[str], Path]
 
 
@@ -138,7 +140,9 @@ def test_every_module_that_the_extra_is_for_can_be_imported(environment: Environ
     source = ROOT / "src"
     paths = [path.relative_to(source).with_suffix("") for path in source.rglob("*.py") if path.stem != "__main__"]
     names = [".".join(path.parts).removesuffix(".__init__") for path in paths]
-    names = [name for name in names if name not in NEED_REPORT and (_is_of(name, extra) or not _is_of(name, "all"))]
+    names = [
+        name for name in names if name not in NEED_REPORT_OR_RAY and (_is_of(name, extra) or not _is_of(name, "all"))
+    ]
     if extra == "cli":
         names = [name for name in names if name not in NEED_BOTH]
     elif extra == "all":
@@ -166,7 +170,6 @@ def test_other_parts_say_what_to_install(environment: Environment, extra: str) -
         ("service", ["serve"], "cli"),
         ("cli", ["serve"], "service"),
         ("cli", ["health"], "service"),
-        ("cli", ["convert", "-"], "kube"),
         ("cli", ["kube"], "kube"),
         ("cli", ["mcp"], "mcp"),
     ],

@@ -15,7 +15,7 @@
     workloads       the same of a workload
     rulesused       how many applications each placement rule places
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source
-    process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
+    process         questions about a state dump, answered in a process of their own (`__main__`), while a service goes on deciding
     following       the same in a process that follows the scheduler of a service (`licorne.host.follower`)
     why             why an ask, an application, or everything that waits does so
 

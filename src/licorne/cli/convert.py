@@ -75,8 +75,8 @@ def convert(
     source
         A batch log in the Standard Workload Format (.swf, .swf.gz); a table of jobs in CSV (--columns); the folder of
         the openb trace, or one of its pod lists (CSV) with the node list beside it; what `kubectl get pods,nodes -A -o json`
-        prints, JSON or YAML, in one file or several (-: standard input; needs the extra `kube`); the address of a running
-        YuniKorn or licorne, http://HOST:PORT; a scenario (.yaml); the folder of a recording; a workload.
+        prints, JSON or YAML, in one file or several (-: standard input); the address of a running YuniKorn or licorne,
+        http://HOST:PORT; a scenario (.yaml); the folder of a recording; a workload.
     output
         The workload file that is written (JSON lines; a name that ends in .gz: compressed); without it: standard output.
     as_

@@ -4,7 +4,7 @@ descriptors     how many connections each port may have
 listening       sockets on which servers listen, and why an address cannot be used
 log             structured logs; `log_writer`: writing them without blocking; `process_log`: the logs of libraries
 follower        a process that follows the scheduler and answers questions about it
-lookups         calls that may take long, in a bounded number of threads
+threads         calls that may take long, in a bounded number of threads
 memory          garbage collection at the moments when it costs least
 pace            long work in small steps, so that the loop stays responsive
 recording       recording all inputs of the scheduler

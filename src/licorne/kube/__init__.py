@@ -14,10 +14,6 @@
 - `writing`: carries the other commands out.
 
 What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
+
+What talks to the API server needs the extra `kube` (`api`, `runner`), what only reads its objects does not.
 """
-
-from __future__ import annotations
-
-from licorne._extras import require
-
-require("kube")

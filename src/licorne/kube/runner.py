@@ -19,6 +19,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from licorne._extras import require
+
+require("kube")
+
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.events.runs import Record
 from licorne.core.input_log import InputLog

@@ -164,7 +164,7 @@ class Collector(Observer):
             lack.add(used, pending, guaranteed, self._grid.width_ns)
 
     def _read(self, partition: Partition) -> _State:
-        """Read the queues."""
+        """Return what the figures take of the queues now: values over time, and what each lacks of its guarantees."""
         root, *others = partition.tree.queues()
         values: _Values = [
             (self._series("pending asks"), root.asks_pending),
