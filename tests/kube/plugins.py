@@ -1,6 +1,6 @@
 """What each filter plugin of kube-scheduler says of a pod and a node.
 
-These are the plugins that look at a node and a pod alone: NodeUnschedulable, NodeName, TaintToleration, NodeAffinity,
+These are the plugins that look at a node and a pod alone: NodeName, NodeUnschedulable, TaintToleration, NodeAffinity,
 NodePorts, NodeResourcesFit; and InterPodAffinity as far as running pods keep others off. A plugin that refuses gives its
 reasons, and a code that says whether evicting pods could help. All plugins are asked, in kube-scheduler's order, where that
 stops at the first one that refuses.
@@ -67,10 +67,10 @@ def verdict(pod: Pod, state: NodeState, cluster: Snapshot) -> list[Refusal]:
     def refuse(plugin: str, reason: str, code: Code = Code.UNRESOLVABLE) -> None:
         said.append(Refusal(plugin, code, reason))
 
-    if node.spec.unschedulable and _mismatch(NodeConstraints(tolerations=wanted.tolerations), (CORDON,)):
-        refuse("NodeUnschedulable", "node(s) were unschedulable")
     if pod.spec.node_name not in ("", node.metadata.name):
         refuse("NodeName", "node(s) didn't match the requested node name")
+    if node.spec.unschedulable and _mismatch(NodeConstraints(tolerations=wanted.tolerations), (CORDON,)):
+        refuse("NodeUnschedulable", "node(s) were unschedulable")
     own = tuple(taint for taint in state.labels.taints if taint != CORDON or _has_cordon(state))
     if _mismatch(NodeConstraints(tolerations=wanted.tolerations), own):
         refuse("TaintToleration", "node(s) had untolerated taint(s)")

@@ -76,12 +76,13 @@ def _each(objects: list[dict[str, Any]], change: Any) -> None:
 
 @pytest.mark.skipif(not ORACLE.exists(), reason="needs kube-scheduler's plugins: make oracle, which needs Go")
 def test_new_cases_agree_too() -> None:
-    generator = [sys.executable, str(ROOT / "oracle" / "gen_cases.py"), "--seed", str(SEED), "--count", str(CASES)]
-    drawn = subprocess.run(generator, check=True, capture_output=True).stdout
-    said = subprocess.run([ORACLE, "-merge"], input=drawn, check=True, capture_output=True).stdout
+    recorder = [sys.executable, str(ROOT / "oracle" / "record.py"), "--oracle", str(ORACLE)]
+    said = subprocess.run(
+        [*recorder, "--seed", str(SEED), "--count", str(CASES)], check=True, capture_output=True
+    ).stdout
     cases = [json.loads(line) for line in said.splitlines()]
-    assert len(cases) == CASES
-    found = [one for case in cases if not case["verdict"].get("unstable") for one in differences(case)]
+    assert len(cases) > CASES * 0.9
+    found = [one for case in cases for one in differences(case)]
     assert not found, f"seed {SEED}:\n" + "\n".join(found[:20])
 
 

@@ -6,8 +6,8 @@ are compared in one thing only: that the pod waits for that reason, and so is pl
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from .places import Places
 from .plugins import Code, Refusal, refused_at_once, verdict
 from .snapshot import Snapshot
 
-RECORDED: Final = Path(__file__).parent.parent / "data" / "kube-verdicts.jsonl.gz"
+RECORDED: Final = Path(__file__).parent.parent / "data" / "kube-verdicts.jsonl.xz"
 DECIDED: Final = (
     "NodeUnschedulable",
     "NodeName",
@@ -40,7 +40,7 @@ defaults for them, are not compared: licorne does not have these settings."""
 
 def recorded() -> Iterator[dict[str, Any]]:
     """Yield the recorded cases, each with its verdict."""
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
+    with lzma.open(RECORDED, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
