@@ -9,14 +9,13 @@ import pytest
 
 from licorne.core.nodes.constraints import (
     ANTI_AFFINITY,
-    MAX_TEXT_LENGTH,
     NO_CONSTRAINTS,
-    ConstraintError,
     NodeConstraints,
     NodeLabels,
     parse_constraints,
     passes,
 )
+from licorne.core.nodes.reading import MAX_TEXT_LENGTH, ConstraintError
 
 
 def constraints(**fields: Any) -> NodeConstraints:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
-from licorne.core.nodes.constraints import ConstraintError, NodeLabels, parse_constraints
+from licorne.core.nodes.constraints import NodeLabels, parse_constraints
+from licorne.core.nodes.reading import ConstraintError
 from licorne.si.messages import NodeAction
 
 KEYS = st.sampled_from(["a", "b", "zone"])

@@ -25,8 +25,8 @@ from licorne.core.constants import (
     SUM_MAX,
     TOO_LARGE,
 )
-from licorne.core.nodes.constraints import ConstraintError
 from licorne.core.nodes.node import Need
+from licorne.core.nodes.reading import ConstraintError
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape

@@ -18,9 +18,10 @@ from licorne.core.amounts.vectors import Vec
 from licorne.core.base.rejections import Fault, naming, refused_allocation, refused_node
 from licorne.core.base.states import ObjectState
 from licorne.core.base.tags import seconds_tag
-from licorne.core.nodes.constraints import ConstraintError, NodeLabels, parse_constraints
+from licorne.core.nodes.constraints import NodeLabels, parse_constraints
 from licorne.core.nodes.foreign import Foreign
 from licorne.core.nodes.node import Node
+from licorne.core.nodes.reading import ConstraintError
 from licorne.core.preemption.evictions import Outcome
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_NODE_CONSTRAINTS
 from licorne.si.messages import (

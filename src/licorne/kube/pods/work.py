@@ -16,7 +16,7 @@ from licorne.config.kubernetes import QuantityError
 from licorne.config.manifest import SCHEDULER_NAMES
 from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
-from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
+from licorne.core.nodes.reading import MAX_TEXT_LENGTH
 from licorne.core.preemption.evictions import GRACE_PERIOD_S
 from licorne.daemon.setting_table import TABLE
 from licorne.kube.objects import Pod, PriorityClass
