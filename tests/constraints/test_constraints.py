@@ -104,6 +104,10 @@ NOT_B = {"key": "b", "operator": "DoesNotExist"}
         ({"existingAntiAffinity": []}, labels(a="1"), ""),
         ({"existingAntiAffinity": [NOT_A], "nodeAffinity": [[A]]}, labels(a="1"), ANTI_AFFINITY),
         ({"existingAntiAffinity": [NOT_A], "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),  # which lasts longer
+        ({"features": ["F", "G"]}, labels(**{"feature:F": ""}), "feature G"),
+        ({"features": ["F"]}, labels(**{"feature:F": ""}), ""),
+        ({"features": ["F"], "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),
+        ({"features": ["F"], "existingAntiAffinity": [NOT_A]}, labels(a="1"), "feature F"),  # which lasts longer
     ],
 )
 def test_selectors_and_affinity(fields: dict[str, Any], node: NodeLabels, mismatch: str) -> None:
@@ -144,6 +148,15 @@ def test_taints_and_tolerations(tolerations: list[dict[str, str]], node: NodeLab
     wanted = constraints(tolerations=tolerations)
     assert wanted.mismatch(node) == mismatch
     assert wanted.matches(node) is not mismatch.startswith("taint")
+
+
+def test_the_reason_is_that_of_kube_scheduler() -> None:
+    """It asks about taints first, and whether the node is cordoned before all others."""
+    wanted = constraints(nodeSelector={"b": "1"})
+    cordon = "node.kubernetes.io/unschedulable:NoSchedule"
+    assert wanted.mismatch(tainted("a=1:NoSchedule", cordon)) == f"taint {cordon}"
+    assert wanted.mismatch(tainted("a=1:NoSchedule")) == "taint a=1:NoSchedule"
+    assert wanted.mismatch(labels()) == "nodeSelector"
 
 
 def test_an_ask_without_constraints_keeps_off_tainted_nodes() -> None:

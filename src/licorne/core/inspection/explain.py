@@ -416,12 +416,11 @@ def survey(
     lacks: dict[tuple[int, ...], str] = {}
     for node in partition.nodes.values() if nodes is None else nodes:
         free = node.free
-        if node.capacity.covers(amounts):
-            labels = id(node.labels)
-            if labels not in mismatches:
-                mismatches[labels] = constraints.mismatch(node.labels)
-            unfit = mismatches[labels]
-        else:
+        labels = id(node.labels)
+        if labels not in mismatches:
+            mismatches[labels] = constraints.mismatch(node.labels)
+        unfit = mismatches[labels]
+        if (not unfit or passes(unfit)) and not node.capacity.covers(amounts):
             unfit = TOO_SMALL
         never = unfit != "" and not passes(unfit)
         # What nothing but a change removes comes first: that a node is reserved, too, would promise that it opens.

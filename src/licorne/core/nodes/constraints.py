@@ -68,6 +68,8 @@ LABEL_ATTRIBUTES: Final = frozenset(
 """Attributes that count as labels under their own names; a `label/` attribute for the same key takes precedence."""
 FIELD_NAME: Final = "field:metadata.name"
 """The label under which licorne kube says the name of a node, for `matchFields`; no label of Kubernetes has a colon."""
+FEATURE: Final = "feature:"
+"""The prefix of the labels by which licorne kube says what a node declares (`status.declaredFeatures`)."""
 
 ANTI_AFFINITY: Final = "anti-affinity of running pods"
 """The reason of `NodeConstraints.mismatch` where the required anti-affinity of running pods keeps the ask off the node."""
@@ -200,6 +202,7 @@ class NodeConstraints:
     `affinity` is None where no affinity is demanded, and empty where no node can satisfy it. `ports` are taken on the
     node as long as the allocation is there, and so is what `demand` says of its devices. `devices`: it must have so many,
     in use or not. `apart`: conditions that hold for the nodes that the anti-affinity of running pods leaves to the ask.
+    `features`: names of what the node must declare.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -209,6 +212,7 @@ class NodeConstraints:
     demand: Demand | None = None
     devices: int = 0
     apart: tuple[Expression, ...] = ()
+    features: tuple[str, ...] = ()
 
     def matches(self, labels: NodeLabels) -> bool:
         """Return whether the ask may run on a node with these labels and taints."""
@@ -217,22 +221,26 @@ class NodeConstraints:
     def mismatch(self, labels: NodeLabels) -> str:
         """Return why the ask may not run there; empty if it may.
 
-        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>`, `too few devices`, `anti-affinity of running
-        pods`, `hostPort <port>` and `devices in use`; the last three pass when what runs ends (`passes`).
+        The reasons are `taint <taint>`, `nodeSelector`, `nodeAffinity`, `too few devices`, `feature <name>`, `anti-affinity of
+        running pods`, `hostPort <port>` and `devices in use`; the last three pass when what runs ends (`passes`). The first
+        that holds is returned: as kube-scheduler has its filters, but what passes comes last.
         """
+        taints = [taint for taint in labels.taints if not any(one.bears(taint) for one in self.tolerations)]
+        if taints:
+            return f"taint {CORDON if CORDON in taints else taints[0]}"
         known: dict[str, str] = {}
-        if self.selector or self.affinity is not None or self.apart:
+        if self.selector or self.affinity is not None or self.apart or self.features:
             known = dict(labels.pairs)
             for key, value in self.selector:
                 if known.get(key) != value:
                     return "nodeSelector"
             if self.affinity is not None and not any(_term_holds(term, known) for term in self.affinity):
                 return "nodeAffinity"
-        for taint in labels.taints:
-            if not any(toleration.bears(taint) for toleration in self.tolerations):
-                return f"taint {taint}"
         if self.devices > labels.devices.number:
             return TOO_FEW
+        for name in self.features:
+            if FEATURE + name not in known:
+                return f"feature {name}"
         if not all(expression.is_true(known) for expression in self.apart):
             return ANTI_AFFINITY
         for port in self.ports:
@@ -265,7 +273,7 @@ def parse_constraints(text: str) -> NodeConstraints:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
     """
     path = CONSTRAINTS_TAG
-    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "existingAntiAffinity")
+    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "existingAntiAffinity", "features")
     fields = fields_of(read_json(text, path), path, known)
     selector = fields.get("nodeSelector", {})
     if not isinstance(selector, dict):
@@ -282,7 +290,10 @@ def parse_constraints(text: str) -> NodeConstraints:
     demand = _read_demand(fields.get("devices", 0), f"{path}.devices")
     number = demand.number if demand is not None else 0
     apart = _read_term(fields.get("existingAntiAffinity", []), f"{path}.existingAntiAffinity")
-    return NodeConstraints(tuple(sorted(pairs)), affinity, sorted_set(tolerations), ports, demand, number, apart)
+    features = sorted_set(list_of(fields.get("features", []), f"{path}.features", text_of))
+    return NodeConstraints(
+        tuple(sorted(pairs)), affinity, sorted_set(tolerations), ports, demand, number, apart, features
+    )
 
 
 def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:
