@@ -30,7 +30,7 @@ def requirement(operator: str, *values: str) -> dict[str, Any]:
         ({"labelSelector": WEB, "namespaces": ["other"]}, pod("other", {}, app="web"), True, True),
         ({"labelSelector": WEB, "namespaces": ["other"]}, pod(app="web"), False, False),
         ({"labelSelector": WEB, "namespaceSelector": {}}, pod("other", {}, app="web"), True, True),
-        ({"labelSelector": WEB, "namespaceSelector": {}}, pod("other", None, app="web"), False, True),
+        ({"labelSelector": WEB, "namespaceSelector": {}}, pod("other", None, app="web"), True, True),
         ({"labelSelector": WEB, "namespaceSelector": requirement("DoesNotExist")}, pod("other", None, app="web"), False, True),
         ({"labelSelector": WEB, "namespaceSelector": WEB}, pod("other", {"app": "web"}, app="web"), True, True),
         ({"labelSelector": WEB, "namespaceSelector": WEB}, pod("other", {"app": "db"}, app="web"), False, False),

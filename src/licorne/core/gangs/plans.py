@@ -159,6 +159,8 @@ class _ReleaseTimeline:
                 self._needs.lift(node, alloc)
             elif alloc.shape.need.demand is not None:
                 self._needs.lower(node, alloc)
+            if alloc.shape.need.pods is not None:
+                self._needs.topology.attempt(node.slot, alloc.shape.need.pods, -1 if to > self._at else 1)
             touched[node] = None
         for node in touched:
             self._index.mend(node)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from licorne.core.nodes.terms import NO_TERMS
 from licorne.core.queues.ask import total_amounts
 
 from .packing import MEMBERS_MAX, GangPacking
@@ -42,6 +43,7 @@ class Trial:
         given = partition.descent.orders
         self._choose = given.choose_node if given is not None else None
         self.counts = partition.needs.counts  # host ports or devices
+        self._topology = partition.needs.topology
         self._looks = 0
         self._wanted: list[tuple[int, int, int]] = []  # types that the asks want: how much, and the square of the total
         self.refused = False
@@ -59,7 +61,7 @@ class Trial:
 
     def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
         """Find a node for each ask, and take the room there; return None, with nothing taken, if one finds no node."""
-        shapes = {ask.shape: None for ask in asks if not ask.required}
+        shapes = {ask.shape: None for ask in asks if not ask.required and not _wants_near(ask)}
         if len(shapes) > 1:  # a shape that fits no node even alone ends the trial early
             for shape in shapes:
                 if self._index.find(shape.amounts, shape.need, None) is None:
@@ -98,6 +100,8 @@ class Trial:
             node.free.plus(ask.shape.amounts)
             if self.counts and ask.shape.need.counted:
                 self._partition.needs.undo_try(node, ask)
+            if ask.shape.need.pods is not None:
+                self._topology.attempt(node.slot, ask.shape.need.pods, -1)
             self._index.mend(node)
 
     def put(self, ask: Ask, node: Node) -> None:
@@ -106,6 +110,8 @@ class Trial:
         node.free.minus(ask.shape.amounts)
         if self.counts and ask.shape.need.counted:
             self._partition.needs.try_take(node, ask)
+        if ask.shape.need.pods is not None:
+            self._topology.attempt(node.slot, ask.shape.need.pods, 1)
         self._index.mend(node)
 
     def _in_order(self, asks: list[Ask], *, best: bool) -> list[tuple[Ask, Node]] | None:
@@ -202,9 +208,17 @@ class Trial:
         return max((a / total.at(d) for d, a in enumerate(ask.shape.amounts.values()) if total.at(d) > 0), default=0.0)
 
 
+def _wants_near(ask: Ask) -> bool:
+    """Tell whether the ask has affinity to pods, which may be those that are placed with it."""
+    pods = ask.shape.need.pods
+    return pods is not None and bool(pods.terms.affinity)
+
+
 def _alike(asks: list[Ask]) -> bool:
-    """Tell whether all asks have equal amounts, node constraints and required node."""
+    """Tell whether all asks have equal amounts, node constraints and required node, and no terms about pods."""
     shape = asks[0].shape
+    if shape.need.pods is not None and shape.need.pods.terms != NO_TERMS:
+        return False
     for ask in asks:
         other = ask.shape
         if other is not shape and (other.need is not shape.need or not other.amounts.same(shape.amounts)):

@@ -333,7 +333,7 @@ def on_required_node(partition: Partition, ask: Ask) -> list[RequiredNode]:
     if not node.capacity.covers(wanted):
         lacking = missing(partition.types, node.capacity, new_sum(), wanted)
         return [RequiredNode(node.id, TOO_SMALL, lacking, True)]
-    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    mismatch = ask.shape.need.mismatch(node)
     if mismatch:
         return [RequiredNode(node.id, mismatch, {}, not passes(mismatch))]
     lacking = lack(partition, node.free, wanted)
@@ -422,6 +422,8 @@ def survey(
         unfit = mismatches[labels]
         if (not unfit or passes(unfit)) and not node.capacity.covers(amounts):
             unfit = TOO_SMALL
+        if not unfit and ask.shape.need.pods is not None:
+            unfit = ask.shape.need.mismatch(node)
         never = unfit != "" and not passes(unfit)
         # What nothing but a change removes comes first: that a node is reserved, too, would promise that it opens.
         why = unfit if node.open or never else taken_up(partition, asking, node) or unfit

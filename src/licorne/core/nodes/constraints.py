@@ -79,6 +79,11 @@ MARK: Final = "anti-affinity:"
 KEY is the topology key, ID stands for the term of the anti-affinity, and the nodes with the label are those in the topology
 domains where a pod with that term runs. No label of Kubernetes has a colon.
 """
+NEAR: Final = "pod affinity"
+APART: Final = "pod anti-affinity"
+SPREAD: Final = "topology spread"
+UNLABELLED: Final = "topology spread: no label"
+"""Reasons of `Need.mismatch`: what pods demand of each other. The last one, which the key of the label follows, does not pass."""
 HOST_PORT: Final = "hostPort"
 """How the reason of `NodeConstraints.mismatch` begins where a host port is taken on the node."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
@@ -254,8 +259,8 @@ class NodeConstraints:
 
 
 def passes(mismatch: str) -> bool:
-    """Return whether a reason of `NodeConstraints.mismatch` passes when what runs there ends."""
-    return mismatch in (IN_USE, ANTI_AFFINITY) or mismatch.startswith(HOST_PORT)
+    """Return whether a reason of `Need.mismatch` passes when pods begin or end, on this node or others."""
+    return mismatch in (IN_USE, ANTI_AFFINITY, NEAR, APART, SPREAD) or mismatch.startswith(HOST_PORT)
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()

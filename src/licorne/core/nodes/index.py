@@ -382,6 +382,9 @@ class NodeIndex:
                     self.visits += 1
                     row = block.first(ask, need.word, need.mask, cell, first_row if i == first_block else 0)
                     first_row = 0
+                    if need.pods is not None:
+                        while row >= 0 and need.is_shut_out(cython.cast(Node, block.nodes[block.count - 1 - row])):
+                            row = block.first(ask, need.word, need.mask, cell, row + 1)
                     if row >= 0:
                         node = cython.cast(Node, block.nodes[block.count - 1 - row])
                         if cython.compiled:

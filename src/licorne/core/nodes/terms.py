@@ -20,8 +20,8 @@ Where Kubernetes is easily misread:
   counts no pod, and yet the pod itself is one more.
 * Without `namespaces` and `namespaceSelector` a term is about the namespace of its own pod; with either, about those that
   either names. An empty namespace selector names all namespaces.
-* A namespace that does not exist is never named by the selector of a pod that waits. By that of a pod that runs it is, as
-  one without labels.
+* A namespace that does not exist is named by the selector of a pod that waits only if this is empty. For that of a pod that
+  runs it is a namespace without labels.
 * A pod that is being deleted counts for affinity and anti-affinity, and not for spreading.
 
 Source: docs/spec/scheduler-interface.md, section 9.
@@ -60,7 +60,9 @@ class PodTerm(NamedTuple):
     def selects(self, pod: PodLabels, *, runs: bool = False) -> bool:
         """Return whether the term means the pod. `runs`: the owner of the term runs already."""
         if pod.namespace not in self.namespaces:
-            if self.namespace_selector is None or (pod.namespace_labels is None and not runs):
+            if self.namespace_selector is None:
+                return False
+            if pod.namespace_labels is None and self.namespace_selector and not runs:
                 return False
             if not _holds(self.namespace_selector, dict(pod.namespace_labels or ())):
                 return False
