@@ -423,8 +423,7 @@ class Needs:
 
 def _keys(constraints: NodeConstraints) -> set[str]:
     """Return the labels that constraints are about."""
-    terms = (*(constraints.affinity or ()), constraints.apart)
-    conditions = {one.key for term in terms for one in term}
+    conditions = {one.key for term in constraints.affinity or () for one in term}
     return {key for key, _ in constraints.selector} | conditions | {FEATURE + name for name in constraints.features}
 
 
