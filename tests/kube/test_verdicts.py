@@ -39,7 +39,10 @@ def test_production_agrees_node_by_node() -> None:
     for case in [*recorded()][::SHARE]:
         made.compare(case)
     assert not made.wrong, "\n".join(made.wrong[:20])
-    assert {why: count for why, count in made.skipped.items() if why not in SKIPPED} == {}
+    unlisted = {
+        why for why in made.skipped if why not in SKIPPED and not why.startswith("licorne does not decide this")
+    }
+    assert unlisted == set()
     assert {plugin for plugin in DECIDED if made.agreed[plugin] < 200 // SHARE} == {"NodeName"}, made.agreed
 
 
@@ -48,6 +51,7 @@ SKIPPED = {
     "licorne has no setting gates",
     "a pod that waits has no node in production (NodeName)",
     "resources that devices offer",
+    "a spread honours taints, and a cordoned node has not got its taint yet",
 }
 
 
@@ -56,6 +60,7 @@ def test_production_agrees_in_sequences() -> None:
     for case in recorded("sequences"):
         made.compare(case)
     assert not made.wrong, "\n".join(made.wrong[:20])
+    assert {*made.skipped} <= SKIPPED
     assert made.agreed["PodTopologySpread"] > 1000 < made.agreed["InterPodAffinity"]
 
 
