@@ -176,8 +176,9 @@ def _complete_topology(partition: Partition) -> None:
     found: dict[Need, None] = {}
     for app in partition.applications.values():
         flying = [] if app.gang is None else app.gang.replacing.values()
-        asks = [*app.asks.values(), *app.allocations.values(), *flying]
-        found |= {ask.shape.need: None for ask in asks if ask.shape.need.pods is not None}
+        shapes = [ask.shape for ask in (*app.asks.values(), *app.allocations.values(), *flying)]
+        shapes += [] if app.last_shape is None else [app.last_shape]
+        found |= {shape.need: None for shape in shapes if shape.need.pods is not None}
     for need in found:
         needs.attach(need)
     for node in partition.index.by_id:

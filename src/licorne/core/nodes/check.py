@@ -106,4 +106,4 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
             f"least of {counted}"
         )
         for check in count.checks:
-            assert [*check.shut] == [*map(check.shuts, range(len(count.key.sizes)))], f"checks of {counted}"
+            assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], f"checks of {counted}"

@@ -12,7 +12,7 @@ it is done this way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from licorne._plain import cython
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 APART = cython.declare(cython.int, 0)  # kinds of checks: shut where there are such pods
 NEAR = cython.declare(cython.int, 1)  # shut where there is none
 SPREAD = cython.declare(cython.int, 2)  # shut where there would be too many more than elsewhere
+DOMAINS_MAX = cython.declare(cython.Py_ssize_t, 256)  # of so many domains it is looked which are not shut
 
 
 @cython.cclass
@@ -38,7 +39,7 @@ class TopologyKey:
     name: str
     number_of: dict[str, int]  # of each value that a node has
     domain_of: list[int]
-    sizes: list[int]  # how many nodes are in each domain
+    members: list[dict[int, None]]  # the slots of the nodes in each domain
     free: list[int]  # numbers without nodes
     counts: dict[DomainCount, None]
 
@@ -46,7 +47,7 @@ class TopologyKey:
         self.name = name
         self.number_of = {}
         self.domain_of = []
-        self.sizes = [0]
+        self.members = [{}]
         self.free = []
         self.counts = {}
 
@@ -62,13 +63,13 @@ class TopologyKey:
             if self.free:
                 domain = self.free.pop()
             else:
-                domain = len(self.sizes)
-                self.sizes.append(0)
+                domain = len(self.members)
+                self.members.append({})
                 for count in self.counts:
                     count.widen()
             self.number_of[value] = domain
         self.domain_of[slot] = domain
-        self.sizes[domain] += 1
+        self.members[domain][slot] = None
 
     def leave(self, slot: int, value: str | None) -> None:
         """Take the node of a slot out of its domain."""
@@ -76,8 +77,8 @@ class TopologyKey:
             return
         domain = self.number_of[value]
         self.domain_of[slot] = 0
-        self.sizes[domain] -= 1
-        if not self.sizes[domain]:
+        del self.members[domain][slot]
+        if not self.members[domain]:
             del self.number_of[value]
             self.free.append(domain)
 
@@ -233,7 +234,7 @@ class DomainCheck:
         self.room, self.min_domains = values
         self.needs = {}
         self.eased = eased
-        self.shut = bytearray(len(count.key.sizes))
+        self.shut = bytearray(len(count.key.members))
         self.renew()
 
     @cython.ccall
@@ -274,6 +275,26 @@ class DomainCheck:
         domain: cython.Py_ssize_t
         for domain in range(len(self.shut)):
             self.renew_domain(domain)
+
+    @cython.cfunc
+    def few_slots(self, most: cython.Py_ssize_t) -> list[Any] | None:
+        """Return the slots of all nodes that are not shut, by domain, if there are at most so many; else None.
+
+        It is not looked for where it would take long to see.
+        """
+        domain: cython.Py_ssize_t
+        number: cython.Py_ssize_t = 0
+        members: list[Any] = self.key.members
+        found: list[Any] = []
+        if self.kind == APART or len(self.shut) > DOMAINS_MAX:
+            return None
+        for domain in range(1, len(self.shut)):
+            if not self.shut[domain]:
+                number += len(members[domain])
+                if number > most:
+                    return None
+                found.append(members[domain])
+        return found
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -150,6 +150,16 @@ class Need:
                 return True
         return False
 
+    @cython.cfunc
+    def few_slots(self, most: cython.Py_ssize_t) -> list[Any] | None:
+        """Return the slots of at most so many nodes, by domain, that alone some check does not shut; else None."""
+        check: DomainCheck
+        for check in self.checks or ():
+            few = check.few_slots(most)
+            if few is not None:
+                return few
+        return None
+
     def labels_match(self, node: Node) -> bool:
         """Return whether the node's labels and taints satisfy the constraints."""
         if self.exact:
