@@ -25,7 +25,8 @@ from licorne.kube import configuring
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.lease import HeldLease
-from licorne.kube.manager import Manager, anti_affinity, applications, gangs, lifecycle
+from licorne.kube.manager import Manager, applications, gangs, lifecycle
+from licorne.kube.manager import manager as managing
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.decisions import Decisions
 from licorne.kube.manager.gangs import Gangs
@@ -241,7 +242,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "host ports do not count": (constraints, "host_ports", _no_ports),
     "host ports of other schedulers' pods do not count": (foreign, "host_ports", _no_ports),
     "pods of other schedulers take nothing": (PodLifecycle, "place_foreign", _nothing),
-    "taints do not count, and cordons neither": (anti_affinity, "node_update", _without_taints),
+    "taints do not count, and cordons neither": (managing, "node_update", _without_taints),
     "a node stays as it was at first": (Manager, "node_seen", _as_at_first),
     "scheduling gates do not count": (lifecycle, "read_pod", _read_with(gates=())),
     "a scheduling gate that is removed goes unnoticed": (lifecycle, "asks_the_same", lambda _sound: lambda *_: True),

@@ -18,10 +18,6 @@ Where Kubernetes is easily misread:
 * A host port on the address 0.0.0.0, which is meant where none is given, excludes that port on every address of the node.
   `::` is an address like any other. Each protocol has its own ports.
 
-`existingAntiAffinity` says in conditions on labels what the required anti-affinity of running pods says of selectors: the
-resource manager, which knows these pods, finds the labels. It excludes nodes as a term of `nodeAffinity` would, but the
-reason is another, and passes when they end.
-
 Devices (`licorne.core.nodes.devices`) are licorne's own: a node says how many it has, an ask how much of them it wants.
 
 Source: docs/spec/scheduler-interface.md, sections 8 (names) and 9.
@@ -68,17 +64,12 @@ LABEL_ATTRIBUTES: Final = frozenset(
 """Attributes that count as labels under their own names; a `label/` attribute for the same key takes precedence."""
 FIELD_NAME: Final = "field:metadata.name"
 """The label under which licorne kube says the name of a node, for `matchFields`; no label of Kubernetes has a colon."""
+FEATURE: Final = "feature:"
+"""The prefix of the labels by which licorne kube says what a node declares (`status.declaredFeatures`)."""
 
-ANTI_AFFINITY: Final = "anti-affinity of running pods"
-"""The reason of `NodeConstraints.mismatch` where the required anti-affinity of running pods keeps the ask off the node."""
-MARK: Final = "anti-affinity:"
-"""The prefix of the labels by which licorne kube tells the scheduler of running pods' required anti-affinity: `anti-affinity:KEY:ID`.
-
-KEY is the topology key, ID stands for the term of the anti-affinity, and the nodes with the label are those in the topology
-domains where a pod with that term runs. No label of Kubernetes has a colon.
-"""
 NEAR: Final = "pod affinity"
 APART: Final = "pod anti-affinity"
+ANTI_AFFINITY: Final = "anti-affinity of running pods"
 SPREAD: Final = "topology spread"
 UNLABELLED: Final = "topology spread: no label"
 """Reasons of `Need.mismatch`: what pods demand of each other. The last one, which the key of the label follows, does not pass."""
@@ -204,7 +195,7 @@ class NodeConstraints:
 
     `affinity` is None where no affinity is demanded, and empty where no node can satisfy it. `ports` are taken on the
     node as long as the allocation is there, and so is what `demand` says of its devices. `devices`: it must have so many,
-    in use or not. `apart`: conditions that hold for the nodes that the anti-affinity of running pods leaves to the ask.
+    in use or not. `features`: names of what the node must declare.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -213,7 +204,7 @@ class NodeConstraints:
     ports: tuple[HostPort, ...] = ()
     demand: Demand | None = None
     devices: int = 0
-    apart: tuple[Expression, ...] = ()
+    features: tuple[str, ...] = ()
 
     def matches(self, labels: NodeLabels) -> bool:
         """Return whether the ask may run on a node with these labels and taints."""
@@ -222,24 +213,26 @@ class NodeConstraints:
     def mismatch(self, labels: NodeLabels) -> str:
         """Return why the ask may not run there; empty if it may.
 
-        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>`, `too few devices`, `anti-affinity of running
-        pods`, `hostPort <port>` and `devices in use`; the last three pass when what runs ends (`passes`).
+        The reasons are `taint <taint>`, `nodeSelector`, `nodeAffinity`, `too few devices`, `feature <name>`, `hostPort
+        <port>` and `devices in use`; the last two pass when what runs ends (`passes`). The first that holds is returned: as
+        kube-scheduler has its filters, but what passes comes last.
         """
+        taints = [taint for taint in labels.taints if not any(one.bears(taint) for one in self.tolerations)]
+        if taints:
+            return f"taint {CORDON if CORDON in taints else taints[0]}"
         known: dict[str, str] = {}
-        if self.selector or self.affinity is not None or self.apart:
+        if self.selector or self.affinity is not None or self.features:
             known = dict(labels.pairs)
             for key, value in self.selector:
                 if known.get(key) != value:
                     return "nodeSelector"
             if self.affinity is not None and not any(_term_holds(term, known) for term in self.affinity):
                 return "nodeAffinity"
-        for taint in labels.taints:
-            if not any(toleration.bears(taint) for toleration in self.tolerations):
-                return f"taint {taint}"
         if self.devices > labels.devices.number:
             return TOO_FEW
-        if not all(expression.is_true(known) for expression in self.apart):
-            return ANTI_AFFINITY
+        for name in self.features:
+            if FEATURE + name not in known:
+                return f"feature {name}"
         for port in self.ports:
             if any(port.conflicts(taken) for taken in labels.ports):
                 return f"{HOST_PORT} {port}"
@@ -270,7 +263,7 @@ def parse_constraints(text: str) -> NodeConstraints:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
     """
     path = CONSTRAINTS_TAG
-    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "existingAntiAffinity")
+    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "features")
     fields = fields_of(read_json(text, path), path, known)
     selector = fields.get("nodeSelector", {})
     if not isinstance(selector, dict):
@@ -286,8 +279,8 @@ def parse_constraints(text: str) -> NodeConstraints:
     ports = parse_ports(fields.get("hostPorts", []), f"{path}.hostPorts")
     demand = _read_demand(fields.get("devices", 0), f"{path}.devices")
     number = demand.number if demand is not None else 0
-    apart = _read_term(fields.get("existingAntiAffinity", []), f"{path}.existingAntiAffinity")
-    return NodeConstraints(tuple(sorted(pairs)), affinity, sorted_set(tolerations), ports, demand, number, apart)
+    features = sorted_set(list_of(fields.get("features", []), f"{path}.features", text_of))
+    return NodeConstraints(tuple(sorted(pairs)), affinity, sorted_set(tolerations), ports, demand, number, features)
 
 
 def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:

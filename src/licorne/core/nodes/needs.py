@@ -28,6 +28,7 @@ from licorne.core.amounts.vectors import Vec
 
 from .constraints import (
     DEVICE_POLICY_ATTRIBUTE,
+    FEATURE,
     NO_CONSTRAINTS,
     HostPort,
     NodeConstraints,
@@ -422,8 +423,8 @@ class Needs:
 
 def _keys(constraints: NodeConstraints) -> set[str]:
     """Return the labels that constraints are about."""
-    terms = (*(constraints.affinity or ()), constraints.apart)
-    return {key for key, _ in constraints.selector} | {one.key for term in terms for one in term}
+    conditions = {one.key for term in constraints.affinity or () for one in term}
+    return {key for key, _ in constraints.selector} | conditions | {FEATURE + name for name in constraints.features}
 
 
 def _alternatives(constraints: NodeConstraints) -> list[list[list[Label]]]:

@@ -126,10 +126,16 @@ class Need:
 
     def mismatch(self, node: Node) -> str:
         """Return why the node does not match; empty if it does. The reasons are as in kube-scheduler's order of filters."""
-        reason = self.constraints.mismatch(node.labels)
-        if reason or self.topology is None or node.slot < 0:
-            return reason
-        return self.topology.mismatch(self, node.slot)
+        return self.constraints.mismatch(node.labels) or self.mismatch_of_pods(node)
+
+    def mismatch_of_pods(self, node: Node) -> str:
+        """Return which demand of pods among each other keeps the ask off the node; empty if none does."""
+        return "" if self.topology is None or node.slot < 0 else self.topology.mismatch(self, node.slot)
+
+    def mismatch_when_new(self, labels: NodeLabels) -> str:
+        """Return why a new node with these labels, on which nothing runs, would not match; empty if it would."""
+        among = "" if self.topology is None else self.topology.mismatch_when_new(self, labels)
+        return self.constraints.mismatch(labels) or among
 
     @cython.cfunc
     @cython.exceptval(-1)

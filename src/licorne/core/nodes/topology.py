@@ -17,7 +17,7 @@ Source: docs/spec/scheduler-interface.md, section 9; docs/understand/topology.md
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from licorne._plain import cython
@@ -34,6 +34,8 @@ IS_APART = cython.declare(cython.int, 0)  # kinds of checks, as in `licorne.core
 IS_NEAR = cython.declare(cython.int, 1)
 IS_SPREAD = cython.declare(cython.int, 2)
 
+NEW: Final = -1
+"""Stands for a domain that no node is in yet."""
 TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
 ANY_NODE: Final = NodeConstraints(tolerations=TOLERATES_ALL)
 
@@ -236,20 +238,29 @@ class Topology:
 
     def mismatch(self, need: Need, slot: int) -> str:
         """Return why a need is shut out of the node of a slot; empty if it is not."""
+        return self._mismatch(need, lambda key: key.domain_of[slot])
+
+    def mismatch_when_new(self, need: Need, labels: NodeLabels) -> str:
+        """Return why a need would be shut out of a new node with these labels; empty if it would not."""
+        known = dict(labels.pairs)
+        return self._mismatch(need, lambda key: key.number_of.get(known[key.name], NEW) if key.name in known else 0)
+
+    def _mismatch(self, need: Need, domain_of: Callable[[TopologyKey], int]) -> str:
         if need.checks is None:
             need.waiting += 1
             self.open(need)
-            reason = self.mismatch(need, slot)
+            reason = self._mismatch(need, domain_of)
             need.waiting -= 1
             self.close(need)
             return reason
         for check in need.checks:
-            if check.shut[check.key.domain_of[slot]]:
+            domain = domain_of(check.key)
+            if check.shuts(domain):
                 if check.kind == IS_NEAR:
                     return NEAR
                 if check.kind == IS_APART:
                     return ANTI_AFFINITY if check.count.counted.held else APART
-                return SPREAD if check.key.domain_of[slot] else f"{UNLABELLED} {check.key.name}"
+                return SPREAD if domain else f"{UNLABELLED} {check.key.name}"
         return ""
 
     # -- allocations ---------------------------------------------------------------------------------------------
