@@ -97,12 +97,19 @@ bench-peer: $(VENV)/run $(VENV)/compiled  ## Measure licorne and yunikorn-core i
 # What must be compiled, where it is: tests of stale or missing modules would be those of plain Python.
 REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 
-# What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, or of one folder.
+# What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, of a package of
+# src/licorne, or of one folder.
 scheduler := answers capture checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
     placement plugins preemption quotachange recording reference scenarios si sim states tenants
 laboratory := benchmark report sweep
 hosts := demo kube rest service yunikorn
 front := build cli common deployment references samples site
+# Packages that no folder is named after.
+grpc := demo service
+host := rest service
+lab := $(laboratory)
+state := answers recording
+workload := capture scenarios sim
 PARTS := $(if $(PART),$(addprefix tests/,$(or $($(PART)),$(PART))))
 
 test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; five minutes; PART=kube runs a part, PYTHON=... takes another Python

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tomllib
 import warnings
+from configparser import ConfigParser
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -87,6 +88,15 @@ def test_nothing_names_a_path_of_one_machine() -> None:
 
 def test_changelog_has_this_version() -> None:
     assert f"## {licorne.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_have_the_layers_of_the_import_contract() -> None:
+    contract = ConfigParser()
+    contract.read(ROOT / ".importlinter", encoding="utf-8")
+    layers = contract["importlinter:contract:layers"]["layers"].replace("(__main__)", "")
+    line = " -> ".join(re.sub(r"[()]", "", layers).replace(" |", ",").split("\n")).strip(" ->")
+    for page in (".importlinter", "CONTRIBUTING.md", "docs/spec/design.md"):
+        assert line in (ROOT / page).read_text(encoding="utf-8").replace("→", "->"), page
 
 
 def test_all_public_names_are_listed_and_exist() -> None:

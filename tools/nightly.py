@@ -106,7 +106,7 @@ PARTS = {
         (
             f"rm -rf .venv-ray && {PYTHON} -m venv .venv-ray",
             f"LICORNE_PURE=1 .venv-ray/bin/python -m pip --quiet install --editable '.[cli,ray,report]' {CLUSTERS}",
-            ".venv-ray/bin/python -m pytest -m nightly tests/sweep",
+            ".venv-ray/bin/python -m pytest -m nightly tests/sweep/test_ray.py tests/sweep/test_dask.py",
         ),
     ),
     "targets": Part("every target of the Makefile on a fresh clone, after `make demo`", ("tools/targets.sh",)),

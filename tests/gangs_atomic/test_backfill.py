@@ -7,7 +7,7 @@ import pytest
 from core.bench import config, parent
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.core.inspection.explain import Nodes
-from licorne.si.messages import NodeAction
+from licorne.si.messages import NodeAction, Termination
 
 Work = tuple[int, int, int]  # node, vcore, seconds it may run; 0: for ever
 
@@ -124,19 +124,22 @@ def test_what_others_claim_of_a_quota_is_not_left_to_work_in_front_of_the_gang(m
     assert b.held() == "g n1 28"
 
 
-def test_a_gang_keeps_its_nodes_while_others_preempt_elsewhere() -> None:
-    """What an ask claims in a full cluster is no quota that lacks to the gang."""
-    b = GangBench(
-        4, 4, text=config("a", "b", "c resources: {guaranteed: {vcore: 1m}}, properties: {preemption.delay: 1s}")
-    )
+@pytest.mark.parametrize(("most", "fits_quota"), [(8, True), (4, False)])
+def test_a_gang_keeps_its_nodes_while_others_preempt_elsewhere(most: int, fits_quota: bool) -> None:
+    """Otherwise the ask would be placed there at once, and its victim would have been evicted in vain."""
+    guaranteed = "c resources: {guaranteed: {vcore: 1m}}, properties: {preemption.delay: 1s}"
+    b = GangBench(4, 4, text=config(parent(f"p resources: {{max: {{vcore: {most}m}}}}", "a", guaranteed), "b"))
     running(b, [(2, 3, 0), *[(1, 1, 0)] * 4])
-    b.gang("g", 4)
+    b.gang("g", 4, queue="root.p.a")
     b.run()
-    b.app("y", "root.c")
+    b.app("y", "root.p.c")
     b.ask("y", "k", vcore=1, preempt_other=True)
     assert b.run(after=2) == ""
     assert (b.reserved(), b.held()) == ("k@n1", "g n2 ?")
-    assert b.gang_reason("g0").fits_quota
+    assert b.gang_reason("g0").fits_quota == fits_quota
+    b.release("x", "x4", termination=Termination.PREEMPTED_BY_SCHEDULER)
+    assert b.run() == "k@n1"
+    assert b.held() == ("g n2 ?" if fits_quota else "")
 
 
 def test_the_plan_follows_work_that_ends_early() -> None:

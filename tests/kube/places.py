@@ -95,7 +95,7 @@ class Places:
         bound: dict[str, str] = {}
         while True:
             before = len(bound)
-            for command in self.manager.commands():
+            for command in self.manager.flush():
                 if isinstance(command, Bind):
                     bound[command.name] = command.node
                     self.pods[command.name]["spec"]["nodeName"] = command.node

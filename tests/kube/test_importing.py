@@ -306,4 +306,4 @@ def test_what_is_missing_without_the_extra_is_told() -> None:
     command = [sys.executable, "-c", program, "convert", "x.json", "-o", "y.jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 3
-    assert "pip install 'licorne[kube]'" in done.stderr
+    assert "[kube]' (missing: lightkube)" in done.stderr

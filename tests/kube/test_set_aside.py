@@ -63,7 +63,7 @@ class Cluster(Places):
         for second in (10.0, 30.0, 700.0):
             self.manager.outbox.now_s = partial(float, second)
             self.manager.lifecycle.waiting.review()
-        self.events += self.manager.commands()
+        self.events += self.manager.flush()
         return [(each.name, each.reason) for each in self.events if isinstance(each, PostEvent)]
 
 
@@ -142,9 +142,9 @@ def test_a_pod_that_runs_counts_where_an_exception_is_raised(function: str, monk
 def test_a_pod_whose_binding_has_been_sent_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     cluster.small("bad", "3")
-    cluster.manager.commands()
+    cluster.manager.flush()
     cluster.api.schedule()
-    assert [type(each) for each in cluster.manager.commands()] == [Bind]
+    assert [type(each) for each in cluster.manager.flush()] == [Bind]
     with monkeypatch.context() as planted:
         planted.setattr(module, "asks_the_same", raising(asks_the_same, "bad"))
         cluster.small("bad", "3", labels={"new": "label"})
@@ -165,7 +165,7 @@ def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest
         planted.setattr(Gangs, "placed", raising(Gangs.placed, "bad"))
         cluster.manager.node_seen(msgspec.convert(body, Node))
         cluster.small("one")
-        cluster.manager.commands()
+        cluster.manager.flush()
         assert cluster.api.schedule() == 0
     cluster.nodes["n"] = body
     assert cluster.run() == {} and cluster.manager.lifecycle.asides == 1
@@ -240,7 +240,7 @@ def test_an_exception_while_a_pod_is_asked_for_again_is_for_that_pod_alone(
     cluster.manager.class_seen(msgspec.convert({"metadata": {"name": "other"}, "value": 1}, PriorityClass))
     cluster.pod("p", priorityClassName=of_class)
     if not of_class:
-        cluster.manager.commands()
+        cluster.manager.flush()
         cluster.api.schedule()
     monkeypatch.setattr(PodLifecycle, "ask", raising(PodLifecycle.ask, "p"))
     entry(cluster)

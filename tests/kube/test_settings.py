@@ -680,6 +680,18 @@ def test_rest_shows_the_build(machine: str, arch: str, monkeypatch: pytest.Monke
     asyncio.run(play())
 
 
+def test_rest_shows_the_level_of_the_log() -> None:
+    async def play() -> None:
+        async with served(schedules.World(1)) as (runner, rest):
+            for log, level in ((runner.log, "fatal"), (make_log(io.StringIO(), level="warning"), "warn")):
+                assert runner.monitor is not None
+                runner.monitor.log = log
+                dump = (await asyncio.to_thread(rest.get, "/debug/fullstatedump")).json()
+                assert dump["logLevel"] == level
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize("interval", ["0", "30s"])
 def test_probes_of_the_deployment_are_answered_whatever_the_health_checks_are(interval: str) -> None:
     text = (Path(__file__).resolve().parents[2] / "deploy/kubernetes/deployment.yaml").read_text(encoding="utf-8")
@@ -704,7 +716,7 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
     runner = Runner(clients, RunSettings(), web=web, log=no_log(), wall=world.now_s)
     async with asyncio.timeout(WAIT_S):
         task = asyncio.create_task(runner.run())
-        while runner._server is None or runner._server._server is None or not runner._server._server.started:
+        while runner._server is None or not runner._server.addresses:
             schedules.check_runs(task)
             await asyncio.sleep(0.02)
         try:

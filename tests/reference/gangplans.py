@@ -110,7 +110,9 @@ def _may_hold(partition: Partition, app: App, gang: Gang) -> list[Ask]:
     if any(ask.claim for ask in app.asks.values()):
         return []  # it has its nodes
     asks = members(app) if gang.barred_ns <= partition.now_ns else None
-    return asks if asks and fits_quota(sums, app, asks) and sums.may_run(app) else []
+    holds_some = partition.atomic.hold is not None and partition.atomic.hold.gang is gang
+    fits_it = asks and fits_quota(sums, app, asks, claims_count=not holds_some)
+    return asks if asks and fits_it and sums.may_run(app) else []
 
 
 def _to_hold(partition: Partition, placing: Placing, held: list[Node]) -> list[Node]:

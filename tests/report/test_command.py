@@ -64,8 +64,11 @@ def test_without_the_extra_the_command_says_what_to_install(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_extras, "find_spec", lambda name: None if name == "matplotlib" else object())
-    assert run(["simulate", str(workload), "--report", str(tmp_path / "out")]) == 3
-    assert "pip install 'licorne[report]' (missing: matplotlib)" in capsys.readouterr().err
+    clone = Path(__file__).resolve().parents[2]
+    for folder, wanted in ((clone, f"--editable '{clone}[report]'"), (tmp_path, "'licorne[report]'")):
+        monkeypatch.setattr(_extras, "CLONE", folder)
+        assert run(["simulate", str(workload), "--report", str(tmp_path / "out")]) == 3
+        assert f"pip install {wanted} (missing: matplotlib)" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

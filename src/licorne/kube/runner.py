@@ -453,14 +453,7 @@ class Runner:
         texts = configuration.texts
         web = self._rest(configuration, self._web)
         settings = TABLE.fill(WebSettings(), texts)
-        self.monitor = Monitor(
-            backend,
-            configuration.settings.cluster_id,
-            health_interval_s=settings.health_interval_s,
-            event_capacity=settings.event_capacity,
-            log=self.log,
-        )
-        self.monitor.tracks_events = settings.tracks_events
+        self.monitor = Monitor(backend, configuration.settings.cluster_id, settings, self.log)
         log = named(self.log, "core.rest")
         self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log), self.memory)
 
@@ -520,7 +513,7 @@ class Runner:
                     await self._wake.wait()
 
     def _carry_out(self) -> None:
-        commands = self.manager.commands()
+        commands = self.manager.flush()
         if self._fault is not None:
             raise self._fault
         for command in commands:

@@ -178,7 +178,7 @@ class ResourceManager:
 
     def drop(self, app: str, key: str) -> Pod | None:
         """Drop a pod that is not wanted any more; if it runs, the scheduler will say when it has ended."""
-        self.keys_of[app].pop(key, None)
+        self.keys_of.get(app, {}).pop(key, None)
         return self._remove(app, key)
 
     def _remove(self, app: str, key: str) -> Pod | None:

@@ -22,7 +22,7 @@ from licorne.core.queues.application import in_order
 from licorne.core.queues.ask import total_amounts
 from licorne.core.queues.usage import Tracker
 
-from .plans import StartPlan, make_plan
+from .plans import StartPlan, make_plan, short_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +148,10 @@ class Backfill:
         members: list[Ask] | None = gang.members(app)
         if not members or not partition.lifecycle.may_be_tried(app):
             return None
-        return None if partition.atomic.short_of(app, members, total_amounts(members)) else members
+        total = total_amounts(members)
+        # A claim to its quotas ends no hold: the ask would run on a node that opens, and its victims would go in vain.
+        short = partition.atomic.short_of(app, members, total) if self.hold_of(gang) is None else short_of(app, total)
+        return None if short else members
 
     def _changed(self, hold: Hold) -> bool:
         """Tell whether a new plan may differ from the last one."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -58,7 +58,7 @@ from .stages import COUNTED, PLACED, PodEvent, Stage
 from .waiting import Waiting
 from .yunikorn_events import BOUND, COMPLETED, GATED, QUEUED, YuniKornEvents
 
-BACKOFF = Backoff(first_s=1.0, longest_s=20.0)
+ASK_AGAIN_BACKOFF: Final = Backoff(first_s=1.0, longest_s=20.0)
 """How long a pod that could not be bound waits before it is asked for again: not as long as the scheduler keeps an application
 of which nothing runs or waits (`COMPLETING_TIMEOUT_NS`), so that it need not begin anew."""
 CLASS_WAIT_S = 1.0
@@ -334,10 +334,10 @@ class PodLifecycle:
     def _enter(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod, or hold it."""
         self.gangs.changed(record)
-        self.place(record)
+        self.report_or_ask(record)
         self.yunikorn_events.grouped(record)
 
-    def place(self, record: PodRecord) -> None:
+    def report_or_ask(self, record: PodRecord) -> None:
         """Report a pod that has a node; ask for another one, unless it must wait."""
         if record.node or record.pod.spec.node_name:  # be it that its binding is under way
             self.report(record)
@@ -397,7 +397,7 @@ class PodLifecycle:
         """Ask for the pods that waited for the room of their gang."""
         for record in list(application.pods.values()):
             if record.stage is Stage.HELD:
-                self.run_isolated(record.pod, self.place, record)
+                self.run_isolated(record.pod, self.report_or_ask, record)
 
     def report(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod that has a node."""
@@ -475,7 +475,7 @@ class PodLifecycle:
         elif changed:
             if record.stage is Stage.REFUSED and record.failure:  # perhaps not any more, as it is now
                 record.move(PodEvent.HOLD)
-            self.place(record)
+            self.report_or_ask(record)
 
     def _moved(self, record: PodRecord) -> None:
         """Take back a decision that another scheduler was faster than: the pod runs on another node."""
@@ -492,9 +492,9 @@ class PodLifecycle:
             self.yunikorn_events.post(record, BOUND)
 
     def not_bound(self, uid: str, reason: str) -> None:
-        """Release the place of a pod whose binding has failed for good, and have the pod asked for again later.
+        """Release the place of a pod whose binding the binder has given up, and have the pod asked for again later.
 
-        It is asked for again a little later each time. If it is gone, or somebody else has bound it, the API server says
+        The wait doubles each time. If the pod is gone, or somebody else has bound it, the API server says
         so before that.
         """
         record = self._take_back(uid)
@@ -504,7 +504,7 @@ class PodLifecycle:
         record.failure = reason
         self.waiting.add(uid)
         record.failures += 1
-        self._outbox.commands.append(AskAgain(uid, BACKOFF.wait_s(record.failures)))
+        self._outbox.commands.append(AskAgain(uid, ASK_AGAIN_BACKOFF.wait_s(record.failures)))
 
     def outdated(self, uid: str) -> None:
         """Release the place of a pod whose binding is not sent, since it was decided on a past state, and ask again at once."""

@@ -30,7 +30,7 @@ class Manager:
         self.refused_nodes: dict[str, NodeUpdate] = {}
         """By name, the nodes that the scheduler has refused, as they were sent; the same one is not sent again."""
 
-    def commands(self) -> list[AnyCommand]:
+    def flush(self) -> list[AnyCommand]:
         """Tell the scheduler what has changed, and return what is to be done at the API server since the last call.
 
         Nothing is left to be told: a gang that turns out to need no placeholders has its pods asked for at once.
@@ -60,7 +60,7 @@ class Manager:
         if before is None:
             for record in list(self.records.pods.values()):
                 if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
-                    self.lifecycle.run_isolated(record.pod, self.lifecycle.place, record)
+                    self.lifecycle.run_isolated(record.pod, self.lifecycle.report_or_ask, record)
         elif (tags := namespace_tags(namespace)) != namespace_tags(before):
             self.lifecycle.applications.tell_of_quota(name, tags)
         told = () if before is None else _namespace_faults(before)
