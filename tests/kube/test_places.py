@@ -286,8 +286,13 @@ class Drawn:
         term["labelSelector"] = rng.choice([{"matchLabels": {"app": "x"}}, {"matchLabels": {"app": "y"}}, {}])
         what = rng.choice(["podAffinity", "podAntiAffinity", "spread"])
         if what == "spread":
-            more = rng.choice([{}, {"minDomains": 2}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}])
-            term |= {"maxSkew": rng.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule", **more}
+            policies: list[dict[str, Any]] = [
+                {},
+                {"minDomains": 2},
+                {"nodeTaintsPolicy": "Honor"},
+                {"nodeAffinityPolicy": "Ignore"},
+            ]
+            term |= {"maxSkew": rng.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule", **rng.choice(policies)}
             spec["topologySpreadConstraints"] = [term]
         else:
             term |= rng.choice(

@@ -12,7 +12,7 @@ import pytest
 
 from common.virtual import run
 from kube import schedules
-from kube.places import Places, apart
+from kube.places import Places
 from licorne.kube.manager import lifecycle as module
 from licorne.kube.manager.applications import Applications
 from licorne.kube.manager.commands import Bind, PostEvent
@@ -169,19 +169,6 @@ def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest
         assert cluster.api.schedule() == 0
     cluster.nodes["n"] = body
     assert cluster.run() == {} and cluster.manager.lifecycle.asides == 1
-
-
-def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_pod_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster = Cluster()
-    cluster.small("bad", "5")
-    cluster.small("good", "5", labels={"app": "x"})
-    assert cluster.run() == {}
-    monkeypatch.setattr(PodLifecycle, "_resubmit", raising(PodLifecycle._resubmit, "bad"))
-    cluster.small("runs", node="n", affinity=apart({"app": "x"}))
-    assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 1)
-    assert [name for name, record in cluster.manager.records.pods.items() if record.stage is Stage.ASKED] == ["good"]
 
 
 def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,7 +206,7 @@ class Production(Places):
 
     def answers(self, name: str) -> dict[str, tuple[str, bool]] | str:
         """Return why each node does not take a pod, and whether it would not empty; or why the scheduler is not asked for it."""
-        self.manager.commands()
+        self.manager.flush()
         record = self.manager.records.pods.get(name)
         if record is None or record.stage is not Stage.ASKED:
             return "not waiting" if record is None else record.work.later or record.work.fault or str(record.stage)

@@ -177,7 +177,9 @@ class Imported:
         """
         configuration = read_configuration(self._maps)
         check_queues(configuration.queues, "", configuration.settings.queues_max)
-        context = PodContext(self._classes, configuration.work_settings(self._scheduler_names))
+        context = PodContext(
+            self._classes, self._namespaces, settings=configuration.work_settings(self._scheduler_names)
+        )
         ours = [(pod, times) for pod, times in self._pods.values() if is_managed(pod, context.settings)]
         self._check(ours)
         begin_s = min(unix_seconds(pod.metadata.creation_timestamp) for pod, _ in ours)
