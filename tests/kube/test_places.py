@@ -286,8 +286,9 @@ class Drawn:
         term["labelSelector"] = rng.choice([{"matchLabels": {"app": "x"}}, {"matchLabels": {"app": "y"}}, {}])
         what = rng.choice(["podAffinity", "podAntiAffinity", "spread"])
         if what == "spread":
-            more = rng.choice([{}, {"minDomains": 2}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}])
-            term |= {"maxSkew": rng.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule", **more}
+            policies: list[dict[str, Any]] = [{}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}]
+            term |= {"maxSkew": rng.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule"}
+            term |= rng.choice([*policies, {"minDomains": 2}])
             spec["topologySpreadConstraints"] = [term]
         else:
             term |= rng.choice(

@@ -183,11 +183,11 @@ class Runner:
         if settings.spread:
             spreading = Spreading(read_constraints(settings.spread))
             manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
-            for kind in WORKLOADS:
+            for each in WORKLOADS:
                 seen, gone = (
-                    functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone)
+                    functools.partial(act, each.name) for act in (manager.workload_seen, manager.workload_gone)
                 )
-                self._workloads.append((kind.name, self._reflector(kind, _Objects(self, seen, gone))))
+                self._workloads.append((each.name, self._reflector(each, _Objects(self, seen, gone))))
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
