@@ -199,3 +199,29 @@ def test_a_gang_that_starts_as_a_whole_keeps_the_terms_of_its_members(of: dict[s
     for key in ("g0", "g1"):
         bench.member("g", key, 2, tags=APART)
     assert bench.run() == ""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "placed"),
+    [
+        ("n1:a=1 n2:a=1 n3:b=3", "n3 n3 n3"),  # the first node in order is in a zone that is too small
+        ("n1:a=2 n2:b=2 n3:b=1", "n2 n2 n3"),
+        ("n1:a=2 n2:b=2", ""),
+    ],
+)
+@pytest.mark.parametrize("driver", [tags("app=web", near="zone app=web"), WEB])
+def test_a_gang_whose_members_want_to_be_near_each_other_is_placed_in_a_domain_with_room_for_all(
+    nodes: str, placed: str, driver: dict[str, str]
+) -> None:
+    bench = GangBench()
+    for one in nodes.split():
+        name, zone, room = one.replace("=", ":").split(":")
+        bench.node(name, attributes=node_labels(name, zone), vcore=int(room))
+    bench.add("g", task_groups(w=3))
+    for key, of in (
+        ("w0", tags("app=w", near="zone app=web")),
+        ("w1", tags("app=w", near="zone app=web")),
+        ("d", driver),
+    ):
+        bench.member("g", key, 1, tags=of)
+    assert sorted(one.split("@")[1] for one in bench.run().split()) == placed.split()

@@ -174,7 +174,7 @@ def _complete_topology(partition: Partition) -> None:
     topology.eased = wakeups.eased
     eased, waiting = [*wakeups.eased], needs.waiting()
     found: dict[Need, None] = {}
-    for app in partition.applications.values():
+    for app in (*partition.applications.values(), *partition.terminated):
         flying = [] if app.gang is None else app.gang.replacing.values()
         shapes = [ask.shape for ask in (*app.asks.values(), *app.allocations.values(), *flying)]
         shapes += [] if app.last_shape is None else [app.last_shape]

@@ -71,7 +71,8 @@ class StartPlan(NamedTuple):
         if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
             return False
         for ask, node in self.placing:
-            if not (node.schedulable or ask.required) or not ask.shape.need.of_empty().matches(node):
+            # What its terms about pods say depends on the other members, which are not there yet.
+            if not (node.schedulable or ask.required) or not ask.shape.need.of_empty().labels_match(node):
                 return False
         for node in dict.fromkeys(node for _, node in self.placing):
             if partition.nodes.get(node.id) is not node or node.reservations:

@@ -7,7 +7,8 @@ before. It may open nodes that are held for the gang, and end allocations before
 Up to four ways are tried until all asks have a node: in request order, each ask on the first node in order that takes
 it; the largest ask first, again each on the first node; the largest first, each on the node on which it leaves the
 least; and for few asks a search that steps back (`licorne.core.gangs.packing`). If all asks are alike, the first way is
-exact: how many of them a node takes does not depend on the order.
+exact: how many of them a node takes does not depend on the order. Asks that want to be near pods are tried in one topology
+domain after the other at last.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.core.queues.ask import Ask
 
+DOMAINS_MAX = 64
+"""In how many topology domains a gang is tried whose members want to be near each other."""
 LOOKS_MAX = 20_000
 """Most nodes that the third way compares; a trial that needs more has failed."""
 
@@ -77,7 +80,32 @@ class Trial:
         found = found if found is not None else self._in_order(largest, best=True)
         if found is None and len(asks) <= MEMBERS_MAX:
             found = GangPacking(self, largest, [d for d, _, _ in self._wanted]).find()
-        return found
+        return found if found is not None else self._near_each_other(asks)
+
+    def _near_each_other(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
+        """Try one domain after the other, where some of the asks want to be near pods, perhaps each other's.
+
+        One that has a node now comes first, best without such a term of its own: the others may want to be near it.
+        """
+        wanting = [ask.shape.need.pods for ask in asks if _wants_near(ask)]
+        keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
+        if not keys or any(ask.required for ask in asks):
+            return None
+        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, _wants_near(ask)))
+        tried: dict[tuple[str | None, ...], None] = {}
+        node = self._first(leader)
+        while node is not None and len(tried) < DOMAINS_MAX:
+            labels = dict(node.labels.pairs)
+            domain = tuple(labels.get(key) for key in keys)
+            if domain not in tried:
+                tried[domain] = None
+                self.put(leader, node)
+                found = self._in_order(others, best=False)
+                if found is not None:
+                    return [(leader, node), *found]
+                self.undo([(leader, node)])
+            node = self._first(leader, node)
+        return None
 
     def place_as(self, asks: list[Ask], plan: list[tuple[Ask, Node]]) -> list[tuple[Ask, Node]] | None:
         """Put the asks on the nodes of an earlier plan; return None, with nothing taken, if it no longer fits them."""
