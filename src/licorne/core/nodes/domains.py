@@ -316,7 +316,7 @@ class PodClass:
     against: list[DomainCount]  # of running pods' anti-affinity that shut it out
     own: dict[Counted, DomainCount]  # of its terms
     needs: dict[Need, Need]  # of its asks, by the need of their node constraints alone
-    known: cython.bint  # to the topology, which has forgotten it else
+    known: cython.bint  # to the topology, which has forgotten it else, or is restored
 
     TRANSIENT = ("users", "on", "counts", "against", "own", "needs", "known")  # they follow from asks and allocations
 
@@ -329,4 +329,4 @@ class PodClass:
         self.against = []
         self.own = {}
         self.needs = {}
-        self.known = True
+        self.known = False
