@@ -167,8 +167,7 @@ class Runner:
         self._wake = asyncio.Event()
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
-        self.decided = 0
-        self._decided_s = 0.0
+        self.decided, self._decided_s = 0, 0.0
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
@@ -183,9 +182,8 @@ class Runner:
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
-            self._reflector(
-                config_map_kind(settings.namespace, name), self.config_maps, name, namespace=settings.namespace
-            )
+            kind = config_map_kind(settings.namespace, name)
+            self._reflector(kind, self.config_maps, name, namespace=settings.namespace)
         self._web = web
         self._security = security or Security()
         self._server: WebServer | None = None
