@@ -303,6 +303,7 @@ class World:
             queue = rng.choice(kinds.QUEUES)
             labels = {"applicationId": f"{queue}-{rng.randrange(2)}", "queue": queue}
         plain = self.kind is not None and not more
+        foreign = more.get("schedulerName") is not None
         requests = {"cpu": f"{rng.choice((250, 500, 1000, 3000))}m", "memory": f"{rng.choice((256, 512, 4096))}Mi"}
         body = {
             "metadata": {
@@ -322,7 +323,7 @@ class World:
         }
         if plain and self.kind is not None:
             kinds.dress(self.kind, rng, body)
-        if plain and self.kind is not None and self.kind.together:
+        if (plain or foreign) and self.kind is not None and self.kind.together:
             kinds.demand(self.kind, self.later_dice, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 

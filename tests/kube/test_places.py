@@ -286,13 +286,9 @@ class Drawn:
         term["labelSelector"] = rng.choice([{"matchLabels": {"app": "x"}}, {"matchLabels": {"app": "y"}}, {}])
         what = rng.choice(["podAffinity", "podAntiAffinity", "spread"])
         if what == "spread":
-            policies: list[dict[str, Any]] = [
-                {},
-                {"minDomains": 2},
-                {"nodeTaintsPolicy": "Honor"},
-                {"nodeAffinityPolicy": "Ignore"},
-            ]
-            term |= {"maxSkew": rng.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule", **rng.choice(policies)}
+            policies: list[dict[str, Any]] = [{}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}]
+            term |= {"maxSkew": rng.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule"}
+            term |= rng.choice([*policies, {"minDomains": 2}])
             spec["topologySpreadConstraints"] = [term]
         else:
             term |= rng.choice(

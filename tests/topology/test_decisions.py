@@ -150,6 +150,7 @@ def test_foreign_pods_count() -> None:
     bench.release("", "f")
     assert not bench.partition.foreign
     bench.remove("x")
+    bench.run()
     assert not bench.partition.needs.topology.counts and not bench.partition.needs.topology.classes
 
 

@@ -242,6 +242,7 @@ def test_verdicts_are_those_of_a_count_from_scratch(
     restored.api.validate()
     for pod in [*run.naive.pods.values()]:
         run.bench.release("" if pod.foreign else "x", pod.key)
+    run.bench.run()
     topology = run.bench.partition.needs.topology
     assert not (
         topology.counts

@@ -167,8 +167,7 @@ class Runner:
         self._wake = asyncio.Event()
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
-        self.decided = 0
-        self._decided_s = 0.0
+        self.decided, self._decided_s = 0, 0.0
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
@@ -179,15 +178,7 @@ class Runner:
         self._budgets = self._reflector(
             DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
         )
-        self._workloads: list[tuple[str, Reflector[Any]]] = []
-        if settings.spread:
-            spreading = Spreading(read_constraints(settings.spread))
-            manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
-            for kind in WORKLOADS:
-                seen, gone = (
-                    functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone)
-                )
-                self._workloads.append((kind.name, self._reflector(kind, _Objects(self, seen, gone))))
+        self._workloads = self._read_workloads() if settings.spread else {}
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
@@ -198,6 +189,17 @@ class Runner:
         self._security = security or Security()
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
+
+    def _read_workloads(self) -> dict[str, Reflector[Any]]:
+        """Have the manager told of services and controllers, for default spread constraints; returns the reflectors by kind."""
+        manager = self.manager
+        spreading = Spreading(read_constraints(self.settings.spread))
+        manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
+        made = {}
+        for kind in WORKLOADS:
+            seen, gone = (functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone))
+            made[kind.name] = self._reflector(kind, _Objects(self, seen, gone))
+        return made
 
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
@@ -423,7 +425,7 @@ class Runner:
             manager.namespace_seen(namespace)
         for known in self._classes.store.values():
             manager.class_seen(known)
-        for kind, reflector in self._workloads:
+        for kind, reflector in self._workloads.items():
             for workload in reflector.store.values():
                 manager.workload_seen(kind, workload)
         for budget in self._budgets.store.values():

@@ -167,7 +167,7 @@ class Intake:
         made: Application | None = None
         need: Need = self.plain
         fault: Fault | None = self._fault(app, message)
-        if fault is None and tags and not NEED_TAGS.isdisjoint(tags):
+        if fault is None and tags and (TAG_POD in tags or TAG_NODE_CONSTRAINTS in tags or TAG_POD_TERMS in tags):
             try:
                 need = self.need_of(_with_known(app, message))
             except ConstraintError as error:

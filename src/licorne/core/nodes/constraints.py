@@ -65,7 +65,7 @@ LABEL_ATTRIBUTES: Final = frozenset(
 FIELD_NAME: Final = "field:metadata.name"
 """The label under which licorne kube says the name of a node, for `matchFields`; no label of Kubernetes has a colon."""
 FEATURE: Final = "feature:"
-"""The prefix of the labels by which licorne kube says what a node declares (`status.declaredFeatures`)."""
+"""The prefix of the labels by which licorne kube says which features a node declares."""
 
 NEAR: Final = "pod affinity"
 APART: Final = "pod anti-affinity"

@@ -136,9 +136,10 @@ class DomainCount:
             self.counts[domain] = new
         else:
             del self.counts[domain]
+        for check in self.checks:
+            check.renew_domain(domain)
         if self.spread and self._level(old, new):
             self.renew()
-            return
         others: cython.longlong = 0
         self.total += change
         for count in self.others:
@@ -146,9 +147,6 @@ class DomainCount:
         if self.others and others in (0, change):  # the last one has ended, or the first one has begun
             for count in self.others:
                 count.renew()
-            return
-        for check in self.checks:
-            check.renew_domain(domain)
 
     @cython.cfunc
     def _level(self, old: cython.longlong, new: cython.longlong) -> cython.bint:
@@ -234,19 +232,26 @@ class DomainCheck:
         self.room, self.min_domains = values
         self.needs = {}
         self.eased = eased
-        self.shut = bytearray(len(count.key.members))
-        self.renew()
+        self.shut = bytearray((self._shuts(0),)) * len(count.key.members)
+        self.shut[0] = self.shuts(0)
+        for domain in count.counts:
+            self.shut[domain] = self.shuts(domain)
 
     @cython.ccall
     @cython.exceptval(-1)
     def shuts(self, domain: cython.Py_ssize_t) -> cython.bint:
         """Return whether asks are shut out of a domain; 0 stands for the nodes that do not have the label."""
+        if domain == 0:
+            return self.kind != APART
+        return self._shuts(self.count.counts.get(domain, 0))
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _shuts(self, pods: cython.longlong) -> cython.bint:
+        """Return whether asks are shut out of a domain with so many of the pods."""
         count: DomainCount
-        pods: cython.longlong = self.count.counts.get(domain, 0)
         if self.kind == APART:
             return pods > 0
-        if domain == 0:
-            return True
         if self.kind == SPREAD:
             if len(self.count.taking_part) >= self.min_domains:
                 pods -= self.count.least
@@ -271,9 +276,13 @@ class DomainCheck:
 
     @cython.cfunc
     def renew(self) -> cython.void:
-        """Bring the bytes of all domains up to date."""
+        """Bring the bytes of all domains up to date; a spread never shuts one without pods."""
         domain: cython.Py_ssize_t
-        for domain in range(len(self.shut)):
+        if self.kind == SPREAD:
+            for domain in self.count.counts:
+                self.renew_domain(domain)
+            return
+        for domain in range(1, len(self.shut)):
             self.renew_domain(domain)
 
     @cython.cfunc
@@ -316,7 +325,7 @@ class PodClass:
     against: list[DomainCount]  # of running pods' anti-affinity that shut it out
     own: dict[Counted, DomainCount]  # of its terms
     needs: dict[Need, Need]  # of its asks, by the need of their node constraints alone
-    known: cython.bint  # to the topology, which has forgotten it else
+    known: cython.bint  # to the topology, which has forgotten it else, or is restored
 
     TRANSIENT = ("users", "on", "counts", "against", "own", "needs", "known")  # they follow from asks and allocations
 
@@ -329,4 +338,4 @@ class PodClass:
         self.against = []
         self.own = {}
         self.needs = {}
-        self.known = True
+        self.known = False

@@ -103,7 +103,7 @@ class Topology:
     on: list[dict[PodClass, int]]  # what runs on the node of each slot
     free: list[int]  # slots
     _by_text: dict[tuple[str, str], PodClass]  # a cache
-    _unused: list[PodClass]  # new classes, perhaps without an ask or an allocation
+    unused: dict[PodClass, None]  # classes that have, or had, no ask and no allocation; `sweep` forgets them
     _classes_by: dict[Handle, dict[PodClass, None]]
     _counts_by: dict[Handle, dict[DomainCount, None]]
     _anywhere: dict[DomainCount, None]  # that may count pods of any namespace
@@ -118,7 +118,7 @@ class Topology:
         self.on = []
         self.free = []
         self._by_text = {}
-        self._unused = []
+        self.unused = {}
         self._classes_by = {}
         self._counts_by = {}
         self._anywhere = {}
@@ -150,11 +150,9 @@ class Topology:
         """Return the class of these labels and terms."""
         known = self.classes.get((pod, terms))
         if known is None:
-            for one in self._unused:
-                if not one.users and one.known:
-                    self._forget(one)
-            known = self.classes[pod, terms] = PodClass(pod, terms)
-            self._unused = [known]
+            known = PodClass(pod, terms)
+            self._register(known)
+            self.unused[known] = None
         return known
 
     def need_for(self, base: Need, pods: PodClass) -> Need:
@@ -358,17 +356,24 @@ class Topology:
     @cython.cfunc
     def _use(self, pods: PodClass) -> cython.void:
         pods.users += 1
-        if pods.users == 1:
+        if not pods.known:
             self._register(pods)
 
     @cython.cfunc
     def _unuse(self, pods: PodClass) -> cython.void:
         pods.users -= 1
         if pods.users == 0:
-            self._forget(pods)
+            self.unused[pods] = None
+
+    def sweep(self) -> None:
+        """Forget the classes without asks and allocations: not at once, since the next ask or the allocation may follow."""
+        for pods in self.unused:
+            if not pods.users and pods.known:
+                self._forget(pods)
+        self.unused.clear()
 
     def _register(self, pods: PodClass) -> None:
-        """Relate a class that is used from now on to all counts, and begin those of its terms."""
+        """Relate a new class to all counts, and begin those of its terms."""
         pods.known = True
         self.classes[pods.pod, pods.terms] = pods
         for handle in _handles_of(pods.pod):
@@ -433,8 +438,7 @@ class Topology:
         for handle in handles:
             self._counts_by.setdefault(handle, {})[count] = None
         for pods in related:
-            if pods.users:
-                self._relate(count, pods)
+            self._relate(count, pods)
         return count
 
     def _forget(self, pods: PodClass) -> None:

@@ -180,6 +180,16 @@ class Accounting:
             self.parking.forget_need(need)
             if need.pods is not None:
                 self.topology.close(need)
+                self._forget_bases(need)
+
+    @cython.cfunc
+    def _forget_bases(self, need: Need) -> cython.void:
+        """Forget the failures of the needs whose bits this one shared, if nothing else uses them."""
+        base: Need = cython.cast(Need, need.base)
+        if base.waiting == 0:
+            self.parking.forget_need(base)
+        if need.empty is not None:
+            self._forget_bases(cython.cast(Need, need.empty))
 
     @cython.cfunc
     def _forget_deadline(self, ask: Ask) -> cython.void:

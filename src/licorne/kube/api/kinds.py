@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -67,7 +67,7 @@ LEASES: Final = Kind("Lease", Lease, "/apis/coordination.k8s.io/v1", "leases")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
 
 APPS: Final = "/apis/apps/v1"
-WORKLOADS: Final = (
+WORKLOADS: Final[tuple[Kind[Any], ...]] = (
     Kind("Service", PlainWorkload, CORE, "services"),
     Kind("ReplicationController", PlainWorkload, CORE, "replicationcontrollers"),
     Kind("ReplicaSet", Workload, APPS, "replicasets"),

@@ -270,9 +270,9 @@ class PodLifecycle:
         for record in list(self._records.pods.values()):
             if record.pod.metadata.namespace == name:
                 self.run_isolated(record.pod, self._surroundings_changed, record)
-        for foreign in self._records.foreign.values():
+        for foreign in list(self._records.foreign.values()):
             if foreign.pod.metadata.namespace == name:
-                self._tell_foreign(foreign)
+                self.run_isolated(foreign.pod, self._tell_foreign, foreign)
 
     def _surroundings_changed(self, record: PodRecord) -> None:
         was, record.work = record.work, with_surroundings(record.work, record.pod, self.context)

@@ -38,7 +38,7 @@ def pod_text(pod: Pod, namespace: Namespace | None) -> str:
     meta = pod.metadata
     of_namespace = None if namespace is None else namespace.metadata.labels or {}
     made = _Described(meta.namespace, meta.labels or {}, of_namespace, meta.deletion_timestamp is not None)
-    return msgspec.json.encode(made).decode()
+    return msgspec.json.encode(made, order="deterministic").decode()
 
 
 def terms_text(pod: Pod, spread: Iterable[TopologySpreadConstraint] | None = None) -> str:
@@ -53,7 +53,7 @@ def terms_text(pod: Pod, spread: Iterable[TopologySpreadConstraint] | None = Non
             if one.when_unsatisfiable == HARD
         ),
     )
-    return msgspec.json.encode(made).decode() if made != _Terms() else ""
+    return msgspec.json.encode(made, order="deterministic").decode() if made != _Terms() else ""
 
 
 def _required(demand: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
