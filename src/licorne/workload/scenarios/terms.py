@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
-from licorne.sim.scenarios.document import Arrivals, Document
+from licorne.workload.scenarios.document import Arrivals, Document
 
 OWN: Final = "application"
 """Stands, in place of the name of a class, for the pods of the application itself; also the name of their label."""
