@@ -170,7 +170,8 @@ class World:
         ]
         nodes = [node for node in self.nodes() if node.metadata.name != decision.node]
         view = View([*nodes, self._as_decided(decision, counted)], counted, Limits())
-        bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=None))
+        free = {"node_selector": None, "affinity": None, "topology_spread_constraints": None}
+        bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **free))
         why_not = view.why_not(bare, decision.node)
         if why_not:
             raise OvercommittedError(f"{pod.metadata.name} on {decision.node}: {why_not}")
@@ -279,7 +280,9 @@ class World:
     def add_node(self, name: str) -> None:
         """Add a node."""
         amounts = {"cpu": f"{AMOUNTS['cpu']}m", "memory": str(AMOUNTS["memory"]), "pods": str(AMOUNTS["pods"])}
-        labels = {"topology.kubernetes.io/zone": f"z{self.server.version % 2}"}
+        labels = {kinds.ZONE: f"z{self.server.version % 2}"}
+        if self.kind is not None and self.kind.together:
+            labels[kinds.HOST] = name
         if self.kind is not None and self.kind.places:
             labels["disk"] = self.rng.choice(kinds.DISKS)
         if self.kind is not None and self.kind.devices:
@@ -300,6 +303,7 @@ class World:
             queue = rng.choice(kinds.QUEUES)
             labels = {"applicationId": f"{queue}-{rng.randrange(2)}", "queue": queue}
         plain = self.kind is not None and not more
+        foreign = more.get("schedulerName") is not None
         requests = {"cpu": f"{rng.choice((250, 500, 1000, 3000))}m", "memory": f"{rng.choice((256, 512, 4096))}Mi"}
         body = {
             "metadata": {
@@ -319,6 +323,8 @@ class World:
         }
         if plain and self.kind is not None:
             kinds.dress(self.kind, rng, body)
+        if (plain or foreign) and self.kind is not None and self.kind.together:
+            kinds.demand(self.kind, self.later_dice, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 
     def add_gang(
@@ -445,6 +451,22 @@ class World:
             self._devices_at[name] = self.now_s() + rng.choice((2.0, 10.0, 40.0))
             self._give(name, **{books.DEVICE: rng.choice(("0", ""))})
 
+    def relabel(self) -> None:
+        """Give a pod another role, or a node another zone or none."""
+        rng, kind = self.later_dice, self.kind
+        if kind is None or not kind.together or rng.random() > 0.1:
+            return
+        one: Pod | Node
+        pods = [pod for pod in self.server.pods() if kinds.ROLE in (pod.metadata.labels or {})]
+        if pods and rng.random() < 0.6:
+            plural, one, changes = "pods", rng.choice(pods), {kinds.ROLE: rng.choice(kinds.ROLES)}
+        else:
+            plural, one = "nodes", self.node(rng.choice(sorted(self.server.objects["nodes"]))[1])
+            changes = rng.choice(({kinds.ZONE: "z0"}, {kinds.ZONE: "z1"}, {}))
+        kept = {name: value for name, value in (one.metadata.labels or {}).items() if changes or name != kinds.ZONE}
+        meta = msgspec.structs.replace(one.metadata, labels=kept | changes)
+        self.server.put(plural, msgspec.structs.replace(one, metadata=meta))
+
     def _give(self, name: str, **changes: str) -> None:
         """Change what a node has; "": the node does not say any more that it has such a thing."""
         node = self.node(name)
@@ -544,6 +566,7 @@ class World:
         elif what > 0.75:
             self.happen_specially()
         self.change_capacity()
+        self.relabel()
         self.kubelets()
 
     def mark_deleted(self, pod: Pod) -> None:

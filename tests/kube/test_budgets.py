@@ -13,7 +13,7 @@ from kube.places import Places
 from licorne.core.partition import Partition
 from licorne.kube.manager.commands import Bind, Evict, PostEvent
 from licorne.kube.objects import Pod, PodDisruptionBudget
-from licorne.kube.predicates import selects
+from licorne.kube.pods.selectors import selects
 from seeds import some_seeds
 
 SECOND_NS = 10**9

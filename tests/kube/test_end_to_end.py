@@ -32,6 +32,7 @@ from kube.cases import (
     restarted,
     running,
     strange,
+    together,
     told,
     workloads,
 )
@@ -47,6 +48,7 @@ CASES: Final = [
     *restarted.CASES,
     *running.CASES,
     *strange.CASES,
+    *together.CASES,
     *told.CASES,
     *workloads.CASES,
 ]

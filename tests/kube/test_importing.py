@@ -161,6 +161,19 @@ def test_nodes_taints_and_pods_of_others() -> None:
     assert any("wait for other schedulers" in note for note in found.notes)
 
 
+def test_what_pods_demand_of_each_other_is_taken_over() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = (pod("daemon", scheduler="default-scheduler", node="n1"), pod("p"))
+    for one in pods:
+        one["spec"]["affinity"] = apart
+    found = made({"kind": "Namespace", "metadata": {"name": "dev", "labels": {"team": "x"}}}, NODE, *pods)
+    for line in (*of(found, lines.Foreign), *of(found, lines.Ask)):
+        assert json.loads(line.tags["licorne/pod-terms"]) == {"antiAffinity": [term]}
+        assert json.loads(line.tags["licorne/pod"])["namespaceLabels"] == {"team": "x"}
+    assert found.notes == made(NODE, pod("daemon", scheduler="default-scheduler", node="n1"), pod("p")).notes
+
+
 def test_a_gang_is_one_for_the_simulator_and_its_placeholders_are_left_out() -> None:
     annotations = {
         "yunikorn.apache.org/task-groups": json.dumps(GROUPS),
@@ -198,7 +211,9 @@ def test_without_names() -> None:
     write_workload(made(NODE, pod("p", annotations=annotations), MAP), file, names)
     text = file.getvalue().decode()
     assert [name for name in EVERYTHING if name in text] == []
-    assert text.count(names.of("annabella")) == 2  # the user of the application, and that of a limit
+    assert (
+        text.count(names.of("annabella")) == 3
+    )  # the user of the application, that of a limit, and a label of the pod
 
 
 @pytest.mark.parametrize(

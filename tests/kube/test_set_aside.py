@@ -12,7 +12,7 @@ import pytest
 
 from common.virtual import run
 from kube import schedules
-from kube.places import Places, apart
+from kube.places import Places
 from licorne.kube.manager import lifecycle as module
 from licorne.kube.manager.applications import Applications
 from licorne.kube.manager.commands import Bind, PostEvent
@@ -23,7 +23,8 @@ from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
 from licorne.kube.manager.yunikorn_events import YuniKornEvents
 from licorne.kube.objects import Node, Pod, PriorityClass
-from licorne.kube.pods.work import asks_the_same, read_pod
+from licorne.kube.pods.foreign import foreign_allocation
+from licorne.kube.pods.work import asks_the_same, read_pod, with_surroundings
 
 
 class PlantedError(RuntimeError):
@@ -33,12 +34,12 @@ class PlantedError(RuntimeError):
 def raising(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the method, which raises an exception where it is given the pod of this name, or its record."""
 
-    def replaced(*arguments: Any) -> Any:
+    def replaced(*arguments: Any, **named: Any) -> Any:
         for each in arguments:
             pod = each.pod if isinstance(each, PodRecord) else each
             if isinstance(pod, Pod) and pod.metadata.name == name:
                 raise PlantedError("a fault of the test")
-        return method(*arguments)
+        return method(*arguments, **named)
 
     return replaced
 
@@ -171,17 +172,22 @@ def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest
     assert cluster.run() == {} and cluster.manager.lifecycle.asides == 1
 
 
-def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_pod_alone(
+def test_an_exception_about_a_pod_whose_namespace_changes_is_for_that_pod_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster()
-    cluster.small("bad", "5")
-    cluster.small("good", "5", labels={"app": "x"})
+    for name in ("bad", "good"):
+        cluster.small(name, "5")
+    for name in ("worse", "better"):
+        cluster.small(name, node="n", schedulerName="other")
     assert cluster.run() == {}
-    monkeypatch.setattr(PodLifecycle, "_resubmit", raising(PodLifecycle._resubmit, "bad"))
-    cluster.small("runs", node="n", affinity=apart({"app": "x"}))
-    assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 1)
+    monkeypatch.setattr(module, "with_surroundings", raising(with_surroundings, "bad"))
+    monkeypatch.setattr(module, "foreign_allocation", raising(foreign_allocation, "worse"))
+    cluster.namespace("ns", team="x")
+    assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 2)
     assert [name for name, record in cluster.manager.records.pods.items() if record.stage is Stage.ASKED] == ["good"]
+    told = cluster.manager.records.foreign["better"].told.tags
+    assert told is not None and '"team":"x"' in told["licorne/pod"]
 
 
 def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,7 @@
 - `objects`: the objects of the API server, with the fields that are used here alone. `backoff`: the wait before what has failed
   is tried again.
 - `api`: the client of the API server; `reflector`: a copy of a collection of objects that follows its changes.
-- `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
-  kube-scheduler, and which nodes running pods keep others off.
+- `pods`: what a pod, a node or a namespace means to the scheduler.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
 - `configuring`: what follows from each change of a ConfigMap. `importing`: a workload from objects that kubectl prints.
 - `lease`: which of several processes writes. `pauses`: notices that the process was paused, so that nothing is sent

@@ -84,12 +84,15 @@ class RunSettings(msgspec.Struct, frozen=True):
     - `queues`: a queue configuration in place of that of the ConfigMaps; "": theirs.
     - `dry_run`: nothing is written; decisions are compared with those of the scheduler that these pods have
       (`licorne.kube.shadow`).
+    - `spread`: the topology spread constraints of pods that have none of their own, as a text (`licorne.kube.pods.spreading`);
+      "": there are none.
     """
 
     namespace: str = NAMESPACE
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     queues: str = ""
     dry_run: bool = False
+    spread: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -300,8 +300,8 @@ class Filling:
     def node_for(self, app: Application, ask: Ask) -> Node | None:
         """Return the first held node in order on which the ask cannot delay the gang; None if there is none."""
         amounts, need = ask.shape.amounts, ask.shape.need
-        if ask.required or ask.placeholder or need.counted:  # members may want these ports or devices
-            return None
+        if ask.required or ask.placeholder or need.counted or (need.pods is not None and need.pods.counts):
+            return None  # members may want these ports or devices, or have terms about such pods
         nodes = [node for node in self.nodes if node.free.covers(amounts) and need.matches(node)]
         if not nodes or not self._partition.descent.has_headroom(app, ask) or not self._leaves_quota(app, ask):
             return None

@@ -8,6 +8,8 @@ index           the nodes in order, in blocks, and the search for the first one 
 block           a block of nodes, and a group of blocks
 columns         what is free, in columns that a search compares at once
 constraints     labels, affinity and taints, with the meaning that Kubernetes gives them
+terms           what a pod is, and the terms by which pods demand each other near, far or spread
 needs           which nodes meet which constraints, as bitmaps
+reading         strict reading of the JSON texts of constraints and terms
 check           the proof that an index agrees with its nodes
 """

@@ -28,6 +28,7 @@ from licorne.core.amounts.vectors import Vec
 
 from .constraints import (
     DEVICE_POLICY_ATTRIBUTE,
+    FEATURE,
     NO_CONSTRAINTS,
     HostPort,
     NodeConstraints,
@@ -37,6 +38,7 @@ from .constraints import (
 from .devices import DEFAULT_CHOICE, DeviceChoice, HostChoice, NodeDevices
 from .index import NodeIndex
 from .node import SHARED, WORD, Need, Node, first_need
+from .topology import Topology
 
 if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
@@ -63,8 +65,8 @@ class Needs:
     `choose_device`: the host's choice of the device for a share, in place of the nodes' policies; None: there is none.
     """
 
-    # A cache and its size, another cache, and what the host sets.
-    TRANSIENT = ("_by_text", "_characters", "_by_label", "choose_device")
+    # A cache and its size, another cache, what the host sets, and what is built anew of the allocations.
+    TRANSIENT = ("_by_text", "_characters", "_by_label", "choose_device", "topology")
 
     def __init__(self, index: NodeIndex) -> None:
         self._index: NodeIndex = index
@@ -78,6 +80,7 @@ class Needs:
         self._by_key: dict[str, dict[Need, None]] = {}  # needs by each label that they are about
         self._of_devices: dict[Need, None] = {}  # needs that depend on the devices of nodes
         self.choose_device: HostChoice | None = None
+        self.topology: Topology = Topology()
         self._free_numbers: list[int] = []
         self._next_number: int = 1
         self._many: int = SHARED  # at this number of needs the unused ones are forgotten
@@ -147,7 +150,8 @@ class Needs:
         return sum(len(self._by_label.get(label, ())) for label in labels)
 
     def enter(self, node: Node) -> None:
-        """Give a node that is new its constraint bitmap, and its devices; the caller updates the index."""
+        """Give a node that is new its constraint bitmap, domains and devices; the caller updates the index."""
+        self.topology.enter(node)
         if node.labels.devices.number:
             policy = node.attributes.get(DEVICE_POLICY_ATTRIBUTE, DEFAULT_CHOICE)
             node.devices = NodeDevices(node.labels.devices.number, policy)
@@ -161,12 +165,17 @@ class Needs:
         node.constraint_bitmap = kind.bitmap
 
     def leave(self, node: Node) -> None:
-        """Take the node out of its label set, before it is removed."""
+        """Take the node out of its label set."""
         kind = self._kinds[node.labels]
         del kind.nodes[node]
         if not kind.nodes:
             del self._kinds[node.labels]
             self._by_label = None
+
+    def remove(self, node: Node) -> None:
+        """Forget a node that is removed."""
+        self.leave(node)
+        self.topology.leave(node)
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Give a node other labels, taints or taken ports, and the bitmap for them; the caller updates the index."""
@@ -207,7 +216,9 @@ class Needs:
             node.devices.policy = policy
             node.devices.resize(number)
             labels = replace(labels, devices=node.devices.left())
-        self.relabel(node, replace(labels, ports=node.labels.ports))
+        labels = replace(labels, ports=node.labels.ports)
+        self.topology.relabel(node, labels)
+        self.relabel(node, labels)
 
     @property
     def counts(self) -> bool:
@@ -372,13 +383,30 @@ class Needs:
 
         One that was forgotten must not be used: its bit may belong to another need by now.
         """
-        return self._needs.get(need.constraints) is need
+        return self._needs.get(need.constraints) is (need if need.base is None else need.base)
 
     def find_empty(self) -> None:
         """Find the second need of each need with a demand for devices, after a restore."""
         for constraints, need in self._needs.items():
             if constraints.demand is not None:
                 need.empty = self._needs[replace(constraints, demand=None)]
+
+    def attach(self, need: Need) -> None:
+        """Give a need with a class of pods its place in the topology, after a restore."""
+        need.topology = self.topology
+        need.base = self._needs.get(need.constraints) or Need(need.constraints, need.number)
+        assert need.pods is not None, "a need without a class of pods has no place in the topology"
+        if need.base.empty is not None:
+            need.empty = self.topology.need_for(need.base.empty, need.pods)
+
+    def waiting(self) -> list[int]:
+        """Return how many asks each need is in use for."""
+        return [need.waiting for need in self._needs.values()]
+
+    def set_waiting(self, numbers: list[int]) -> None:
+        """Set what `waiting` has returned."""
+        for need, number in zip(self._needs.values(), numbers, strict=True):
+            need.waiting = number
 
     def validate(self) -> None:
         """Prove that every bit agrees with its need; raises AssertionError."""
@@ -395,8 +423,8 @@ class Needs:
 
 def _keys(constraints: NodeConstraints) -> set[str]:
     """Return the labels that constraints are about."""
-    terms = (*(constraints.affinity or ()), constraints.apart)
-    return {key for key, _ in constraints.selector} | {one.key for term in terms for one in term}
+    conditions = {one.key for term in constraints.affinity or () for one in term}
+    return {key for key, _ in constraints.selector} | conditions | {FEATURE + name for name in constraints.features}
 
 
 def _alternatives(constraints: NodeConstraints) -> list[list[list[Label]]]:

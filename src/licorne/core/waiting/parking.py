@@ -320,6 +320,8 @@ class Parking:
             return
         shape.failed = True
         self.failed[shape] = None
+        if shape.need.pods is not None:
+            shape.need.waiters[shape] = None
         shape.need.failed.add(shape.amounts)
         self.failed_needs[shape.need] = None
         while ask is not None:
@@ -344,6 +346,8 @@ class Parking:
         """Forget that the shape has failed: a node may fit it, or it has no pending asks any longer."""
         shape.failed = False
         self.failed.pop(shape, None)
+        if shape.need.pods is not None:
+            shape.need.waiters.pop(shape, None)
         self.freed_nodes.partly_parked.pop(shape, None)
 
     @cython.cfunc
@@ -381,6 +385,8 @@ class Parking:
         """Park an ask that waits for its required node."""
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
+        if ask.shape.need.pods is not None:
+            ask.shape.need.waiters[ask] = None
 
     @cython.cfunc
     def forget_parked(self, ask: Ask) -> cython.void:
@@ -388,6 +394,8 @@ class Parking:
         ask.parked = 0
         self.refused.pop(ask, None)
         if ask.required:
+            if ask.shape.need.pods is not None:
+                ask.shape.need.waiters.pop(ask, None)
             waiting = self.awaiting_node.get(ask.required)
             if waiting is not None:
                 waiting.pop(ask, None)
@@ -421,6 +429,27 @@ class Parking:
             for node in [*freed, *opened]:
                 self._forget_failures_within(node.free)
         if self.refused:  # the shape of a refused ask has not failed, so the comparisons above do not find it
+            self.retry_refused()
+
+    @cython.cfunc
+    def revive_eased(self, eased: dict[Need, None]) -> cython.void:
+        """Try again what is parked of needs that terms of pods shut out of fewer nodes than before."""
+        need: Need
+        ask: Ask
+        for need in eased:
+            if need.failed.count:
+                need.failed.clear()
+                del self.failed_needs[need]
+            for waiter in list(need.waiters):
+                if isinstance(waiter, Shape):
+                    self.revive(cython.cast(Shape, waiter))
+                    continue
+                ask = cython.cast(Ask, waiter)
+                del need.waiters[ask]
+                if ask.parked == AWAITS_NODE:
+                    self.awaiting_node.get(ask.required, {}).pop(ask, None)
+                    self.retry(ask)
+        if self.refused:  # a need may be met by a node that no predicate has been asked about
             self.retry_refused()
 
     # -- freed nodes -----------------------------------------------------------------------------------
@@ -569,6 +598,8 @@ class Parking:
         ask: Ask
         for ask in self.awaiting_node.pop(node.id, {}):
             if ask.parked == AWAITS_NODE:
+                if ask.shape.need.pods is not None:
+                    ask.shape.need.waiters.pop(ask, None)
                 self.retry(ask)
 
     @cython.cfunc

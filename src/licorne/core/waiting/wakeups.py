@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 from licorne._plain import cython
 from licorne.core.nodes.index import NodeIndex
-from licorne.core.nodes.node import Node
+from licorne.core.nodes.node import Need, Node
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
 from licorne.core.queues.queue import Queue
@@ -44,8 +44,11 @@ class WakeUps:
     gangs_due: cython.bint  # something has happened on nodes since `retry_everything` last tried gangs again
     newly_freed: dict[Node, None]  # nodes on which room was freed since the last `apply_node_events`
     newly_opened: dict[Node, None]  # nodes that came, opened or changed since then
+    eased: dict[
+        Need, None
+    ]  # needs that terms of pods shut out of fewer nodes since then; noted by the checks themselves
 
-    def __init__(self, parking: Parking, index: NodeIndex) -> None:
+    def __init__(self, parking: Parking, index: NodeIndex, eased: dict[Need, None]) -> None:
         self.parking = parking
         self.index = index
         self.reservations = 0
@@ -54,6 +57,7 @@ class WakeUps:
         self.gangs_due = False
         self.newly_freed = {}
         self.newly_opened = {}
+        self.eased = eased
 
     # -- nodes -----------------------------------------------------------------------------------------
 
@@ -214,15 +218,21 @@ class WakeUps:
     def apply_node_events(self) -> cython.void:
         """Wake what may fit the nodes that changed; called before decisions, and after each pass that may change nodes."""
         app: Application
-        if not self.newly_freed and not self.newly_opened:
+        if not self.newly_freed and not self.newly_opened and not self.eased:
             return
         self.replacements_due = True
         self.gangs_due = True
         for app in self.parking.gangs:
             self.gang_may_fit(app)
-        self.parking.revive_fitting(self.newly_freed, self.newly_opened)
-        self.newly_freed.clear()
-        self.newly_opened.clear()
+        if self.newly_freed or self.newly_opened:
+            self.parking.revive_fitting(self.newly_freed, self.newly_opened)
+            self.newly_freed.clear()
+            self.newly_opened.clear()
+        if self.eased:
+            self.reserved_due = True
+            self.index.generation += 1
+            self.parking.revive_eased(self.eased)
+            self.eased.clear()
 
     @cython.ccall
     def retry_everything(self, root: Queue) -> cython.void:

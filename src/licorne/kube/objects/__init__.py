@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .meta import KubernetesObject, ObjectMeta, OwnerReference
 from .nodes import Node
-from .others import ConfigMap, Lease, Namespace, PodDisruptionBudget, PriorityClass
+from .others import ConfigMap, Lease, Namespace, PlainWorkload, PodDisruptionBudget, PriorityClass, Workload
 from .pods import Container, Pod, PodSpec, PodStatus
 
 __all__ = [
@@ -21,9 +21,11 @@ __all__ = [
     "Node",
     "ObjectMeta",
     "OwnerReference",
+    "PlainWorkload",
     "Pod",
     "PodDisruptionBudget",
     "PodSpec",
     "PodStatus",
     "PriorityClass",
+    "Workload",
 ]

@@ -159,6 +159,9 @@ class Arrivals(_Mapping):
     timeout: Value | None = None
     nodes: dict[Text, str | list[str]] = {}
     tolerates: list[str | Toleration] = []
+    near: dict[Text, Name] = {}
+    apart: dict[Text, Name] = {}
+    spread: dict[Text, Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]] = {}
     evictable: bool = False
     evicts: bool = False
 
