@@ -183,7 +183,7 @@ def _on_the_required_node(
         capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
         yield from _first(order, grow=lambda: MoreNodes(1, "", capacity, attributes, reason.node))
         return
-    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    mismatch = ask.shape.need.mismatch(node)
     yield from _first(
         order,
         grow=lambda: None if mismatch else BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),
@@ -480,12 +480,34 @@ def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End
     if mismatch and not mismatch.startswith(HOST_PORT):
         return None
     in_the_way = [alloc for alloc in node.allocations if constraints.excludes(alloc.shape.need.constraints)]
+    terms = _against_terms(partition, present, ask, node)
+    if terms is None:
+        return None
+    in_the_way += [alloc for alloc in terms if alloc not in in_the_way]
     missing = {
         partition.types.names[d]: amount - node.free.at(d)
         for d, amount in enumerate(shape.amounts.values())
         if amount > node.free.at(d) and amount > 0
     }
     return _fewest(present, iter(node.allocations), missing, in_the_way)
+
+
+def _against_terms(partition: Partition, present: Present, ask: Ask, node: Node) -> list[Ask] | None:
+    """Return allocations without which no term of pods shuts the ask out of the node; None if they do not suffice, or are many."""
+    found: dict[Ask, None] = {}
+    for number, count, nodes in partition.needs.topology.in_the_way(ask.shape.need, node.slot):
+        there = [
+            alloc
+            for one in nodes
+            for alloc in one.allocations
+            if alloc.shape.need.pods in count.members and alloc.key in present.allocations and alloc not in found
+        ]
+        gone = sum(alloc.shape.need.pods in count.members for alloc in found)
+        if number - gone > min(len(there), SIZE_MAX):
+            return None
+        there.sort(key=lambda alloc: victim_order(alloc, is_reluctant(alloc), alloc.priority))
+        found |= dict.fromkeys(there[: max(0, number - gone)])
+    return [*found]
 
 
 def _fewest(

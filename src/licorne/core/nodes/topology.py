@@ -36,6 +36,8 @@ IS_SPREAD = cython.declare(cython.int, 2)
 
 NEW: Final = -1
 """Stands for a domain that no node is in yet."""
+MANY: Final = 1 << 62
+"""More pods than there are."""
 TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
 ANY_NODE: Final = NodeConstraints(tolerations=TOLERATES_ALL)
 
@@ -260,6 +262,26 @@ class Topology:
                     return ANTI_AFFINITY if check.count.counted.held else APART
                 return SPREAD if domain else f"{UNLABELLED} {check.key.name}"
         return ""
+
+    def in_the_way(self, need: Need, slot: int) -> list[tuple[int, DomainCount, list[Node]]]:
+        """Return how many pods of a count on some nodes must end, for each check that shuts the need out of the node of a slot.
+
+        Nothing that ends lets one run whose affinity no pod meets, or whose node lacks a label; then no number is enough.
+        """
+        found = []
+        for check in need.checks or ():
+            domain = check.key.domain_of[slot]
+            if check.shut[domain]:
+                pods = check.count.counts.get(domain, 0)
+                allowed = 0
+                if check.kind == IS_SPREAD:
+                    allowed = check.room + (
+                        check.count.least if len(check.count.taking_part) >= check.min_domains else 0
+                    )
+                number = MANY if check.kind == IS_NEAR or domain == 0 else pods - allowed
+                nodes = [node for one in check.key.members[domain] if (node := self.nodes[one]) is not None]
+                found.append((number, check.count, nodes))
+        return found
 
     # -- allocations ---------------------------------------------------------------------------------------------
 
