@@ -285,8 +285,8 @@ class View:
         ]
 
     def makes_room(self, asking: Pod, node: str, victims: Iterable[Pod]) -> bool:
-        """Return whether a pod may run on a node when others have gone; nobody is evicted to free a port."""
-        if ports(asking) & {port for pod in self.on(node) for port in ports(pod)}:
+        """Return whether a pod may run on a node when others have gone; nobody is evicted to free a port, or to open a domain."""
+        if ports(asking) & {port for pod in self.on(node) for port in ports(pod)} or self.kept_off(asking, node):
             return False
         gone = {pod.metadata.uid for pod in victims}
         others = [(pod, where) for pod, where in self.places if pod.metadata.uid not in gone]

@@ -208,7 +208,7 @@ def dress(kind: Kind, rng: random.Random, body: dict[str, Any]) -> None:
         labels.update(GUARDED)
 
 
-def demand(kind: Kind, rng: random.Random, body: dict[str, Any]) -> None:
+def demand(rng: random.Random, body: dict[str, Any]) -> None:
     """Give a pod a role, and perhaps what it demands of pods with this or another one."""
     spec, labels = body["spec"], body["metadata"]["labels"]
     labels[ROLE] = rng.choice(ROLES)
@@ -221,5 +221,3 @@ def demand(kind: Kind, rng: random.Random, body: dict[str, Any]) -> None:
         spec["topologySpreadConstraints"] = [term]
     elif what:
         spec["affinity"] = {what: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    if what == "podAffinity" and kind.preemption:  # the victims may be those that the pod wants near
-        del spec["affinity"]

@@ -324,7 +324,7 @@ class World:
         if plain and self.kind is not None:
             kinds.dress(self.kind, rng, body)
         if (plain or foreign) and self.kind is not None and self.kind.together:
-            kinds.demand(self.kind, self.later_dice, body)
+            kinds.demand(self.later_dice, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 
     def add_gang(

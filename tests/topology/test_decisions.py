@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from core.bench import Bench
+from core.bench import Bench, config
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.si.messages import Allocation, NodeAction
+from preemption.test_examples import DELAY, quota, victims
 
 from .helpers import cluster, node_labels, run_all, tags
 
@@ -226,3 +227,21 @@ def test_a_gang_whose_members_want_to_be_near_each_other_is_placed_in_a_domain_w
     ):
         bench.member("g", key, 1, tags=of)
     assert sorted(one.split("@")[1] for one in bench.run().split()) == placed.split()
+
+
+@pytest.mark.parametrize(("others", "evicted"), [("n1", []), ("n2", ["v0"])])
+def test_a_pod_that_an_ask_wants_near_is_not_evicted_for_it(others: str, evicted: list[str]) -> None:
+    """The ask has a guarantee, and may run in the zone of n1 and n2 alone, because the pod `mate` runs there."""
+    bench = Bench(config("a", f"b {quota(8)}"))
+    for name, zone, size in (("n1", "a", 2), ("n2", "a", 2), ("n3", "b", 2)):
+        bench.node(name, attributes=node_labels(name, zone), vcore=size)
+    bench.app("x", "root.a")
+    bench.app("y", "root.b")
+    bench.ask("x", "mate", tags=tags("app=web"), node="n1", vcore=2)
+    if others == "n2":
+        bench.ask("x", "v0", tags=tags("app=db"), node="n2", vcore=2)
+    else:
+        bench.node("n2", NodeAction.DRAIN_NODE)
+    bench.ask("x", "v1", node="n3", vcore=2)
+    bench.ask("y", "k", tags=tags("app=db", near="zone app=web"), vcore=2, preempt_other=True)
+    assert victims(bench, after=DELAY) == evicted

@@ -210,7 +210,8 @@ class Intake:
         elif message.independent and not app.independent:
             return naming("allocationKey: ", repr(message.key), ": an application has this ID")
         elif app.state is FAILING or (app.state is RESUMING and message.placeholder and message.task_group):
-            return naming("application ", message.application_id, f" is {app.state.lower()}")
+            if (message.uuid or message.key) not in app.allocations:  # what runs counts as it is
+                return naming("application ", message.application_id, f" is {app.state.lower()}")
         if not message.resource:
             return "allocation contains no resources"
         found: cython.int = self.types.read(message.resource, self.amounts)

@@ -15,17 +15,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from licorne._plain import cython
+from licorne.core.constants import IS_APART, IS_SPREAD
 
 from .terms import PodLabels, PodTerms
 
 if TYPE_CHECKING:
     # for the type checker alone: these modules import this one
+    from .counted import Counted
     from .node import Need
-    from .topology import Counted
 
-APART = cython.declare(cython.int, 0)  # kinds of checks: shut where there are such pods
-NEAR = cython.declare(cython.int, 1)  # shut where there is none
-SPREAD = cython.declare(cython.int, 2)  # shut where there would be too many more than elsewhere
 DOMAINS_MAX = cython.declare(cython.Py_ssize_t, 256)  # of so many domains it is looked which are not shut
 
 
@@ -210,26 +208,25 @@ class DomainCount:
 class DomainCheck:
     """In which domains a count shuts out asks, a byte for each.
 
-    `near_self`: the ask would be the first of the pods that it wants near. `room`: by how much the count of a domain may
-    exceed the smallest one. `eased`: is told of the needs when the check shuts them out of a domain no more.
+    `room`: of a spread by how much the count of a domain may exceed the smallest one; of an affinity 1 if the ask itself is one
+    of the pods that it wants near, so that it may be the first. `eased`: is told of the needs when the check shuts them out of a domain no more.
     """
 
     count: DomainCount
     key: TopologyKey
     kind: cython.int
-    near_self: cython.bint
     room: cython.longlong
     min_domains: cython.longlong
     shut: bytearray
     needs: dict[Need, None]  # those of pending asks that it serves
     eased: dict[Need, None]
 
-    def __init__(self, count: DomainCount, kind: int, values: tuple[int, int], eased: dict[Need, None]) -> None:
+    def __init__(self, count: DomainCount, kind: int, room: int, min_domains: int, eased: dict[Need, None]) -> None:
         self.count = count
         self.key = count.key
         self.kind = kind
-        self.near_self = bool(values[0])
-        self.room, self.min_domains = values
+        self.room = room
+        self.min_domains = min_domains
         self.needs = {}
         self.eased = eased
         self.shut = bytearray((self._shuts(0),)) * len(count.key.members)
@@ -242,7 +239,7 @@ class DomainCheck:
     def shuts(self, domain: cython.Py_ssize_t) -> cython.bint:
         """Return whether asks are shut out of a domain; 0 stands for the nodes that do not have the label."""
         if domain == 0:
-            return self.kind != APART
+            return self.kind != IS_APART
         return self._shuts(self.count.counts.get(domain, 0))
 
     @cython.cfunc
@@ -250,19 +247,20 @@ class DomainCheck:
     def _shuts(self, pods: cython.longlong) -> cython.bint:
         """Return whether asks are shut out of a domain with so many of the pods."""
         count: DomainCount
-        if self.kind == APART:
+        if self.kind == IS_APART:
             return pods > 0
-        if self.kind == SPREAD:
+        if self.kind == IS_SPREAD:
             if len(self.count.taking_part) >= self.min_domains:
                 pods -= self.count.least
             return pods > self.room
         if pods > 0:
             return False
-        if self.near_self:
-            for count in self.count.others:
-                if count.total:
-                    return True
-        return not self.near_self
+        if self.room == 0:  # an affinity to others
+            return True
+        for count in self.count.others:
+            if count.total:
+                return True
+        return False
 
     @cython.cfunc
     def renew_domain(self, domain: cython.Py_ssize_t) -> cython.void:
@@ -278,7 +276,7 @@ class DomainCheck:
     def renew(self) -> cython.void:
         """Bring the bytes of all domains up to date; a spread never shuts one without pods."""
         domain: cython.Py_ssize_t
-        if self.kind == SPREAD:
+        if self.kind == IS_SPREAD:
             for domain in self.count.counts:
                 self.renew_domain(domain)
             return
@@ -295,7 +293,7 @@ class DomainCheck:
         number: cython.Py_ssize_t = 0
         members: list[Any] = self.key.members
         found: list[Any] = []
-        if self.kind == APART or len(self.shut) > DOMAINS_MAX:
+        if self.kind == IS_APART or len(self.shut) > DOMAINS_MAX:
             return None
         for domain in range(1, len(self.shut)):
             if not self.shut[domain]:

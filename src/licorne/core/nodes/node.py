@@ -142,6 +142,8 @@ class Need:
     def is_shut_out(self, node: Node) -> cython.bint:
         """Return whether a term of pods shuts the ask out of the node."""
         check: DomainCheck
+        if node.slot < 0:  # it has been removed
+            return False
         if self.checks is None:
             assert self.topology is not None, "a need with a class of pods has a topology"
             return self.topology.shuts(self, node.slot)

@@ -17,79 +17,23 @@ Source: docs/spec/scheduler-interface.md, section 9; docs/understand/topology.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from licorne._plain import cython
+from licorne.core.constants import IS_APART, IS_NEAR, IS_SPREAD
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
 
-from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeConstraints, NodeLabels, Toleration
+from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeLabels
+from .counted import Counted, Handle, counted_near, counted_spread, handles_of
 from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
 from .node import Need, Node
 from .reading import ConstraintError
-from .terms import NO_TERMS, PodLabels, PodTerm, PodTerms, Selector, SpreadConstraint, parse_pod, parse_terms
+from .terms import NO_TERMS, PodLabels, PodTerms, parse_pod, parse_terms
 
 TEXTS_MAX = cython.declare(cython.Py_ssize_t, 4096)  # how many pairs of texts are cached with their classes
-IS_APART = cython.declare(cython.int, 0)  # kinds of checks, as in `licorne.core.nodes.domains`
-IS_NEAR = cython.declare(cython.int, 1)
-IS_SPREAD = cython.declare(cython.int, 2)
-
 NEW: Final = -1
 """Stands for a domain that no node is in yet."""
-MANY: Final = 1 << 62
-"""More pods than there are."""
-TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
-ANY_NODE: Final = NodeConstraints(tolerations=TOLERATES_ALL)
-
-Handle = tuple[str, str, str]
-
-
-class Counted(NamedTuple):
-    """Which pods are counted by which label of nodes.
-
-    They are those that all `terms` mean; `held`: those that have the one term as their anti-affinity; `spread`: those
-    that a constraint counts, on nodes that meet `policy` and have all labels of `keys`.
-    """
-
-    key: str
-    terms: tuple[PodTerm, ...] = ()
-    near: bool = False
-    held: bool = False
-    spread: SpreadConstraint | None = None
-    keys: tuple[str, ...] = ()
-    policy: NodeConstraints = ANY_NODE
-
-    def includes(self, pod: PodLabels) -> bool:
-        """Return whether a pod that runs is counted; of `held`, whether one that waits is shut out."""
-        if self.spread is not None:
-            return self.spread.counts(pod)
-        return all(term.selects(pod, runs=self.held) for term in self.terms)
-
-    def takes_part(self, labels: NodeLabels) -> bool:
-        """Return whether the pods of a node count for a spread."""
-        if len(self.keys) > 1 and not dict(labels.pairs).keys() >= {*self.keys}:
-            return False
-        return self.policy is ANY_NODE or self.policy.matches(labels)
-
-    def handles(self) -> Iterator[Handle]:
-        """Yield namespaces with a label of which each included pod has one; nothing if it may be in any namespace."""
-        if self.spread is not None:
-            yield (self.spread.namespace, *_demanded(self.spread.selector))
-        elif self.terms[0].namespace_selector is None:
-            for namespace in self.terms[0].namespaces:
-                yield (namespace, *_demanded(self.terms[0].selector))
-
-
-def _demanded(selector: Selector) -> tuple[str, str]:
-    """Return a label that a selector demands; empty texts if it demands none."""
-    for one in selector or ():
-        if one.operator == "In" and len(one.values) == 1:
-            return one.key, one.values[0]
-    return "", ""
-
-
-def _handles_of(pod: PodLabels) -> list[Handle]:
-    return [(pod.namespace, "", ""), *((pod.namespace, key, value) for key, value in pod.labels)]
 
 
 @cython.cclass
@@ -181,8 +125,7 @@ class Topology:
             if need.empty.waiting == 1:
                 self.open(need.empty)
         need.checks = []
-        for count, kind, values in self._wanted(need):
-            self._check_by(need, count, kind, values)
+        self._check(need)
 
     def close(self, need: Need) -> None:
         """Undo `open`."""
@@ -203,30 +146,30 @@ class Topology:
                 self.close(need.empty)
         self._unuse(pods)
 
-    def _wanted(self, need: Need) -> list[tuple[DomainCount, int, tuple[int, int]]]:
-        """Return what a need is checked by, in the order in which kube-scheduler names the first that fails."""
+    def _check(self, need: Need) -> None:
+        """Check a need by all that concerns it, in the order in which kube-scheduler names the first that fails."""
         pods: PodClass = cython.cast(PodClass, need.pods)
         terms: PodTerms = pods.terms
         keys = tuple(dict.fromkeys(one.topology_key for one in terms.spread))
-        wanted: list[tuple[DomainCount, int, tuple[int, int]]] = []
         for one in terms.spread:
-            count = self._own(pods, _counted_spread(one, keys, need.constraints))
-            wanted.append((count, IS_SPREAD, (one.max_skew - one.is_self(pods.pod), one.min_domains)))
+            counted = counted_spread(one, keys, need.constraints)
+            room = one.max_skew - one.is_self(pods.pod)
+            self._check_by(need, self._own(pods, counted), IS_SPREAD, room, one.min_domains)
         first = int(all(term.selects(pods.pod) for term in terms.affinity))
-        wanted += [(self._own(pods, one), IS_NEAR, (first, 0)) for one in _counted_near(terms)]
-        wanted += [
-            (self._own(pods, Counted(one.topology_key, (one,))), IS_APART, (0, 0)) for one in terms.anti_affinity
-        ]
-        wanted += [(count, IS_APART, (0, 0)) for count in pods.against]
-        return wanted
+        for counted in counted_near(terms):
+            self._check_by(need, self._own(pods, counted), IS_NEAR, first, 0)
+        for term in terms.anti_affinity:
+            self._check_by(need, self._own(pods, Counted(term.topology_key, (term,))), IS_APART, 0, 0)
+        for count in pods.against:
+            self._check_by(need, count, IS_APART, 0, 0)
 
-    def _check_by(self, need: Need, count: DomainCount, kind: int, values: tuple[int, int]) -> None:
+    def _check_by(self, need: Need, count: DomainCount, kind: int, room: int, min_domains: int) -> None:
         check: DomainCheck | None = None
         for one in count.checks:
-            if one.kind == kind and (one.room, one.min_domains) == values:
+            if (one.kind, one.room, one.min_domains) == (kind, room, min_domains):
                 check = one
         if check is None:
-            check = DomainCheck(count, kind, values, self.eased)
+            check = DomainCheck(count, kind, room, min_domains, self.eased)
             count.checks.append(check)
         check.needs[need] = None
         assert need.checks is not None, "an open need has checks"
@@ -263,24 +206,24 @@ class Topology:
                 return SPREAD if domain else f"{UNLABELLED} {check.key.name}"
         return ""
 
-    def in_the_way(self, need: Need, slot: int) -> list[tuple[int, DomainCount, list[Node]]]:
+    def in_the_way(self, need: Need, slot: int) -> list[tuple[int, DomainCount, list[Node]]] | None:
         """Return how many pods of a count on some nodes must end, for each check that shuts the need out of the node of a slot.
 
-        Nothing that ends lets one run whose affinity no pod meets, or whose node lacks a label; then no number is enough.
+        None: nothing that ends helps, as no pod is there that its affinity wants, or the node lacks a label.
         """
         found = []
         for check in need.checks or ():
             domain = check.key.domain_of[slot]
-            if check.shut[domain]:
-                pods = check.count.counts.get(domain, 0)
-                allowed = 0
-                if check.kind == IS_SPREAD:
-                    allowed = check.room + (
-                        check.count.least if len(check.count.taking_part) >= check.min_domains else 0
-                    )
-                number = MANY if check.kind == IS_NEAR or domain == 0 else pods - allowed
-                nodes = [node for one in check.key.members[domain] if (node := self.nodes[one]) is not None]
-                found.append((number, check.count, nodes))
+            if not check.shut[domain]:
+                continue
+            if check.kind == IS_NEAR or domain == 0:
+                return None
+            number = check.count.counts[domain]
+            if check.kind == IS_SPREAD:
+                few = len(check.count.taking_part) < check.min_domains
+                number -= check.room + (0 if few else check.count.least)
+            nodes = [node for one in check.key.members[domain] if (node := self.nodes[one]) is not None]
+            found.append((number, check.count, nodes))
         return found
 
     # -- allocations ---------------------------------------------------------------------------------------------
@@ -301,6 +244,8 @@ class Topology:
 
     def attempt(self, slot: int, pods: PodClass, change: int) -> None:
         """Count a pod more (1) or less (-1) in a trial, which wakes nothing."""
+        if slot < 0:  # the node has been removed
+            return
         before = self.eased.copy()
         self._count(slot, pods, change)
         self.eased.clear()
@@ -398,13 +343,13 @@ class Topology:
         """Relate a new class to all counts, and begin those of its terms."""
         pods.known = True
         self.classes[pods.pod, pods.terms] = pods
-        for handle in _handles_of(pods.pod):
+        for handle in handles_of(pods.pod):
             self._classes_by.setdefault(handle, {})[pods] = None
             for count in self._counts_by.get(handle, ()):
                 self._relate(count, pods)
         for count in self._anywhere:
             self._relate(count, pods)
-        near = [self._own(pods, one) for one in _counted_near(pods.terms)]
+        near = [self._own(pods, one) for one in counted_near(pods.terms)]
         for count in near:
             count.others = near
         for term in pods.terms.anti_affinity:
@@ -427,7 +372,7 @@ class Topology:
         pods.against.append(count)
         for need in pods.needs.values():
             if need.checks is not None:
-                self._check_by(need, count, IS_APART, (0, 0))
+                self._check_by(need, count, IS_APART, 0, 0)
 
     def _own(self, pods: PodClass, counted: Counted) -> DomainCount:
         """Return the count for a term of a class, which lasts as long as the class."""
@@ -468,7 +413,7 @@ class Topology:
         pods.known = False
         if self.classes.get((pods.pod, pods.terms)) is pods:
             del self.classes[pods.pod, pods.terms]
-        for handle in _handles_of(pods.pod):
+        for handle in handles_of(pods.pod):
             there = self._classes_by.get(handle, {})
             there.pop(pods, None)
             if not there:
@@ -504,19 +449,3 @@ class Topology:
             for need in check.needs:
                 assert need.checks is not None, "an open need has checks"
                 need.checks.remove(check)
-
-
-def _counted_near(terms: PodTerms) -> list[Counted]:
-    keys = dict.fromkeys(term.topology_key for term in terms.affinity)
-    return [Counted(key, terms.affinity, near=True) for key in keys]
-
-
-def _counted_spread(one: SpreadConstraint, keys: tuple[str, ...], constraints: NodeConstraints) -> Counted:
-    """Return what a spread constraint counts for an ask with these node constraints."""
-    policy = NodeConstraints(
-        constraints.selector if one.honor_affinity else (),
-        constraints.affinity if one.honor_affinity else None,
-        constraints.tolerations if one.honor_taints else TOLERATES_ALL,
-    )
-    alike = SpreadConstraint(one.topology_key, one.selector, one.namespace)
-    return Counted(one.topology_key, spread=alike, keys=keys, policy=ANY_NODE if policy == ANY_NODE else policy)
