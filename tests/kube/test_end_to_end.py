@@ -159,7 +159,8 @@ def test_the_commands_of_changing_over_work(
 ) -> None:
     """Those of docs/use/kubernetes.md, from YuniKorn to licorne and back, where YuniKorn has only one of its ConfigMaps."""
     wait(results.values())
-    copy, stop, service, page, back = shell_blocks("Beside YuniKorn, instead of it, and back")
+    copy, stop, service, page, back, remove = shell_blocks("Beside YuniKorn, instead of it, and back")
+    assert remove == "kubectl delete -k deploy/kubernetes\n", "it ends what the other cases need, and is not run"
     plane.kubectl("create", "namespace", "yunikorn")
     plane.configure({"queues.yaml": QUEUES + "          - {name: copied}\n"}, namespace="yunikorn")
     images = ("--image=none", "--image=none/yunikorn-scheduler-web")  # whose last parts are the names of the containers
