@@ -100,7 +100,7 @@ REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 # What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, of a package of
 # src/licorne, or of one folder.
 scheduler := answers capture checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
-    placement plugins preemption quotachange recording reference scenarios si sim states tenants
+    placement plugins preemption quotachange recording reference scenarios si sim states tenants topology
 laboratory := benchmark report sweep
 hosts := demo kube rest service yunikorn
 front := build cli common deployment references samples site

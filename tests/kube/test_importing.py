@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -314,11 +312,3 @@ def test_bad_files_are_told_and_nothing_is_written(tmp_path: Path, licorne: Comm
     assert done.status == 4
     assert expected in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["objects"]
-
-
-def test_what_is_missing_without_the_extra_is_told() -> None:
-    program = "import sys; sys.modules['lightkube'] = None; from licorne.cli import run; sys.exit(run(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "convert", "x.json", "-o", "y.jsonl"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "[kube]' (missing: lightkube)" in done.stderr

@@ -186,9 +186,8 @@ class Runner:
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
-            self._reflector(
-                config_map_kind(settings.namespace, name), self.config_maps, name, namespace=settings.namespace
-            )
+            config_map = config_map_kind(settings.namespace, name)
+            self._reflector(config_map, self.config_maps, name, namespace=settings.namespace)
         self._web = web
         self._security = security or Security()
         self._server: WebServer | None = None
