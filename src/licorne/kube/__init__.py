@@ -6,7 +6,9 @@
 - `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
   kube-scheduler, and which nodes running pods keep others off.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
-- `configuring`: what follows from each change of a ConfigMap. `importing`: a workload from objects that kubectl prints.
+- `runner`: connects all of these.
+- `configuring`: what follows from each change of a ConfigMap; `configmaps`: both as one configuration; `settings`: what
+  it sets. `importing`: a workload from objects that kubectl prints.
 - `lease`: which of several processes writes. `pauses`: notices that the process was paused, so that nothing is sent
   before the cluster has been read again, or without the lease.
 - `failing`: leaves workers to other namespaces while the requests of one fail. `results`: what becomes of writes.

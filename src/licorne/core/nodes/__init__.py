@@ -9,5 +9,7 @@ block           a block of nodes, and a group of blocks
 columns         what is free, in columns that a search compares at once
 constraints     labels, affinity and taints, with the meaning that Kubernetes gives them
 needs           which nodes meet which constraints, as bitmaps
+devices         devices of a node, such as GPUs
+foreign         what occupies a node and is not scheduled here
 check           the proof that an index agrees with its nodes
 """
