@@ -75,6 +75,27 @@ def test_modules_have_docstrings() -> None:
     assert [module for module, tree in trees().items() if not ast.get_docstring(tree)] == []
 
 
+NAMED = re.compile(r"`(\w+)/?`|^ {0,4}(\w+/?(?:, \w+/?)*)  +\S", re.MULTILINE)
+"""What a docstring names: in backticks, or in the first column of a table."""
+
+
+def test_the_docstring_of_a_package_names_each_of_its_modules() -> None:
+    """But those that begin with an underscore. A word of a sentence is no name, though it may be spelt like one."""
+    of_package: dict[str, set[str]] = {}
+    for module in MODULES:
+        path = module.removesuffix(".py").removesuffix("/__init__")
+        package, _, name = path.rpartition("/")
+        if package != "src" and not name.startswith("_"):
+            of_package.setdefault(package, set()).add(name)
+    unnamed = {}
+    for package, names in of_package.items():
+        text = ast.get_docstring(trees()[f"{package}/__init__.py"]) or ""
+        found = re.findall(r"\w+", " ".join(column or quoted for quoted, column in NAMED.findall(text)))
+        if missing := sorted(names - set(found)):
+            unnamed[package] = missing
+    assert unnamed == {}
+
+
 def test_nothing_names_a_path_of_one_machine() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"

@@ -312,3 +312,13 @@ def test_bad_files_are_told_and_nothing_is_written(tmp_path: Path, licorne: Comm
     assert done.status == 4
     assert expected in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["objects"]
+
+
+def test_the_packages_of_the_extra_are_not_needed(tmp_path: Path) -> None:
+    blocked = "sys.modules.update(dict.fromkeys(('aiohttp', 'lightkube', 'structlog'), None))"
+    program = f"import sys; {blocked}; from licorne.cli import run; sys.exit(run(sys.argv[1:]))"
+    file = tmp_path / "objects.json"
+    file.write_text('{"kind": "List", "items": []}', encoding="utf-8")
+    command = [sys.executable, "-c", program, "convert", file, "-o", tmp_path / "week.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "there is no node" in done.stderr) == (4, True), done.stderr

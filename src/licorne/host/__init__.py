@@ -9,7 +9,7 @@ memory          garbage collection at the moments when it costs least
 pace            long work in small steps, so that the loop stays responsive
 recording       recording all inputs of the scheduler
 security        addresses, TLS, tokens; `secrets`: the files that have these; `guesses`: slowing down clients that guess tokens
-setting_table   the settings of `licorne serve`, with their defaults
+setting_table   the settings of `licorne serve`, with their defaults; `shown_settings`: how settings are printed
 signals         ending the process at a signal, within a time limit
 notify          messages to systemd
 web/            REST, metrics, events and health

@@ -36,7 +36,6 @@ from licorne.core.inputs.intake import Intake
 from licorne.core.inputs.lifecycle import Lifecycle
 from licorne.core.inputs.numbering import Numbering
 from licorne.core.inputs.releases import Releases
-from licorne.core.inspection.usage_history import PastUsage
 from licorne.core.manager import RegisteredManager
 from licorne.core.nodes.constraints import HostPort, NodeConstraints, NodeLabels
 from licorne.core.nodes.devices import Held, NodeDevices
@@ -64,6 +63,7 @@ from licorne.core.queues.queue import Queue
 from licorne.core.queues.requests import AskBlock, Requests
 from licorne.core.queues.tree import Tree
 from licorne.core.queues.usage import Tracker
+from licorne.core.queues.usage_history import PastUsage
 from licorne.core.scheduling.descent import Descent
 from licorne.core.scheduling.reservations import Reservations
 from licorne.core.waiting.accounting import Accounting

@@ -14,13 +14,13 @@ from licorne._version import __version__
 from licorne.config import ConfigError
 from licorne.core.base.states import application_table
 from licorne.core.cluster import Cluster
-from licorne.core.inspection.usage_history import UsageHistory
 from licorne.core.manager import RegisteredManager
 from licorne.core.nodes.node import Need
 from licorne.core.nodes.topology import Topology
 from licorne.core.partition import Partition
 from licorne.core.placement.placer import Placer
 from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage_history import UsageHistory
 from licorne.si.partitions import short_partition
 
 from .check import check_indices

@@ -14,5 +14,7 @@ domains         how many of them run in each topology domain, and which asks tha
 topology        which terms concern which pods, as these come, run and go
 needs           which nodes meet which constraints, as bitmaps
 reading         strict reading of the JSON texts of constraints and terms
+devices         devices of a node, such as GPUs
+foreign         what occupies a node and is not scheduled here
 check           the proof that an index agrees with its nodes
 """

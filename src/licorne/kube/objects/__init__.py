@@ -3,6 +3,8 @@
 Decoding skips every other field, so a field that is added to Kubernetes costs nothing, and one of a strange type does no
 harm unless it is used. A field that is absent or null has its default. The names are those of the API, in lower case
 with underscores.
+
+`meta`: what all objects have; `pods`, `nodes`, and `others`: the rest.
 """
 
 from __future__ import annotations

@@ -12,17 +12,17 @@ from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import sentence
-from licorne.core.inspection.usage_history import most_used
 from licorne.core.preemption import eviction_plans
+from licorne.core.queues.usage_history import most_used
 from licorne.si import rest_objects as objects
 
 from .amounts import by_name
 
 if TYPE_CHECKING:
-    from licorne.core.inspection.usage_history import PastUsage, Usage
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
+    from licorne.core.queues.usage_history import PastUsage, Usage
 
 NEVER_STARTED_MS = -62_135_596_800_000
 """The start time of an application that never started, in milliseconds, as in the original: the year 1."""
