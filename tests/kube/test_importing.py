@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -319,6 +321,6 @@ def test_the_packages_of_the_extra_are_not_needed(tmp_path: Path) -> None:
     program = f"import sys; {blocked}; from licorne.cli import run; sys.exit(run(sys.argv[1:]))"
     file = tmp_path / "objects.json"
     file.write_text('{"kind": "List", "items": []}', encoding="utf-8")
-    command = [sys.executable, "-c", program, "convert", file, "-o", tmp_path / "week.jsonl"]
+    command = [sys.executable, "-c", program, "convert", str(file), "-o", str(tmp_path / "week.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, "there is no node" in done.stderr) == (4, True), done.stderr
