@@ -23,6 +23,7 @@ NOT_RUN = {
     r"licorne convert cluster\.json\b": "the cluster is the reader's; tests/kube/test_importing.py runs it",
     r"licorne shares --from DIR\b": "the recording is the reader's; tests/answers/test_hours.py adds up others",
     r"licorne .*/var/lib/licorne": "the folder is the reader's; a simulation is recorded, and replayed, in its place",
+    r"licorne sweep .*--(engine ray|shard|join)\b": "it needs a Ray cluster, or an array of jobs; tests/sweep runs both",
     r"licorne kube\b": "it needs a Kubernetes cluster; tests/kube run it on one",
     r"(\S+=\S* )*\S*python -m (pytest|bench|cProfile)\b": "runs tests or the benchmark, or profiles",
 }

@@ -287,6 +287,10 @@ class Topology:
         self.nodes[node.slot] = None
         self.free.append(node.slot)
         node.slot = -1
+        if len(self.free) == len(self.nodes):
+            self.free.clear()
+            self.nodes.clear()
+            self.on.clear()
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Take in the labels and taints that a node is about to have."""
