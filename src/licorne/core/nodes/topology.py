@@ -287,10 +287,11 @@ class Topology:
         self.nodes[node.slot] = None
         self.free.append(node.slot)
         node.slot = -1
-        if len(self.free) == len(self.nodes):
-            self.free.clear()
-            self.nodes.clear()
-            self.on.clear()
+        if self.nodes[-1] is None:
+            while self.nodes and self.nodes[-1] is None:
+                self.nodes.pop()
+                self.on.pop()
+            self.free[:] = [slot for slot in self.free if slot < len(self.nodes)]
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Take in the labels and taints that a node is about to have."""
