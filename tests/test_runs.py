@@ -186,6 +186,7 @@ WAITS = {"communicate", "join", "result", "settimeout", "timeout", "wait", "wait
 HTTPX = {f"httpx.{name}" for name in ("get", "post", "put", "stream", "Client", "AsyncClient")}
 SHORTEST_S = 60
 OWN_TIME = {
+    "benchmark/test_sweep.py": "works for a time of the processor",
     "budget.py": "ends a run when its time is over, which is no failure",
     "capture/played.py": "a program that records",
     "common/waiting.py": "the waits of all others",
@@ -197,6 +198,7 @@ OWN_TIME = {
     "service/test_guesses.py": "a lower bound",
     "service/test_soak.py": "runs for a time that is given",
     "sweep/runs.py": "makes names that differ",
+    "sweep/test_ray.py": "shows what a point costs",
 }
 HURRIES = [
     "assert time.monotonic() - began < 5",
