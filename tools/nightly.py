@@ -98,7 +98,7 @@ PARTS = {
     "original": Part("the tests beside a running yunikorn-core", ("make yunikorn", f"{TESTS} -m '' tests/yunikorn")),
     "oracle": Part(
         "verdicts of kube-scheduler's filter plugins on new cases",
-        ("make oracle", f"LICORNE_ORACLE_CASES=3000 {TESTS} -m '' tests/kube/test_verdicts.py"),
+        ("make oracle", f"LICORNE_ORACLE_CASES=10000 {TESTS} -m '' tests/kube/test_verdicts.py"),
     ),
     "targets": Part("every target of the Makefile on a fresh clone, after `make demo`", ("tools/targets.sh",)),
 }
