@@ -32,7 +32,7 @@ PYTEST ?= $(BIN)/python -m pytest $(PARALLEL)
 INTERPRETED ?= tests/core tests/sim/test_gauges.py
 COVERED ?= tests/checkpoint tests/config tests/constraints tests/core tests/deployment tests/gangs tests/gangs_atomic \
     tests/placement tests/plugins tests/preemption tests/quotachange tests/recording tests/scenarios tests/si tests/sim \
-    tests/states tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
+    tests/states tests/topology tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
     tests/kube/test_importing.py tests/kube/test_quantities.py
 
 HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si src/licorne/sim -name '*.py')
@@ -99,7 +99,7 @@ REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 
 # What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, or of one folder.
 scheduler := answers checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
-    placement plugins preemption quotachange recording reference scenarios si sim states tenants
+    placement plugins preemption quotachange recording reference scenarios si sim states tenants topology
 laboratory := benchmark report sweep
 hosts := capture demo kube rest service yunikorn
 front := build cli common deployment references samples site
