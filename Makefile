@@ -32,7 +32,7 @@ PYTEST ?= $(BIN)/python -m pytest $(PARALLEL)
 INTERPRETED ?= tests/core tests/sim/test_gauges.py
 COVERED ?= tests/checkpoint tests/config tests/constraints tests/core tests/deployment tests/gangs tests/gangs_atomic \
     tests/placement tests/plugins tests/preemption tests/quotachange tests/recording tests/scenarios tests/si tests/sim \
-    tests/states tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
+    tests/states tests/topology tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
     tests/kube/test_importing.py tests/kube/test_quantities.py
 
 HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si src/licorne/sim src/licorne/workload -name '*.py')

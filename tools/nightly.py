@@ -99,7 +99,7 @@ PARTS = {
     "original": Part("the tests beside a running yunikorn-core", ("make yunikorn", f"{TESTS} -m '' tests/yunikorn")),
     "oracle": Part(
         "verdicts of kube-scheduler's filter plugins on new cases",
-        ("make oracle", f"LICORNE_ORACLE_CASES=3000 {TESTS} -m '' tests/kube/test_verdicts.py"),
+        ("make oracle", f"LICORNE_ORACLE_CASES=10000 {TESTS} -m '' tests/kube/test_verdicts.py"),
     ),
     "ray": Part(
         "sweeps on a Ray cluster of two nodes, of which one is killed, and on a Dask cluster, both on this machine",

@@ -119,11 +119,12 @@ def test_new_cases_agree_too(kind: str, share: int) -> None:
     recorder = [sys.executable, str(ROOT / "oracle" / "record.py"), "--oracle", str(ORACLE), "--kind", kind]
     drawn = [*recorder, "--seed", str(SEED), "--count", str(CASES // share)]
     said = subprocess.run(drawn, check=True, capture_output=True).stdout
-    cases = [json.loads(line) for line in said.splitlines()]
-    assert len(cases) > 0.8 * CASES // share
-    made = Comparison()
-    found = [one for case in cases if kind == "single" for one in differences(case)]
-    for case in cases:
+    lines = said.splitlines()
+    assert len(lines) > 0.8 * CASES // share
+    made, found = Comparison(), list[str]()
+    for case in map(json.loads, lines):
+        if kind == "single":
+            found += differences(case)
         made.compare(case)
     found += made.wrong
     assert not found, f"seed {SEED}:\n" + "\n".join(found[:20])

@@ -118,7 +118,7 @@ FAULTS: dict[str, Fault] = {
     "freed nodes wake no application": Fault(Parking, "_wake_for_freed_nodes", _nothing),
     "freed nodes go unseen": Fault(Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear()),
     "an application that cannot be tried keeps its freed nodes": Fault(Parking, "revive_on_freed_nodes", _nothing),
-    "domains that open wake nothing": Fault(Parking, "revive_eased", _nothing),
+    "domains that open wake nothing": Fault(WakeUps, "_revive_eased", _nothing),
     "a spread or an affinity that allows more wakes nothing": Fault(
         DomainCheck, "renew", _a_minimum_that_rises_eases_nothing
     ),

@@ -64,6 +64,22 @@ def test_a_thousand_asks_that_exclude_each_other_in_one_call(of: dict[str, str],
     assert bench.run().count("@") == 1
 
 
+def test_few_nodes_that_take_a_pod_are_compared_in_order() -> None:
+    """Of twenty nodes two are in the zone of the first pod: they take turns, without the one that a predicate refuses."""
+    bench = Bench(config("a"), holds=lambda key, node, _: key != "p5" or node != "n00")
+    for number in range(20):
+        bench.node(f"n{number:02d}", attributes=node_labels(f"n{number:02d}", f"z{number // 2}"), vcore=10)
+    bench.app("x")
+    placed = run_all(bench, *((f"p{number}", tags("app=web", near="zone app=web")) for number in range(8)))
+    assert placed == "p0@n00 p1@n01 p2@n00 p3@n01 p4@n00 p5@n01 p6@n00 p7@n01"
+    bench = Bench(config("a"), holds=lambda key, node, _: key != "p5" or node != "n01")
+    for number in range(20):
+        bench.node(f"n{number:02d}", attributes=node_labels(f"n{number:02d}", f"z{number // 2}"), vcore=10)
+    bench.app("x")
+    placed = run_all(bench, *((f"p{number}", tags("app=web", near="zone app=web")) for number in range(6)))
+    assert placed == "p0@n00 p1@n01 p2@n00 p3@n01 p4@n00 p5@n00"
+
+
 def test_policies_say_which_nodes_count_for_a_spread() -> None:
     """An empty node that the pod may not run on keeps the minimum at 0, unless the policy leaves it out."""
     taints = '[{"key": "full", "effect": "NoSchedule"}]'

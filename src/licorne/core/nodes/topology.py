@@ -50,6 +50,7 @@ class Topology:
     free: list[int]  # slots
     _by_text: dict[tuple[str, str], PodClass]  # a cache
     unused: dict[PodClass, None]  # classes that have, or had, no ask and no allocation; `sweep` forgets them
+    _demanded: dict[str, int]  # labels of pods by which counts are found, with how many; classes are found by no others
     _classes_by: dict[Handle, dict[PodClass, None]]
     _counts_by: dict[Handle, dict[DomainCount, None]]
     _anywhere: dict[DomainCount, None]  # that may count pods of any namespace
@@ -65,6 +66,7 @@ class Topology:
         self.free = []
         self._by_text = {}
         self.unused = {}
+        self._demanded = {"": 0}
         self._classes_by = {}
         self._counts_by = {}
         self._anywhere = {}
@@ -349,9 +351,10 @@ class Topology:
         pods.known = True
         self.classes[pods.pod, pods.terms] = pods
         for handle in handles_of(pods.pod):
-            self._classes_by.setdefault(handle, {})[pods] = None
-            for count in self._counts_by.get(handle, ()):
-                self._relate(count, pods)
+            if handle[1] in self._demanded:
+                self._classes_by.setdefault(handle, {})[pods] = None
+                for count in self._counts_by.get(handle, ()):
+                    self._relate(count, pods)
         for count in self._anywhere:
             self._relate(count, pods)
         near = [self._own(pods, one) for one in counted_near(pods.terms)]
@@ -403,12 +406,13 @@ class Topology:
                     count.take_part(node.slot, whether=self._takes_part(count, node.slot, node.labels))
         related: Iterable[PodClass] = self.classes.values()
         handles = [*counted.handles()]
+        for handle in handles:
+            self._demand(handle[1], 1)
+            self._counts_by.setdefault(handle, {})[count] = None
         if handles:
             related = [pods for handle in handles for pods in self._classes_by.get(handle, ())]
         else:
             self._anywhere[count] = None
-        for handle in handles:
-            self._counts_by.setdefault(handle, {})[count] = None
         for pods in related:
             self._relate(count, pods)
         return count
@@ -435,6 +439,18 @@ class Topology:
                 self._end_count(count)
         pods.own = {}
 
+    def _demand(self, key: str, change: int) -> None:
+        """Note that a count more (1) or less (-1) is found by a label of pods."""
+        if key and key not in self._demanded:
+            self._demanded[key] = 0
+            for pods in self.classes.values():
+                for handle in handles_of(pods.pod):
+                    if handle[1] == key:
+                        self._classes_by.setdefault(handle, {})[pods] = None
+        self._demanded[key] += change
+        if key and not self._demanded[key]:
+            del self._demanded[key]
+
     def _end_count(self, count: DomainCount) -> None:
         del self.counts[count.counted]
         self.spreads.pop(count, None)
@@ -443,6 +459,7 @@ class Topology:
         if not count.key.counts:
             del self.keys[count.key.name]
         for handle in count.counted.handles():
+            self._demand(handle[1], -1)
             del self._counts_by[handle][count]
             if not self._counts_by[handle]:
                 del self._counts_by[handle]

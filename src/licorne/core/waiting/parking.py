@@ -246,12 +246,7 @@ class Parking:
     @cython.cfunc
     def wake_slots(self, blocked: dict[Any, Any]) -> cython.void:
         """Wake the blocked applications that do not wait for room alone, as a slot to run, or a turn, has come."""
-        app: Application
-        woken: list[Any] = []
-        for app, least in blocked.items():
-            if least is None:
-                woken.append(app)
-        self._wake_some(blocked, woken)
+        self._wake_some(blocked, [app for app, least in blocked.items() if least is None])
 
     @cython.cfunc
     def wake_tree(self, queue: Queue) -> cython.void:
@@ -346,8 +341,7 @@ class Parking:
         """Forget that the shape has failed: a node may fit it, or it has no pending asks any longer."""
         shape.failed = False
         self.failed.pop(shape, None)
-        if shape.need.pods is not None:
-            shape.need.waiters.pop(shape, None)
+        shape.need.waiters.pop(shape, None)
         self.freed_nodes.partly_parked.pop(shape, None)
 
     @cython.cfunc
@@ -394,8 +388,7 @@ class Parking:
         ask.parked = 0
         self.refused.pop(ask, None)
         if ask.required:
-            if ask.shape.need.pods is not None:
-                ask.shape.need.waiters.pop(ask, None)
+            ask.shape.need.waiters.pop(ask, None)
             waiting = self.awaiting_node.get(ask.required)
             if waiting is not None:
                 waiting.pop(ask, None)
@@ -429,27 +422,6 @@ class Parking:
             for node in [*freed, *opened]:
                 self._forget_failures_within(node.free)
         if self.refused:  # the shape of a refused ask has not failed, so the comparisons above do not find it
-            self.retry_refused()
-
-    @cython.cfunc
-    def revive_eased(self, eased: dict[Need, None]) -> cython.void:
-        """Try again what is parked of needs that terms of pods shut out of fewer nodes than before."""
-        need: Need
-        ask: Ask
-        for need in eased:
-            if need.failed.count:
-                need.failed.clear()
-                del self.failed_needs[need]
-            for waiter in list(need.waiters):
-                if isinstance(waiter, Shape):
-                    self.revive(cython.cast(Shape, waiter))
-                    continue
-                ask = cython.cast(Ask, waiter)
-                del need.waiters[ask]
-                if ask.parked == AWAITS_NODE:
-                    self.awaiting_node.get(ask.required, {}).pop(ask, None)
-                    self.retry(ask)
-        if self.refused:  # a need may be met by a node that no predicate has been asked about
             self.retry_refused()
 
     # -- freed nodes -----------------------------------------------------------------------------------
@@ -598,8 +570,7 @@ class Parking:
         ask: Ask
         for ask in self.awaiting_node.pop(node.id, {}):
             if ask.parked == AWAITS_NODE:
-                if ask.shape.need.pods is not None:
-                    ask.shape.need.waiters.pop(ask, None)
+                ask.shape.need.waiters.pop(ask, None)
                 self.retry(ask)
 
     @cython.cfunc

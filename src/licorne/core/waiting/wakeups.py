@@ -22,10 +22,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from licorne._plain import cython
+from licorne.core.constants import AWAITS_NODE
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Need, Node
 from licorne.core.queues.application import Application
-from licorne.core.queues.ask import Ask
+from licorne.core.queues.ask import Ask, Shape
 from licorne.core.queues.queue import Queue
 from licorne.core.queues.usage import Tracker
 
@@ -231,8 +232,27 @@ class WakeUps:
         if self.eased:
             self.reserved_due = True
             self.index.generation += 1
-            self.parking.revive_eased(self.eased)
+            self._revive_eased()
             self.eased.clear()
+
+    @cython.cfunc
+    def _revive_eased(self) -> cython.void:
+        """Try again what is parked of needs that terms of pods shut out of fewer nodes than before."""
+        need: Need
+        ask: Ask
+        for need in self.eased:
+            self.parking.forget_need(need)
+            for waiter in list(need.waiters):
+                if isinstance(waiter, Shape):
+                    self.parking.revive(cython.cast(Shape, waiter))
+                    continue
+                ask = cython.cast(Ask, waiter)
+                del need.waiters[ask]
+                if ask.parked == AWAITS_NODE:
+                    self.parking.awaiting_node.get(ask.required, {}).pop(ask, None)
+                    self.parking.retry(ask)
+        if self.parking.refused:  # a need may be met by a node that no predicate has been asked about
+            self.parking.retry_refused()
 
     @cython.ccall
     def retry_everything(self, root: Queue) -> cython.void:
