@@ -289,11 +289,12 @@ class Topology:
         self.nodes[node.slot] = None
         self.free.append(node.slot)
         node.slot = -1
-        if self.nodes[-1] is None:
-            while self.nodes and self.nodes[-1] is None:
-                self.nodes.pop()
-                self.on.pop()
-            self.free[:] = [slot for slot in self.free if slot < len(self.nodes)]
+        left = len(self.nodes)
+        while left > 0 and self.nodes[left - 1] is None:
+            left -= 1
+        if left < len(self.nodes):
+            del self.nodes[left:], self.on[left:]
+            self.free[:] = [slot for slot in self.free if slot < left]
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Take in the labels and taints that a node is about to have."""
