@@ -51,6 +51,7 @@ OTHERS = {
     "Filter": "follows from the configuration",
     "_Names": "follows from the configuration",
     "ScorePolicy": "follows from the configuration",
+    "TextCache": "texts are read again",
     "Demand": "a tuple, a part of the constraints",
     "DevicesLeft": "a tuple, a part of the labels",
     "DeviceRoom": "made for one search for victims",

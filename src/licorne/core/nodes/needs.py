@@ -38,15 +38,11 @@ from .constraints import (
 from .devices import DEFAULT_CHOICE, DeviceChoice, HostChoice, NodeDevices
 from .index import NodeIndex
 from .node import SHARED, WORD, Need, Node, first_need
+from .reading import TextCache
 from .topology import Topology
 
 if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
-
-TEXTS_MAX = 4096
-CHARACTERS_MAX = 1 << 20
-"""How many different texts of constraints are cached with their needs, and how many characters they have together."""
-
 
 Label = tuple[str, str]
 
@@ -65,15 +61,14 @@ class Needs:
     `choose_device`: the host's choice of the device for a share, in place of the nodes' policies; None: there is none.
     """
 
-    # A cache and its size, another cache, what the host sets, and what is built anew of the allocations.
-    TRANSIENT = ("_by_text", "_characters", "_by_label", "choose_device", "topology")
+    # Two caches, what the host sets, and what is built anew of the allocations.
+    TRANSIENT = ("_by_text", "_by_label", "choose_device", "topology")
 
     def __init__(self, index: NodeIndex) -> None:
         self._index: NodeIndex = index
         self.plain: Need = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
-        self._by_text: dict[str, Need] = {}
-        self._characters: int = 0  # in the texts of `_by_text`
+        self._by_text: TextCache[str, Need] = TextCache()
         self._kinds: dict[NodeLabels, LabelSet] = {}
         self._by_label: dict[Label, list[tuple[NodeLabels, LabelSet]]] | None = None  # None: not up to date
         self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
@@ -94,11 +89,7 @@ class Needs:
         need = self._by_text.get(text)
         if need is None:
             need = self.get(parse_constraints(text))
-            self._characters += len(text)
-            if len(self._by_text) >= TEXTS_MAX or self._characters > CHARACTERS_MAX:
-                self._by_text.clear()
-                self._characters = len(text)
-            self._by_text[text] = need
+            self._by_text.add(text, len(text), need)
         return need
 
     def get(self, constraints: NodeConstraints) -> Need:
@@ -365,8 +356,10 @@ class Needs:
                     self._free_numbers.append(need.number)
                     freed[need.word] = freed.get(need.word, 0) | need.mask
         self._clear(freed)
-        self._by_text = {text: need for text, need in self._by_text.items() if need.constraints in self._needs}
-        self._characters = sum(map(len, self._by_text))
+        known, self._by_text = self._by_text, TextCache()
+        for text, need in known.items():
+            if need.constraints in self._needs:
+                self._by_text.add(text, len(text), need)
 
     def _clear(self, freed: dict[int, int]) -> None:
         """Clear these bits, given by word, in all bitmaps."""

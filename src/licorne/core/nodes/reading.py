@@ -11,7 +11,11 @@ from typing import Any, Final, NoReturn, TypeVar
 
 MAX_TEXT_LENGTH: Final = 64 * 1024
 """The longest text that is accepted, in characters; it bounds everything inside too."""
+TEXTS_MAX: Final = 4096
+CHARACTERS_MAX: Final = 1 << 20
+"""How many texts a cache has at most, and how many characters they have together."""
 _SHOWN_LENGTH = 120
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 _Sortable = TypeVar("_Sortable", bound="str | tuple[Any, ...]")
 
@@ -27,6 +31,22 @@ class ConstraintError(ValueError):
         self.path = path
         self.value = value
         self.rule = rule
+
+
+class TextCache(dict[_K, _T]):
+    """What texts mean, by text. It is emptied before it exceeds `TEXTS_MAX` or `CHARACTERS_MAX`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._characters = 0
+
+    def add(self, key: _K, characters: int, value: _T) -> None:
+        """Remember what a text of so many characters means."""
+        if len(self) >= TEXTS_MAX or self._characters + characters > CHARACTERS_MAX:
+            self.clear()
+            self._characters = 0
+        self[key] = value
+        self._characters += characters
 
 
 def read_json(text: str, path: str) -> object:

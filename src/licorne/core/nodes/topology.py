@@ -28,10 +28,9 @@ from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeLab
 from .counted import Counted, Handle, counted_near, counted_spread, handles_of
 from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
 from .node import Need, Node
-from .reading import ConstraintError
+from .reading import ConstraintError, TextCache
 from .terms import NO_TERMS, PodLabels, PodTerms, parse_pod, parse_terms
 
-TEXTS_MAX = cython.declare(cython.Py_ssize_t, 4096)  # how many pairs of texts are cached with their classes
 NEW: Final = -1
 """Stands for a domain that no node is in yet."""
 
@@ -48,7 +47,7 @@ class Topology:
     nodes: list[Node | None]  # by slot
     on: list[dict[PodClass, int]]  # what runs on the node of each slot
     free: list[int]  # slots
-    _by_text: dict[tuple[str, str], PodClass]  # a cache
+    _by_text: TextCache[tuple[str, str], PodClass]
     unused: dict[PodClass, None]  # classes that have, or had, no ask and no allocation; `sweep` forgets them
     _demanded: dict[str, int]  # labels of pods by which counts are found, with how many; classes are found by no others
     _classes_by: dict[Handle, dict[PodClass, None]]
@@ -64,7 +63,7 @@ class Topology:
         self.nodes = []
         self.on = []
         self.free = []
-        self._by_text = {}
+        self._by_text = TextCache()
         self.unused = {}
         self._demanded = {"": 0}
         self._classes_by = {}
@@ -89,9 +88,7 @@ class Topology:
             return known
         labels = parse_pod(pod)
         found = self.class_for(labels, parse_terms(terms, labels.namespace) if terms else NO_TERMS)
-        if len(self._by_text) >= TEXTS_MAX:
-            self._by_text.clear()
-        self._by_text[pod, terms] = found
+        self._by_text.add((pod, terms), len(pod) + len(terms), found)
         return found
 
     def class_for(self, pod: PodLabels, terms: PodTerms) -> PodClass:
