@@ -95,7 +95,7 @@ class _Printed:
                 self.line(f"Also: {reason.text}")
 
     def log(self, answer: AskAnswer) -> None:
-        """Print what the scheduler itself has last said of the ask."""
+        """Print the newest entries of the log that the dumped scheduler itself kept of the ask (`allocationLog`)."""
         for entry in answer.log[:LOGGED]:
             before = duration(max(0.0, answer.at_s - entry.last_occurrence / SECOND_NS))
             self.line(

@@ -182,7 +182,7 @@ class Runner:
         self._budgets = self._reflector(
             DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
         )
-        self._workloads = self._read_workloads() if settings.spread else {}
+        self._read_workloads()
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
@@ -193,16 +193,16 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
 
-    def _read_workloads(self) -> dict[str, Reflector[Any]]:
-        """Have the manager told of services and controllers, for default spread constraints; returns the reflectors by kind."""
+    def _read_workloads(self) -> None:
+        """Have the manager told of services and controllers, if there are default spread constraints."""
+        if not self.settings.spread:
+            return
         manager = self.manager
         spreading = Spreading(read_constraints(self.settings.spread))
         manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
-        made = {}
         for kind in WORKLOADS:
             seen, gone = (functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone))
-            made[kind.name] = self._reflector(kind, _Objects(self, seen, gone))
-        return made
+            self._reflector(kind, _Objects(self, seen, gone))
 
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
@@ -428,9 +428,9 @@ class Runner:
             manager.namespace_seen(namespace)
         for known in self._classes.store.values():
             manager.class_seen(known)
-        for kind, reflector in self._workloads.items():
-            for workload in reflector.store.values():
-                manager.workload_seen(kind, workload)
+        for kind in WORKLOADS if self.settings.spread else ():
+            for workload in self.reflectors[kind.plural].store.values():
+                manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
         for node in self._nodes.store.values():

@@ -372,7 +372,7 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
 
 
 def _relabel(partition: Partition, alloc: Ask, message: Allocation, pods: PodClass) -> None:
-    """Count an allocation anew, which is another pod for terms or has others; its node constraints stay."""
+    """Give an allocation the labels and terms that its pod has now, and count it by them; its node constraints stay."""
     needs, shape = partition.needs, alloc.shape
     slot = -1 if alloc.node is None else alloc.node.slot
     before = shape.need.pods

@@ -15,7 +15,7 @@ Handle = tuple[str, str, str]
 
 
 class Counted(NamedTuple):
-    """Which pods are counted by which label of nodes.
+    """A value that says which pods are counted, and by which topology key.
 
     They are those that all `terms` mean; `held`: those that have the one term as their anti-affinity; `spread`: those
     that a constraint counts, on nodes that meet `policy` and have all labels of `keys`.

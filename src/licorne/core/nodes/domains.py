@@ -29,7 +29,7 @@ DOMAINS_MAX = cython.declare(cython.Py_ssize_t, 256)  # of so many domains it is
 
 @cython.cclass
 class TopologyKey:
-    """A label of nodes by which a term tells domains apart, while some term does.
+    """A topology key that at least one term names: the label of nodes whose values are the topology domains.
 
     `domain_of` has the number of each node's domain, by the slot of the node; 0: the node does not have the label.
     """
@@ -162,7 +162,7 @@ class DomainCount:
         return self.least != least
 
     def take_part(self, slot: int, *, whether: bool) -> None:
-        """Note that a node that has come takes part in the spread, or that it does not; its pods are counted later."""
+        """Enter a new node as one whose pods count for the spread, or as one whose do not; none of them is counted yet."""
         if not whether:
             self.absent[slot] = None
             return

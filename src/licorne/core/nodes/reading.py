@@ -114,5 +114,5 @@ def sorted_set(values: list[_Sortable]) -> tuple[_Sortable, ...]:
 
 
 def fail(path: str, value: object, rule: str) -> NoReturn:
-    """Refuse a value."""
+    """Raise ConstraintError for a value that breaks a rule."""
     raise ConstraintError(path, value, rule)

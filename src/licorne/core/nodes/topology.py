@@ -113,7 +113,7 @@ class Topology:
         return need
 
     def open(self, need: Need) -> None:
-        """Check the need from now on, as an ask with it is pending."""
+        """Begin to keep the checks of a need up to date, as an ask with it is pending."""
         pods: PodClass = cython.cast(PodClass, need.pods)
         base: Need = cython.cast(Need, need.base)
         base.waiting += 1
@@ -146,7 +146,7 @@ class Topology:
         self._unuse(pods)
 
     def _check(self, need: Need) -> None:
-        """Check a need by all that concerns it, in the order in which kube-scheduler names the first that fails."""
+        """Give a need its checks, in the order in which kube-scheduler runs its filters: the first that fails is told."""
         pods: PodClass = cython.cast(PodClass, need.pods)
         terms: PodTerms = pods.terms
         keys = tuple(dict.fromkeys(one.topology_key for one in terms.spread))

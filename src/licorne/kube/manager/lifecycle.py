@@ -254,7 +254,7 @@ class PodLifecycle:
             self._records.await_node(record.pod.metadata.uid, node)
 
     def foreign_refused(self, uid: str, why: str) -> None:
-        """Report a pod of another scheduler again by its amounts alone, because the scheduler has refused it with more."""
+        """Report a pod of another scheduler again, without host ports, labels and terms, with which it was refused."""
         record = self._records.foreign.get(uid)
         if record is not None and record.known and record.whole:
             record.whole = False

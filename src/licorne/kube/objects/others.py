@@ -75,7 +75,7 @@ class _ChosenByPairs(Object):
 
 
 class Workload(KubernetesObject):
-    """A ReplicaSet or a StatefulSet: which pods it has."""
+    """A ReplicaSet or a StatefulSet, of which only the selector of its pods is read."""
 
     spec: _Chosen = msgspec.field(default_factory=_Chosen)
 

@@ -144,7 +144,10 @@ class JobLines(LineStream):
 
 
 def job_lines(job: Job, jobs_as: JobsAs, unit: dict[str, int]) -> list[Line]:
-    """Return a job as an application and its asks; `unit` is what a processor, or a GPU, amounts to where the job does not say it."""
+    """Return a job as an application and its asks.
+
+    `unit`: the resources of one processor, or GPU, of a job that does not say its own.
+    """
     number = 1 if jobs_as == "one" else job.units
     each = _times(job.units if jobs_as == "one" else 1, unit if job.each is None else job.each)
     gang = jobs_as == "gang" and number > 1

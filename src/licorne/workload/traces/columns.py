@@ -79,7 +79,11 @@ def read_mapping(name: str) -> Mapping:
 
 
 def parse_mapping(text: str, name: str) -> Mapping:
-    """Return the mapping that a text says; `name` is that of its file in messages. Raises WorkloadError as `read_mapping`."""
+    """Parse a mapping of the columns of a table of jobs.
+
+    Raises:
+        WorkloadError: it is not usable; the text names line and column, and `name` as its file.
+    """
     root = composed(text, name)
     if root is None:
         raise WorkloadError(f"{name}:1:1: the file is empty, and names no column")
@@ -116,7 +120,7 @@ def _factor(given: YamlNode, name: str) -> int:
 
 
 def _each(field: str, given: YamlNode | None, name: str) -> int:
-    """Return what a node has of an amount that jobs have."""
+    """Return how many cores, how much memory or how many GPUs a node of the simulated cluster has."""
     if given is None:
         return GPUS_EACH
     if field == "gpus":

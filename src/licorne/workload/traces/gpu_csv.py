@@ -206,7 +206,7 @@ def _job(row: dict[str, str], mapping: Mapping, line: int, place: str) -> Job | 
 
 
 def _amount(row: dict[str, str], field: str, mapping: Mapping, place: str) -> float | None:
-    """Return an amount of a job; None if it is not known."""
+    """Return how many cores, GPUs or pods, or how much memory, a row of the table says; None where it says that it is unknown."""
     most = MEMORY_MAX // mapping.memory_bytes if field == "memory" else PROCESSORS_MAX
     value = _number(row[field], f"{place}: {field}", most)
     if field in ("gpus", "pods") and value is not None and value != int(value):
