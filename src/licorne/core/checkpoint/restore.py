@@ -169,7 +169,8 @@ def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition:
 
 def _complete_topology(partition: Partition) -> None:
     """Count the pods in domains anew, and check the needs of pending asks by them, as if all had come just now."""
-    needs, wakeups, topology = partition.needs, partition.wakeups, Topology()
+    needs, wakeups = partition.needs, partition.wakeups
+    topology = Topology(partition.settings.preferences, needs.get)
     needs.topology = partition.accounting.topology = topology
     topology.eased = wakeups.eased
     eased, waiting = [*wakeups.eased], needs.waiting()
@@ -188,6 +189,7 @@ def _complete_topology(partition: Partition) -> None:
         for pods in there:
             if pods is not None:
                 topology.begin(node.slot, pods)
+    needs.set_prefers()
     for need in found:
         if need.waiting:
             topology.open(need)
