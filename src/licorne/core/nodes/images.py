@@ -19,9 +19,8 @@ IMAGES_ATTRIBUTE: Final = "licorne/images"
 """The attribute of a node with the images that it has: a JSON object of name to size in bytes."""
 MIB: Final = 1 << 20
 IMAGE_LEAST: Final = 23 * MIB
-"""Images that are smaller together give no points."""
 IMAGE_MOST: Final = 1000 * MIB
-"""Images that have as much for each container give all points."""
+"""So much, of all images together, gives no points, and so much for each container gives all."""
 
 
 class Image:

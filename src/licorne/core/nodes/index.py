@@ -424,14 +424,13 @@ class NodeIndex:
         block: NodeBlock
         node: Node
         found: list[Node] = []
-        if need.checks is not None:
-            few = need.few_slots(len(self.by_id) // FEW_OF)
-            if few is not None:
-                self.visits += 1
-                nodes = cython.cast(list, need.topology.nodes)  # type: ignore[union-attr]  # it has checks
-                there = [nodes[slot] for slots in few for slot in cython.cast(dict, slots)]
-                found = [node for node in there if node.fits(ask, need)]
-                return sorted(found, key=attrgetter("score", "rank"))[:most]
+        few = need.few_slots(len(self.by_id) // FEW_OF)
+        if few is not None:
+            self.visits += 1
+            nodes = cython.cast(list, need.topology.nodes)  # type: ignore[union-attr]  # it has checks
+            there = [nodes[slot] for slots in few for slot in slots]
+            found = [one for one in there if one.fits(ask, need)]
+            return sorted(found, key=attrgetter("score", "rank"))[:most]
         if self.grid.take_in(ask):
             self._divide_anew()
         cell: cython.int = self.grid.cell(ask)

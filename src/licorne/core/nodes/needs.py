@@ -177,6 +177,8 @@ class Needs:
         if self.plain.prefers != (self.topology.soft > 0 and self.topology.mode != OFF):
             for need in self._needs.values():
                 self.topology.set_prefers(need)
+            for pods in self.topology.classes.values():
+                self.topology.set_prefers_of(pods)
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Give a node other labels, taints or taken ports, and the bitmap for them; the caller updates the index."""

@@ -82,11 +82,6 @@ class Ranking:
             self.spread.append((one, topology.own(pods, counted)))
         self.images = preferred.images
 
-    def close(self) -> None:
-        """Give back what was looked up; counts last as long as the class of pods."""
-        for _, need in self.nodes:
-            need.waiting -= 1
-
 
 @cython.ccall
 def ranked(topology: Topology, index: NodeIndex, amounts: Vec, need: Need) -> list[Node]:
@@ -120,13 +115,12 @@ def in_order_of_points(topology: Topology, need: Need, nodes: list[Node]) -> lis
 def _tells_apart(topology: Topology, need: Need) -> cython.bint:
     """Return whether a preference may give two nodes that take the ask different points; cheap, for it is asked each time."""
     check: DomainCheck
-    count: DomainCount
     ranking: Ranking | None = need.ranking
     if topology.soft or (ranking is not None and (ranking.nodes or ranking.spread)):
         return True
     if ranking is not None and ranking.images and topology.images.matter(ranking.images):
         return True
-    keys = {count.key: None for count in _liking(need) if count.counts}
+    keys = {one.key: None for _, one in _liking(need) if one.counts}
     for check in need.checks or ():
         if check.key in keys and check.leaves_one_domain():
             del keys[check.key]
@@ -134,12 +128,12 @@ def _tells_apart(topology: Topology, need: Need) -> cython.bint:
 
 
 @cython.cfunc
-def _liking(need: Need) -> list[DomainCount]:
-    """Return the counts of all terms about pods that have a weight for a need."""
+def _liking(need: Need) -> list[Any]:
+    """Return the counts of all terms about pods that have a weight for a need, each with that weight."""
     pods: PodClass | None = need.pods
     ranking: Ranking | None = need.ranking
-    found: list[DomainCount] = [] if pods is None else list(pods.liked)
-    return found if ranking is None else [*found, *[count for _, count in ranking.terms]]
+    found: list[Any] = [] if pods is None else [(one.counted.weight, one) for one in pods.liked]
+    return found if ranking is None else found + list(ranking.terms)
 
 
 # -- the plugins -------------------------------------------------------------------------------------------------
@@ -149,8 +143,10 @@ def scores(topology: Topology, need: Need, nodes: list[Node]) -> dict[str, tuple
     """Return, for each plugin that has to do with a need, the raw and the normalized score of each node."""
     found = {}
     ranking: Ranking | None = need.ranking
+    liking: list[Any] = _liking(need)
     if topology.soft:
-        raw = [_soft_taints(node, need) for node in nodes]
+        bears = [one.bears for one in need.constraints.tolerations]
+        raw = [sum(not any(bear(taint) for bear in bears) for taint in node.labels.soft) for node in nodes]
         found[TAINTS] = raw, [100 - one for one in _of_most(raw)]
     if ranking is not None and ranking.nodes:
         raw = [sum([weight for weight, wish in ranking.nodes if wish.labels_match(node)]) for node in nodes]
@@ -158,19 +154,13 @@ def scores(topology: Topology, need: Need, nodes: list[Node]) -> dict[str, tuple
     if ranking is not None and ranking.spread:
         raw = _spread(ranking, nodes)
         found[SPREAD] = [max(one, 0) for one in raw], _the_fewer_the_better(raw)
-    if _liking(need):
-        raw = _near(need, nodes)
+    if liking:
+        raw = _near(liking, nodes)
         found[PODS] = raw, _between(raw)
     if ranking is not None and ranking.images:
         raw = topology.images.points(ranking.images, nodes)
         found[IMAGES] = raw, raw
     return found
-
-
-def _soft_taints(node: Node, need: Need) -> int:
-    """Return how many taints of the effect PreferNoSchedule are not tolerated."""
-    tolerations = need.constraints.tolerations
-    return sum([not any(one.bears(taint) for one in tolerations) for taint in node.labels.soft])
 
 
 def _of_most(raw: list[int]) -> list[int]:
@@ -191,20 +181,15 @@ def _between(raw: list[int]) -> list[int]:
 
 
 @cython.cfunc
-def _near(need: Need, nodes: list[Node]) -> list[Any]:
+def _near(liking: list[Any], nodes: list[Node]) -> list[Any]:
     """Return the sum of the weights of all pairs of a term and a pod that it means, in the domains of each node."""
     i: cython.Py_ssize_t
     domain: cython.Py_ssize_t
     weight: cython.longlong
     node: Node
     count: DomainCount
-    ranking: Ranking | None = need.ranking
-    pods: PodClass | None = need.pods
-    weighed: list[Any] = [] if ranking is None else list(ranking.terms)
-    if pods is not None:
-        weighed += [(one.counted.weight, one) for one in pods.liked]
     raw: list[Any] = [0] * len(nodes)
-    for weight, count in weighed:
+    for weight, count in liking:
         if count.counts:
             for i in range(len(nodes)):
                 node = nodes[i]

@@ -156,7 +156,8 @@ class Topology:
                 check.count.checks.remove(check)
         self.eased.pop(need, None)
         if need.ranking is not None:
-            need.ranking.close()
+            for _, one in need.ranking.nodes:
+                one.waiting -= 1
             need.ranking = None
         need.prefers = False
         pods: PodClass = cython.cast(PodClass, need.pods)
@@ -329,7 +330,7 @@ class Topology:
             self._label(node, labels)
 
     def _label(self, node: Node, labels: NodeLabels) -> None:
-        self._soften(bool(labels.soft))
+        self.soft += bool(labels.soft)
         values = dict(labels.pairs) if self.keys else {}
         for key in self.keys.values():
             key.enter(node.slot, values.get(key.name))
@@ -339,15 +340,8 @@ class Topology:
             for one in pods.counts:
                 one.add(node.slot, number)
 
-    def _soften(self, change: int) -> None:
-        """Note that so many more nodes have taints that exclude nothing."""
-        before, self.soft = self.soft, self.soft + change
-        if (before == 0) != (self.soft == 0):
-            for pods in self.classes.values():
-                self._set_prefers_of(pods)
-
     def _unlabel(self, node: Node) -> None:
-        self._soften(-bool(node.labels.soft))
+        self.soft -= bool(node.labels.soft)
         for pods, number in self.on[node.slot].items():
             for one in pods.counts:
                 one.add(node.slot, -number)
@@ -417,14 +411,15 @@ class Topology:
         count.refused[pods] = None
         if count.counted.weight:
             pods.liked.append(count)
-            self._set_prefers_of(pods)
+            self.set_prefers_of(pods)
             return
         pods.against.append(count)
         for need in pods.needs.values():
             if need.checks is not None:
                 self._check_by(need, count, IS_APART, 0, 0)
 
-    def _set_prefers_of(self, pods: PodClass) -> None:
+    def set_prefers_of(self, pods: PodClass) -> None:
+        """Do `set_prefers` for all needs of a class."""
         for need in pods.needs.values():
             self.set_prefers(need)
 
@@ -515,7 +510,7 @@ class Topology:
         for pods in count.refused:
             if count.counted.weight:
                 pods.liked.remove(count)
-                self._set_prefers_of(pods)
+                self.set_prefers_of(pods)
             else:
                 pods.against.remove(count)
         for check in count.checks:

@@ -57,6 +57,7 @@ def node_update(node: Node, action: NodeAction) -> NodeUpdate:
 
 
 def _images(node: Node) -> dict[str, int]:
+    """Return the sizes of the images of a node, by each of their names."""
     sizes: dict[str, int] = {}
     left = IMAGES_LENGTH_MAX
     for image in node.status.images or ():

@@ -71,9 +71,8 @@ def terms_text(pod: Pod, spreading: Spreading | None = None) -> str:
         own = pod.spec.topology_spread_constraints
         preferred.spread_is_default = bool(preferred.spread) and not own and spreading.of_system
         containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
-        preferred.images = tuple(sorted(_image(one.image) for one in containers))
-        if not any(preferred.images):
-            preferred.images = ()
+        images = tuple(sorted(_image(one.image) for one in containers))
+        preferred.images = images if any(images) else ()
     made = _Terms(
         affinity=_required(near),
         anti_affinity=_required(apart),

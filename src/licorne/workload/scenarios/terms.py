@@ -6,7 +6,7 @@ scenario in which no class has such terms nothing is said of pods, so it is simu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -31,21 +31,12 @@ class PodTags:
     def of(self, application: str) -> dict[str, str]:
         """Return the tags of the pods of an application."""
         labels = {CLASS: self._name, OWN: application}
-        given, wishes = self._given, self._given.prefers or Preferences()
-        terms: dict[str, Any] = {
-            "affinity": [_term(key, which, labels) for key, which in given.near.items()],
-            "antiAffinity": [_term(key, which, labels) for key, which in given.apart.items()],
-            "spread": [_spread(key, skew, labels) for key, skew in given.spread.items()],
-        }
-        preferred = {
-            "nodes": [_weighted([_condition(key, accepted)]) for key, accepted in wishes.nodes.items()],
-            "affinity": [_weighted(_term(key, which, labels)) for key, which in wishes.near.items()],
-            "antiAffinity": [_weighted(_term(key, which, labels)) for key, which in wishes.apart.items()],
-            "spread": [_spread(key, skew, labels) for key, skew in wishes.spread.items()],
-        }
-        terms["preferred"] = {kind: some for kind, some in preferred.items() if some}
+        wishes = self._given.prefers or Preferences()
+        preferred = _terms(wishes, labels, _weighted)
+        if wishes.nodes:
+            preferred["nodes"] = [_weighted([_condition(key, accepted)]) for key, accepted in wishes.nodes.items()]
+        said = _terms(self._given, labels, lambda term: term) | ({"preferred": preferred} if preferred else {})
         pod = {"namespace": NAMESPACE, "labels": labels, "namespaceLabels": {}}
-        said = {kind: some for kind, some in terms.items() if some}
         tags = {TAG_POD: msgspec.json.encode(pod).decode()}
         return tags | ({TAG_POD_TERMS: msgspec.json.encode(said).decode()} if said else {})
 
@@ -55,8 +46,15 @@ def _term(key: str, which: str, labels: Mapping[str, str]) -> dict[str, Any]:
     return {"topologyKey": key, "labelSelector": {"matchLabels": wanted}}
 
 
-def _spread(key: str, skew: int, labels: Mapping[str, str]) -> dict[str, Any]:
-    return {**_term(key, OWN, labels), "maxSkew": skew}
+def _terms(
+    given: Arrivals | Preferences, labels: Mapping[str, str], made: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    found = {
+        "affinity": [made(_term(key, which, labels)) for key, which in given.near.items()],
+        "antiAffinity": [made(_term(key, which, labels)) for key, which in given.apart.items()],
+        "spread": [{**_term(key, OWN, labels), "maxSkew": skew} for key, skew in given.spread.items()],
+    }
+    return {kind: some for kind, some in found.items() if some}
 
 
 def _condition(key: str, accepted: str | list[str]) -> dict[str, Any]:
