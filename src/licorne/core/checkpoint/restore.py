@@ -24,7 +24,7 @@ from licorne.core.queues.usage_history import UsageHistory
 from licorne.si.partitions import short_partition
 
 from .check import check_indices
-from .columns import CheckpointError, of_types
+from .columns import EQUAL_MAX, CheckpointError, of_types
 from .tables import Table, all_tables, table_of
 from .take import FORMAT, MAGIC, Content, Peer
 
@@ -107,7 +107,7 @@ def _restore(content: Content, size: int) -> Cluster:
     if unknown:
         raise CheckpointError(f"this licorne has no {', '.join(sorted(unknown))}: use licorne {content.licorne}")
     counts = [count for count, _ in content.tables.values()]
-    if min(counts, default=0) < 0 or sum(counts) > MEMBERS_FOR_A_BYTE * size:
+    if min(counts, default=0) < 0 or sum(counts) > min(MEMBERS_FOR_A_BYTE * size, EQUAL_MAX):
         raise CheckpointError("damaged: more members than it can hold")
     texts = of_types([_text(text) for text in content.texts], (str,))
     source = _Source(texts)
