@@ -41,6 +41,7 @@ OLD_NS = (120 * 60 + 2) * SECOND_NS
 OVERDUE_NS = 630 * SECOND_NS
 ATTEMPTS = 10
 Rank = tuple[bool, int, int, int, int, list[tuple[int, int]]]
+Kept = Callable[[tuple[Ask, ...]], bool]
 Reserve = Callable[[Ask, Node], None]
 
 
@@ -138,12 +139,12 @@ def best_set(
     reaches: Callable[[list[Ask]], bool],
     rank_: Callable[[tuple[Ask, ...]], Rank],
     *,
-    within: bool = False,
+    kept: Kept | None = None,
 ) -> tuple[Ask, ...] | None:
     """The best of all sets that serve: one that breaks a disruption budget only if no other does."""
-    found = _best(partition, pool, lambda v: serves(v) and not breaks(partition, v), reaches, rank_, within=within)
+    found = _best(partition, pool, lambda v: serves(v) and not breaks(partition, v), reaches, rank_, kept)
     if found is None and breaks(partition, pool):
-        found = _best(partition, pool, serves, reaches, rank_, within=within)
+        found = _best(partition, pool, serves, reaches, rank_, kept)
     return found
 
 
@@ -153,29 +154,42 @@ def _best(
     serves: Callable[[tuple[Ask, ...]], bool],
     reaches: Callable[[list[Ask]], bool],
     rank_: Callable[[tuple[Ask, ...]], Rank],
-    *,
-    within: bool,
+    kept: Kept | None,
 ) -> tuple[Ask, ...] | None:
-    """The best of all sets that serve; one with members that can be left out is not among them."""
+    """The best of all sets that serve; one with members that can be left out is not among them.
+
+    With `kept`, which says of a set whether it may be part of another, the highest priority counts before the number.
+    """
     all_bad = [a for a in pool if goes_last(partition, a)]
     all_good = [a for a in pool if a not in all_bad]
     if not reaches(pool):
         return None
     for bads in range(len(all_bad) + 1):
-        for highest in sorted({a.priority for a in pool}) if within else [None]:
+        for highest in sorted({a.priority for a in pool}) if kept else [None]:
             bad, good = ([a for a in of if highest is None or a.priority <= highest] for of in (all_bad, all_good))
             if not reaches(good + bad if bads else good):
                 continue
             for count in range(max(1, bads), len(good) + bads + 1):
                 sets = [
                     one + other
-                    for one in combinations(bad, bads)
-                    for other in combinations(good, count - bads)
+                    for one in _sets((), bad, bads, kept)
+                    for other in _sets(one, good, count - bads, kept)
                     if serves(one + other)
                 ]
                 if sets:
                     return min(sets, key=rank_)
     return None
+
+
+def _sets(first: tuple[Ask, ...], pool: list[Ask], count: int, kept: Kept | None) -> Iterator[tuple[Ask, ...]]:
+    """All sets of so many of the pool that may go together with the first ones."""
+    if kept is None or count == 0:
+        yield from combinations(pool, count)
+        return
+    for place, one in enumerate(pool):
+        if kept((*first, one)):
+            for others in _sets((*first, one), pool[place + 1 :], count - 1, kept):
+                yield (one, *others)
 
 
 # -- required nodes (section 3) --------------------------------------------------------------------------
@@ -429,8 +443,11 @@ class NodeSearch:
         self.sums = Sums(partition)
         self.used = {queue: planned(partition, queue) for queue in partition.root.walk()}
         self.outranked = [
-            a for a in claims.of(partition) if within and claims.outranks(self.leaf, ask.priority, a.claim)
+            a
+            for a in claims.of(partition)
+            if within and a.claim.tops and claims.outranks(self.leaf, ask.priority, a.claim)
         ]
+        self.counted = {queue: planned(partition, queue, self.outranked) for queue in self.path}
         self.top, self.seen = self._root()
         self.effective: dict[Ask, int] = {}
         for alloc in partition.allocations():
@@ -514,7 +531,7 @@ class NodeSearch:
                 lambda victims, node=node: self._serves(node, victims),  # type: ignore[misc]
                 lambda pool, node=node: self._reaches(node, pool),  # type: ignore[misc]
                 self._rank,
-                within=self.within,
+                kept=self._all_kept if self.within else None,
             )
             if found is not None:
                 mine = self._rank_of_node(found)
@@ -559,7 +576,7 @@ class NodeSearch:
     def _over(self, queue: Queue) -> Amounts:
         """The amounts by which the ask would exceed the queue's maximum. The size of the cluster is none: nodes decide alone."""
         most = queue.maximum
-        wanted = plus(planned(self.partition, queue, self.outranked), self.ask.amounts)
+        wanted = plus(self.counted[queue], self.ask.amounts)
         return {name: wanted[name] - most[name] for name in self.ask.amounts if name in most}
 
     def _reaches(self, node: Node, pool: list[Ask]) -> bool:
@@ -574,7 +591,10 @@ class NodeSearch:
 
     def _serves(self, node: Node, victims: tuple[Ask, ...]) -> bool:
         """The three laws of a set."""
-        return self._reaches(node, list(victims)) and all(
+        return self._reaches(node, list(victims)) and self._all_kept(victims)
+
+    def _all_kept(self, victims: tuple[Ask, ...]) -> bool:
+        return all(
             self._kept(queue, [a for a in victims if queue in a.app.queue.lineage()])
             for queue in dict.fromkeys(q for a in victims for q in a.app.queue.lineage())
         )

@@ -55,7 +55,7 @@ class SetCondition(Command, frozen=True, gc=False):
     message: str
     version: str
     nominated: str | None = None
-    """What `status.nominatedNodeName` becomes; "": it is cleared; None: it stays."""
+    """What `nominatedNodeName` becomes; "": it is cleared; None: it stays."""
 
 
 class CreatePod(msgspec.Struct, frozen=True):

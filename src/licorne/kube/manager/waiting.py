@@ -7,7 +7,7 @@ node has it: one that was tried, and fits its quotas together with the pods befo
 Writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
 when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
 
-A pod for which others are evicted has the node in `status.nominatedNodeName`, which is written with the condition, and at
+A pod for which others are evicted has the node in its `nominatedNodeName`, which is written with the condition, and at
 once; it is cleared with the next condition, if the pod has given up. The API server clears it when the pod is bound.
 """
 
