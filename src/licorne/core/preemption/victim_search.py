@@ -201,8 +201,10 @@ class VictimSearch:
                 self.best_sum = bound.priorities + 1
             self.picked = []
             self._pick(0, count, reluctant, 0)
-            if self.best is not None or self.steps_left <= 0:
+            if self.best is not None:
                 return self.best
+            if self.steps_left <= 0:
+                return None
         return None
 
     @cython.cfunc
