@@ -7,8 +7,8 @@ from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
 from licorne.core.constants import SUM_MAX
-from licorne.core.nodes.constraints import CORDON, FEATURE, FIELD_NAME
-from licorne.kube.objects import Node
+from licorne.core.nodes.constraints import CORDON, DRIVER, FEATURE, FIELD_NAME
+from licorne.kube.objects import CSINode, Node
 from licorne.si.constants import (
     ATTRIBUTE_LABEL_PREFIX,
     ATTRIBUTE_TAINTS,
@@ -23,8 +23,8 @@ KEEPING_OFF: Final = ("NoSchedule", "NoExecute")
 DEFAULT_RACK: Final = "/rack-default"
 
 
-def node_update(node: Node, action: NodeAction) -> NodeUpdate:
-    """Return the message that makes or changes a node.
+def node_update(node: Node, action: NodeAction, drivers: CSINode | None = None) -> NodeUpdate:
+    """Return the message that makes or changes a node. `drivers`: those of volumes that it has.
 
     A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
     only with one of the effects `NoSchedule` and `NoExecute`, so others are left out, whatever they mean.
@@ -47,6 +47,9 @@ def node_update(node: Node, action: NodeAction) -> NodeUpdate:
         ATTRIBUTE_TAINTS: json.dumps(taints, separators=(",", ":")) if taints else "",
     }
     attributes |= {ATTRIBUTE_LABEL_PREFIX + FEATURE + name: "" for name in node.status.declared_features or ()}
+    for driver in () if drivers is None else drivers.spec.drivers or ():
+        number = (driver.allocatable or {}).get("count")
+        attributes[f"{ATTRIBUTE_LABEL_PREFIX}{DRIVER}{driver.name}"] = "" if number is None else str(number)
     return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=read_allocatable(node))
 
 

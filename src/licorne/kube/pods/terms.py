@@ -18,6 +18,7 @@ from licorne.kube.objects.pods import PodAffinity, PodAffinityTerm, TopologySpre
 
 from .selectors import is_selector
 from .spreading import HARD
+from .volumes import NO_VOLUMES, Mark, PodVolumes
 
 
 class _Described(Object):
@@ -31,6 +32,9 @@ class _Terms(Object):
     affinity: tuple[PodAffinityTerm, ...] = ()
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
     spread: tuple[TopologySpreadConstraint, ...] = ()
+    holds: tuple[Mark, ...] = ()
+    unless: tuple[Mark, ...] = ()
+    attached: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 def pod_text(pod: Pod, namespace: Namespace | None) -> str:
@@ -41,8 +45,13 @@ def pod_text(pod: Pod, namespace: Namespace | None) -> str:
     return msgspec.json.encode(made, order="deterministic").decode()
 
 
-def terms_text(pod: Pod, spread: Iterable[TopologySpreadConstraint] | None = None) -> str:
-    """Return what a pod demands of others; "" if nothing. `spread`: the constraints that count; None: its own."""
+def terms_text(
+    pod: Pod, spread: Iterable[TopologySpreadConstraint] | None = None, volumes: PodVolumes = NO_VOLUMES
+) -> str:
+    """Return what a pod demands of others; "" if nothing.
+
+    `spread`: the constraints that count; None: its own. `volumes`: what its volumes mean for other pods.
+    """
     affinity = pod.spec.affinity
     made = _Terms(
         affinity=() if affinity is None else _required(affinity.pod_affinity),
@@ -52,6 +61,9 @@ def terms_text(pod: Pod, spread: Iterable[TopologySpreadConstraint] | None = Non
             for one in (pod.spec.topology_spread_constraints or () if spread is None else spread)
             if one.when_unsatisfiable == HARD
         ),
+        holds=volumes.holds,
+        unless=volumes.unless,
+        attached=volumes.attached,
     )
     return msgspec.json.encode(made, order="deterministic").decode() if made != _Terms() else ""
 
