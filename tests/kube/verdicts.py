@@ -250,7 +250,7 @@ class Production(Places):
             for used in claims_of(msgspec.convert(again, Pod)):
                 claim = (again["metadata"]["namespace"], used.name)
                 self.manager.lifecycle.volumes.storage.release(claim)
-                self.manager.lifecycle.volumes.reread([claim])
+                self.manager.lifecycle.volumes.reread({claim: "any"})
             self.no_pod(name)
             again["spec"].pop("nodeName", None)
             self.put({"pods": [again]})
@@ -261,7 +261,7 @@ class Production(Places):
         storage = self.manager.lifecycle.volumes.storage
         for claim, volume in bindings_on(self.manager.records.pods[name].pod, storage, node).items():
             storage.reserve(claim, volume, node)
-            self.manager.lifecycle.volumes.reread([claim])
+            self.manager.lifecycle.volumes.reread({claim: "any"})
         self.pods[name]["spec"]["nodeName"] = node
         self.show(name)
 

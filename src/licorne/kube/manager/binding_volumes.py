@@ -8,6 +8,7 @@ is about, so it never takes effect where somebody else was faster.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -92,14 +93,18 @@ class VolumeBindings:
         known = self._bindings.get(uid)
         return known is not None and known.number == number
 
-    def forget(self, uid: str) -> list[ClaimKey]:
-        """Forget what was decided of the claims of a pod; return these."""
-        known = self._bindings.pop(uid, None)
-        if known is None:
-            return []
-        for key in known.claims:
+    def claims_of(self, uid: str) -> Mapping[ClaimKey, str]:
+        """Return what was decided of the claims of a pod: the volume of each, or ""."""
+        known = self._bindings.get(uid)
+        return {} if known is None else known.claims
+
+    def forget(self, uid: str) -> Mapping[ClaimKey, str]:
+        """Forget what was decided of the claims of a pod; return it."""
+        claims = self.claims_of(uid)
+        self._bindings.pop(uid, None)
+        for key in claims:
             self._storage.release(key)
-        return [*known.claims]
+        return claims
 
     def look(self, uid: str) -> tuple[bool, str]:
         """Return whether all claims of a pod are bound, and else why they will not be; "": they may yet."""

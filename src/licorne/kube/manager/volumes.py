@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from licorne.kube.objects import (
@@ -20,6 +20,7 @@ from licorne.kube.objects import (
     StorageClass,
     VolumeAttachment,
 )
+from licorne.kube.pods.matching import has_room
 from licorne.kube.pods.storage import ClaimKey, Storage, key_of
 from licorne.kube.pods.volumes import attachment_allocation, claims_of
 
@@ -92,7 +93,7 @@ class Volumes:
     def reserve(self, record: PodRecord, node: str) -> str:
         """Have the claims of a pod bound for the node that was decided; return why they cannot be, or ""."""
         why = self.bindings.begin(record, node)
-        self.reread(record.work.volumes.waiting)
+        self.reread(self.bindings.claims_of(record.uid))
         self._pass_on(record.uid)
         return why
 
@@ -106,11 +107,11 @@ class Volumes:
         found = (self._records.pods.get(uid) for uid in self.turns.overdue(self._outbox.now_s()))
         return [record for record in found if record is not None]
 
-    def reread(self, claims: Iterable[ClaimKey]) -> None:
-        """Have the pods read again that name one of these claims, or that may get the same volumes."""
-        for key in claims:
+    def reread(self, claims: Mapping[ClaimKey, str]) -> None:
+        """Have the pods read again that name one of these claims, or that may get the volume that is for one."""
+        for key, volume in claims.items():
             self._changed |= self._users.get(key, {})
-            if (claim := self.storage.claims.get(key)) is not None:
+            if volume and (claim := self.storage.claims.get(key)) is not None:
                 self._class_changed(claim.storage_class)
 
     def _pass_on(self, uid: str) -> None:
@@ -129,7 +130,10 @@ class Volumes:
                 was = storage.volumes.get(name)
                 storage.put_volume(one)
                 self._volume_changed(one)
-                if was is not None and was.storage_class != one.storage_class:
+                if was is not None and (was.storage_class, was.spec.claim_ref) != (
+                    one.storage_class,
+                    one.spec.claim_ref,
+                ):
                     self._volume_changed(was)
             case StorageClass():
                 storage.classes[name] = one
@@ -138,8 +142,13 @@ class Volumes:
                 storage.drivers[name] = one
                 self._driver_changed(name)
             case CSIStorageCapacity():
-                storage.put_capacity(one)
-                self._class_changed(one.storage_class_name)
+                was_capacity = storage.put_capacity(one)
+                if was_capacity is None or was_capacity.node_topology == one.node_topology:
+                    self._class_changed(
+                        one.storage_class_name, lambda claim: has_room(one, claim) is not has_room(was_capacity, claim)
+                    )
+                else:
+                    self._class_changed(one.storage_class_name)
             case CSINode():
                 storage.csi_nodes[name] = one
                 self.node_known(name)
@@ -178,8 +187,10 @@ class Volumes:
     def nodes_changed(self) -> None:
         """Note that nodes are new or gone, or have other labels: where volumes can be used is looked up anew."""
         self.storage.nodes_changed()
-        for key in self._unbound:
-            self._changed |= self._users.get(key, {})
+        for uid in self._names:
+            record = self._records.pods.get(uid)
+            if record is not None and record.work.volumes.names_nodes:
+                self._changed[uid] = None
 
     def _claim_changed(self, claim: Claim, *, unbound: bool) -> None:
         self._changed |= self._users.get(key_of(claim), {})
@@ -189,18 +200,20 @@ class Volumes:
             self._unbound.pop(key_of(claim), None)
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
-        """Note the pods of the claim that a volume is bound to, and those that may get it."""
+        """Note the pods of the claim that a volume is bound to, else those that may get it."""
         ref = volume.spec.claim_ref
         if ref is not None:
             self._changed |= self._users.get((ref.namespace, ref.name), {})
-        self._class_changed(volume.storage_class)
+        else:
+            self._class_changed(volume.storage_class)
         for one in self._of_volume.get(volume.metadata.name, {}).values():
             self._tell(one)
 
-    def _class_changed(self, name: str) -> None:
+    def _class_changed(self, name: str, concerns: Callable[[Claim], bool] = lambda _: True) -> None:
         """Note the pods with a claim of a class that has no volume yet."""
         for key in self._unbound:
-            if self.storage.claims[key].storage_class == name:
+            claim = self.storage.claims[key]
+            if claim.storage_class == name and concerns(claim):
                 self._changed |= self._users.get(key, {})
 
     def _driver_changed(self, name: str) -> None:

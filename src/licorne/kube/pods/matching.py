@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from licorne.kube.objects.meta import LabelSelector
-from licorne.kube.objects.volumes import Claim, PersistentVolume
+from licorne.kube.objects.volumes import Claim, CSIStorageCapacity, PersistentVolume
 
 from .selectors import is_selector, selects
 from .storage import ClaimKey, Storage, Terms, affinity_of, key_of, quantity, size_of
@@ -107,13 +107,20 @@ def room_for(claim: Claim, storage: Storage) -> Terms:
         return None
     terms = []
     for one in storage.capacities.get(claim.storage_class, {}).values():
-        most = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
-        if most is None or quantity(most) < size_of(claim) or one.node_topology is None:
+        if not has_room(one, claim) or one.node_topology is None:
             continue
         if one.node_topology == LabelSelector() or not (conditions := _conditions(one.node_topology)):
             return None
         terms.append(conditions)
     return tuple(sorted(terms, key=repr))
+
+
+def has_room(capacity: CSIStorageCapacity | None, claim: Claim) -> bool:
+    """Return whether a capacity is large enough for a claim."""
+    if capacity is None:
+        return False
+    most = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    return most is not None and quantity(most) >= size_of(claim)
 
 
 def _conditions(selector: LabelSelector) -> tuple[dict[str, object], ...]:

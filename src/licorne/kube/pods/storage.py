@@ -78,9 +78,11 @@ class Storage:
             if not of_class:
                 del self._of_class[was.storage_class]
 
-    def put_capacity(self, capacity: CSIStorageCapacity) -> None:
-        """Take in a capacity that is new or has changed; its class never does."""
-        self.capacities.setdefault(capacity.storage_class_name, {})[key_of(capacity)] = capacity
+    def put_capacity(self, capacity: CSIStorageCapacity) -> CSIStorageCapacity | None:
+        """Take in a capacity that is new or has changed, and return it as it was; its class never changes."""
+        of_class = self.capacities.setdefault(capacity.storage_class_name, {})
+        was, of_class[key_of(capacity)] = of_class.get(key_of(capacity)), capacity
+        return was
 
     def drop_capacity(self, capacity: CSIStorageCapacity) -> None:
         """Forget a capacity."""

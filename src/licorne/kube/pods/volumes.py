@@ -42,6 +42,7 @@ IN_TREE: Final = (
     "vsphere_volume",
 )
 """Sources of volumes whose plugins were a part of Kubernetes."""
+CLASS: Final = "class "
 NAMES_MAX: Final = 1500
 """The most nodes of which a demand gives the names: one of all nodes must not be longer than a tag may be."""
 
@@ -72,6 +73,11 @@ class PodVolumes(msgspec.Struct, frozen=True):
     waiting: tuple[ClaimKey, ...] = ()
     turns: tuple[str, ...] = ()
     names: tuple[ClaimKey, ...] = ()
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether it may demand nodes by their names, which follow from those that there are."""
+        return any(turn.startswith(CLASS) for turn in self.turns)
 
 
 NO_VOLUMES: Final = PodVolumes()
@@ -272,7 +278,7 @@ def _turns(waiting: Sequence[Claim], *, contested: bool) -> Iterator[str]:
     for claim in waiting:
         yield f"claim {claim.metadata.namespace}/{claim.metadata.name}"
         if contested:
-            yield f"class {claim.storage_class}"
+            yield CLASS + claim.storage_class
 
 
 def _zones(volume: PersistentVolume) -> Iterator[Terms]:
@@ -283,7 +289,10 @@ def _zones(volume: PersistentVolume) -> Iterator[Terms]:
         if key not in labels or not all(values):
             continue
         has = {"key": key, "operator": "In", "values": values}
-        terms = [tuple({"key": one, "operator": "DoesNotExist"} for one in ZONES), (has,)]
+        terms: list[tuple[dict[str, Any], ...]] = [
+            tuple({"key": one, "operator": "DoesNotExist"} for one in ZONES),
+            (has,),
+        ]
         if key.startswith(BETA):
             newer = {"key": key.replace(BETA, GA), "operator": "In", "values": values}
             terms.append(({"key": key, "operator": "DoesNotExist"}, newer))
