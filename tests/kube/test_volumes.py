@@ -14,6 +14,7 @@ from common.examples import scaled
 from common.virtual import run
 from kube import schedules
 from kube.apiserver import calm
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import CSINode, Pod, StorageClass
 from licorne.kube.objects.volumes import SELECTED_NODE, SINGLE_POD
 
@@ -312,6 +313,28 @@ def test_two_pods_of_one_call_never_share_a_claim_for_a_single_pod() -> None:
     assert node == "n1"
     made.no_pod(first)
     assert len(made.run()) == 1
+
+
+def test_a_pod_that_finds_no_node_passes_its_turn_on() -> None:
+    made, now_s = Places(), 0.0
+    made.manager.outbox.now_s = lambda: now_s
+    made.node("n0")
+    made.manager.of_volumes_seen(msgspec.convert({"metadata": {"name": "local"}, **LOCAL}, StorageClass))
+    for name in ("a", "b"):
+        made.manager.of_volumes_seen(persistent_volume(name, HOST, "n0", "local"))
+        made.manager.of_volumes_seen(claim(name, "local", namespace="ns"))
+    huge = [{"name": "c", "resources": {"requests": {"cpu": "1000"}}}]
+    made.pod("first", volumes=uses("a"), containers=huge)
+    made.pod("second", volumes=uses("b"))
+    made.run()
+    waits = made.manager.records.pods["second"]
+    assert made.manager.lifecycle.waiting.why_held(waits) == (
+        "The pod waits until pod ns/first has a node, with which it has claims or volumes in common."
+    )
+    now_s = 3.0
+    made.manager.lifecycle.pass_turns()
+    made.run()
+    assert (waits.node, waits.stage) == ("n0", Stage.AWAITS_VOLUMES)
 
 
 # -- random schedules --------------------------------------------------------------------------------------------
