@@ -101,7 +101,7 @@ REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 scheduler := answers capture checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
     placement plugins preemption quotachange recording reference scenarios si sim states tenants
 laboratory := benchmark report sweep
-hosts := demo kube rest service yunikorn
+hosts := demo kube page rest service yunikorn
 front := build cli common deployment references samples site
 PARTS := $(if $(PART),$(addprefix tests/,$(or $($(PART)),$(PART))))
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 
 _CLI = ("cyclopts", "rich")
 _UVLOOP = () if sys.platform == "win32" else ("uvloop",)
-_WEB = ("h11", "prometheus_client", "starlette", "structlog", "uvicorn")
+_WEB = ("h11", "jinja2", "prometheus_client", "starlette", "structlog", "uvicorn")
 MODULES: dict[str, tuple[str, ...]] = {
     "cli": _CLI,
     "client": ("grpc",),

@@ -12,6 +12,7 @@ import msgspec
 from licorne import SchedulerAPI
 from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
+from licorne.host.web.page.routes import live_pages
 from licorne.host.web.rest import Access, RequestLimits, make_app
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Output, Release
@@ -75,7 +76,9 @@ class World:
         self.monitor = Monitor(self.backend, "u-u-i-d", **options)
         self.failures: list[Exception] = []
         limits = msgspec.structs.replace(limits or RequestLimits(), keep_s=0.0)
-        self.app = make_app(self.monitor, access=access, limits=limits, on_error=lambda _, e: self.failures.append(e))
+        self.app = make_app(
+            self.monitor, access=access, limits=limits, pages=live_pages, on_error=lambda _, e: self.failures.append(e)
+        )
 
     def _told(self, rm_id: str, outputs: list[Output]) -> None:
         self.outputs += outputs

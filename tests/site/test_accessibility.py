@@ -41,7 +41,19 @@ seeds: 3
 policies: [own, "missing.py:Policy"]
 until_s: 20000
 """
-SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
+SERVED = (
+    *(
+        "/",
+        "/queues",
+        "/queues?queue=root.b",
+        "/why",
+        "/why?name=app-1",
+        "/applications",
+        "/application?name=app-1",
+        "/nodes",
+    ),
+    *("/node?name=n1", "/people", "/people?kind=groups", "/configuration", "/node?name=none", "/openapi"),
+)
 
 pytestmark = [
     pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there; `make accessibility` fetches it with npm"),

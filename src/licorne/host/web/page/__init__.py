@@ -1,0 +1,10 @@
+"""The page: the cluster for people, in a browser (docs/use/page.md). It is rendered here, and works without a script.
+
+routes          the addresses, and how one is answered
+source          where the objects come from that a view shows: `live` for the scheduler of this process, or a state dump
+view            what a view is: objects that it asks for, and a pure function from these to the context of its template
+now, queues, why, applications, nodes, people, configuration        the views
+tables          sorting, filtering and paging by the address; `bars`: pictures of amounts
+frame           templates, units, files and headers
+templates/, static/     one template for each view, the style sheet
+"""
