@@ -35,7 +35,9 @@ def environment() -> Environment:
     """Return the templates with what they may call."""
     loader = PackageLoader("licorne.host.web.page", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(count=count, age=age, moment=moment, clock=clock, iso=iso, short=short, percent=percent)
+    made.filters.update(
+        count=count, age=age, moment=moment, clock=clock, iso=iso, kind=kind, short=short, percent=percent
+    )
     made.globals.update(amount=amount, duration=duration, ordered=ordered, static=static)
     return made
 
@@ -102,6 +104,11 @@ def _at(time_ns: int) -> dt.datetime | None:
 def short(name: str, chars: int = NAME_CHARS) -> str:
     """Return a name, cut where it is longer than people read."""
     return name if len(name) <= chars else f"{name[: chars - 1]}…"
+
+
+def kind(resource: str) -> str:
+    """Return what a type of resource is called."""
+    return {"vcore": "CPU", "memory": "Memory", "pods": "Pods"}.get(resource) or short(resource)
 
 
 def percent(part: float) -> str:
