@@ -67,11 +67,11 @@ VIEWS = {
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_a_name_is_only_text(view: View, kind: str) -> None:
     name = NAMES[kind]
-    source = DumpSource(dump(name), b"", name)
+    source = DumpSource(dump(name), name)
     query = Query(view.path, dict.fromkeys(VIEWS[view], name) | {"filter": name, "partition": name})
     context = view.context(run(view.fetch(source, name, query)), query)
     around = {
-        "title": name, "query": query, "views": [view], "active": view.name, "path": view.path, "source": name, "at_ns": 10**18,
+        "title": name, "query": query, "views": [view], "active": view.name, "path": view.path, "source": name, "at_ns": 10**18, "span": (1, 10**18), "changes": True,
         "partitions": [name, "other"], "partition_name": name, "logged_in": True, "version": "0",
     }  # fmt: skip
     text = render(view.name, around | context)

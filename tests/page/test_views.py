@@ -77,7 +77,7 @@ def lending() -> World:
 def context(view: View, world: World, address: str = "") -> dict[str, Any]:
     """What a view makes of the dump of a scheduler."""
     data = full_state(world.api, world.now)
-    source = DumpSource(read_dump(data).state, data, "dump")
+    source = DumpSource(read_dump(data).state, "dump")
     given = dict(pair.split("=") for pair in address.split("&") if pair)
     query = Query(view.path, given)
     return view.context(run(view.fetch(source, "default", query)), query)
@@ -274,7 +274,7 @@ def test_a_dump_of_yunikorn_is_shown_as_it_is() -> None:
     for queue in state["queues"][0]["children"]:
         queue.pop("headroom", None)
     data = msgspec.json.encode(state)
-    source = DumpSource(read_dump(data).state, data, "dump")
+    source = DumpSource(read_dump(data).state, "dump")
     for view in (now.VIEW, queues.VIEW, applications.VIEW, nodes.VIEW, people.VIEW):
         query = Query(view.path, {})
         assert view.context(run(view.fetch(source, "default", query)), query)

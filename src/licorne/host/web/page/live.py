@@ -43,6 +43,8 @@ class LiveSource:
 
     def __init__(self, handlers: Handlers, name: str = "") -> None:
         self.name = name
+        self.changes = not name
+        self.span: tuple[int, int] | None = None
         self._handlers = handlers
         self._backend = handlers.backend
         self._making: dict[tuple[str, str], asyncio.Task[list[Any]]] = {}
@@ -168,9 +170,9 @@ class LiveSource:
         recorder = self._backend.recorder()
         return Figures(
             tuple((minute.timestamp, minute.applications, minute.containers) for minute in monitor.history.minutes),
-            monitor.rate,
+            None if self.name else monitor.rate,
             "" if recorder is None else str(recorder.folder),
-            self._backend.follower is not None,
+            None if self.name else self._backend.follower is not None,
         )
 
     async def answer(self, question: Question) -> bytes:

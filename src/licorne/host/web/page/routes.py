@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from licorne import __version__
+from licorne.core.base.states import SECOND_NS
 from licorne.host.lookups import COMMON
 from licorne.host.web.rest.errors import RestError, refuse
 from licorne.host.web.rest.routing import Call, Endpoint
@@ -88,7 +89,13 @@ class Pages:
         query = Query(view.path, call.request.query_params)
         source = await self._opened(query)
         names = [home.name for home in await source.partitions()]
-        around = {"source": source.name, "at_ns": source.now_ns(), "partitions": names}
+        around = {
+            "source": source.name,
+            "at_ns": source.now_ns(),
+            "partitions": names,
+            "span": source.span,
+            "changes": source.changes,
+        }
         if not names:
             return await self._page("empty", "Nothing registered yet", call.request, query, around, view=view)
         wanted = query["partition"] or names[0]
@@ -97,7 +104,11 @@ class Pages:
         found = await view.fetch(source, wanted, query)
         more = {**around, "partition_name": wanted}
         make = partial(view.context, found, query)
-        return await self._page(view.name, view.title, call.request, query, more, view=view, make=make)
+        response = await self._page(view.name, view.title, call.request, query, more, view=view, make=make)
+        again = _again(source, query)
+        if again:
+            response.headers["Refresh"] = again
+        return response
 
     async def _page(
         self,
@@ -120,6 +131,8 @@ class Pages:
             "path": query.path,
             "source": "",
             "at_ns": 0,
+            "span": None,
+            "changes": False,
             "partitions": [],
             "partition_name": "",
             "logged_in": self._has_session(request),
@@ -199,6 +212,16 @@ class Pages:
             self._gate.sessions.end(call.request.cookies.get(COOKIE, ""))
         secure = call.request.url.scheme == "https"
         return RedirectResponse("/login", 303, {"Set-Cookie": cookie("", secure=secure, lasts=False)})
+
+
+def _again(source: Source, query: Query) -> str:
+    """Return after how many seconds a browser is to look again, and where: at the same view, or of a recording at a later moment."""
+    every = query.seconds("every", 3600)
+    if every is None or source.span is None:
+        return "" if every is None else f"{every:g}"
+    step = query.seconds("step", 10**6) or 60.0
+    later_s = source.now_ns() / SECOND_NS + step
+    return f"{every:g}; url={query.link(t=f'{later_s:.0f}')}" if later_s * SECOND_NS <= source.span[1] else ""
 
 
 def live_pages(handlers: Handlers, gate: Gate) -> tuple[Endpoint, ...]:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from licorne.answers.process import Question, UnansweredError, ask
+from licorne.host.lookups import COMMON
+from licorne.host.web.rest.answers import encode
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
@@ -62,10 +64,13 @@ class Figures(NamedTuple):
 class Source(Protocol):
     """Where the objects come from. Each call returns objects of one moment, which nobody changes any more.
 
-    `name`: what it is, for people; empty for the scheduler of this process. Lists may be shared by all who ask.
+    `name`: what it is, for people; empty for the scheduler of this process. `changes`: who looks later may see another state. `span`: the first and the last moment (ns) that the
+    parameter `t` of an address may name; None: there is only one. Lists may be shared by all who ask.
     """
 
     name: str
+    changes: bool
+    span: tuple[int, int] | None
 
     def now_ns(self) -> int:
         """Return the time that the objects are about, in nanoseconds since 1970."""
@@ -125,12 +130,14 @@ class Source(Protocol):
 
 
 class DumpSource:
-    """A state dump: the objects are there. `data`: the dump as it was read, to be asked; `name`: what it is, for people."""
+    """A state dump: the objects are there. `name`: what it is, for people; `changes`: who looks later gets another dump."""
 
-    def __init__(self, state: objects.FullState, data: bytes, name: str) -> None:
+    span: tuple[int, int] | None = None
+
+    def __init__(self, state: objects.FullState, name: str, *, changes: bool = False) -> None:
         self.name = name
+        self.changes = changes
         self._state = state
-        self._data = data
 
     def now_ns(self) -> int:
         """Return the time of the dump."""
@@ -222,7 +229,7 @@ class DumpSource:
     async def answer(self, question: Question) -> bytes:
         """Return the answer of a scheduler that is restored from the dump."""
         try:
-            return await ask(self._data, question)
+            return await ask(await COMMON.run(lambda: encode(self._state)), question)
         except UnansweredError as error:
             return refuse(404, str(error))
         except TimeoutError:

@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from .source import ROWS
 
 Row = TypeVar("Row")
+KEPT: Final = ("partition", "t", "every", "step")
+"""Parameters that stay from one view to the next: what is looked at, at which time, and how often anew."""
 
 
 class Query:
@@ -32,11 +35,16 @@ class Query:
         return max(int(text), 1) if text.isascii() and text.isdigit() and len(text) < 10 else 1
 
     def link(self, path: str = "", /, **changes: object) -> str:
-        """Return the address with these parameters instead; to another path only the partition goes along."""
-        kept = {"partition": self["partition"]} if path and path != self.path else self._given
+        """Return the address with these parameters instead; to another path only those go along that are about all views."""
+        kept = {name: self[name] for name in KEPT} if path and path != self.path else self._given
         found = {name: str(value) for name, value in {**kept, **changes}.items() if value not in ("", None)}
-        query = f"?{urlencode(found)}" if found else ""
+        query = f"?{urlencode(found, errors='replace')}" if found else ""
         return (path or self.path) + query
+
+    def seconds(self, name: str, most: float) -> float | None:
+        """Return a parameter that is a number of seconds, not above `most`; None if it is no such number."""
+        text = self[name]
+        return min(max(float(text), 1.0), most) if re.fullmatch("[0-9]{1,9}([.][0-9]{1,9})?", text) else None
 
     def hidden(self, *without: str) -> list[tuple[str, str]]:
         """Return the parameters that a form keeps besides those that it asks for."""
