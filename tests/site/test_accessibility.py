@@ -7,6 +7,7 @@ fetches the checker; the browser is Chromium, of the system.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -70,7 +71,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served() -> dict[str, httpx.Response]:
     world = busy()
     world.monitor.tick()
-    return {path: world.request("GET", path) for path in SERVED}
+    pages = {path: world.request("GET", path) for path in SERVED}
+    beside = {address for page in pages.values() for address in re.findall(r'href="(/static/[^"]+)"', page.text)}
+    return pages | {address: world.request("GET", address) for address in beside}
 
 
 @pytest.fixture(scope="module")
