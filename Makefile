@@ -196,9 +196,10 @@ $(AXE):
 accessibility: $(VENV)/dev $(AXE)  ## Look for what bars people from the pages, with axe-core; needs npm and Chromium
 	$(PYTEST) -m "" tests/site/test_accessibility.py
 
-picture: $(VENV)/dev $(VENV)/compiled  ## Make the pictures in README and of reports
+picture: $(VENV)/dev $(VENV)/compiled  ## Make the pictures in README, of reports and of the page
 	$(BIN)/python tools/picture.py
 	$(BIN)/python tools/report_pictures.py
+	$(BIN)/python tools/page_pictures.py
 
 format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix

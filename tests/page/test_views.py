@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -11,6 +12,7 @@ import pytest
 
 from licorne.host.web.page import applications, nodes, now, people, queues
 from licorne.host.web.page.bars import bar, strip
+from licorne.host.web.page.frame import static_files
 from licorne.host.web.page.source import ROWS, DumpSource
 from licorne.host.web.page.tables import Query
 from licorne.host.web.page.view import View
@@ -175,6 +177,21 @@ def test_a_table_has_pages() -> None:
     page = text_of(world, "/applications?sort=application&page=3")
     assert "app-0400" in page and "app-0399" not in page
     assert "401 to 401 of 401" in page
+
+
+def test_a_view_with_full_tables_is_small_as_it_is_sent() -> None:
+    """With all that a page loads: at most 120 kB, for a table and a picture of more rows than a page shows."""
+    world = World().register()
+    for number in range(2 * ROWS):
+        world.node(f"ip-10-0-{number}.eu-central-1.compute.internal", vcore=16_000, memory=64 * GI, pods=110)
+        world.application(f"spark-etl-nightly-{number:08}", f"root.b.team-{number}", "bob")
+        world.ask(
+            f"spark-etl-nightly-{number:08}-driver", f"spark-etl-nightly-{number:08}", vcore=500, memory=GI, pods=1
+        )
+    world.schedule(1.0)
+    beside = sum(len(gzip.compress(data, 1)) for data in static_files().values())
+    for address in ("/", "/queues", "/applications", "/nodes", "/people"):
+        assert len(gzip.compress(shown(world, address).encode(), 1)) + beside < 120_000, address
 
 
 def test_an_application_with_many_pods_is_shown_in_part() -> None:
