@@ -138,6 +138,7 @@ def test_a_queue_below_its_guarantee_and_one_at_its_max_need_attention() -> None
 def test_queues_tell_who_borrows_from_whom() -> None:
     found = context(queues.VIEW, lending())
     rows = {row.path: (row.used, row.guaranteed, row.borrowed, row.max, row.waiting) for row in found["table"].rows}
+    assert rows["root"] == (6_000, None, 2_000, 6_000, 2_000)  # what is guaranteed below covers four cores of it
     assert rows["root.a"] == (6_000, 4_000, 2_000, 8_000, 2_000)
     assert rows["root.b"] == (0, 6_000, 0, None, 0)
     assert [(loan.borrower, loan.lender, loan.amount) for loan in found["loans"]] == [("root.a", "root.b", 2_000)]
@@ -212,6 +213,7 @@ def test_one_application_has_its_story() -> None:
     assert [stage.state for stage in found["stages"]] == ["Accepted", "Running"]
     page = text_of(world, "/application?name=app-1")
     assert "Pods that run 3" in page and "Pods that wait 1" in page
+    assert "the cluster is full" in page.lower() or "too little" in page, page
     assert "Nothing" not in page
     assert world.request("GET", "/application?name=none").status_code == 404
 

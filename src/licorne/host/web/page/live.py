@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from licorne.answers.process import Question
 from licorne.core.partition import Partition
-from licorne.host.pace import SLICE_S
+from licorne.host.pace import SLICE_S, paced
 from licorne.host.web.rest import allocations as allocation_views
 from licorne.host.web.rest import views
 from licorne.host.web.rest.errors import PARTITION_NOT_FOUND, refuse
@@ -120,7 +120,8 @@ class LiveSource:
             refused = next((each for each in home.rejected if each.application_id == name), None)
             return None if refused is None else rejection_view(refused, partition)
         view = allocation_views.application(app, home, partition)
-        view.requests = list(islice(allocation_views.asks(app, home, nodes=False), asks, asks + ROWS))
+        some = islice(allocation_views.asks(app, home, nodes=True), asks, asks + ROWS)
+        view.requests = [ask async for ask in paced(some)]  # each may have to look at all nodes
         view.allocations = list(islice(allocation_views.allocations(app), allocations, allocations + ROWS))
         return view
 

@@ -9,7 +9,7 @@ from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, loans
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
-from .bars import Bar, bar, ordered, walk
+from .bars import Bar, bar, ordered, walk, within_guarantees
 from .source import ROWS, Source
 from .tables import Column, Query, table
 from .view import View, chosen
@@ -44,12 +44,13 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
     full = found.partition.capacity.capacity
     types, name = chosen(_types(found.root, full), query)
     rows: list[Row] = []
-    walk(found.root, lambda queue, depth: rows.append(_row(queue, depth, name, full)))
+    promised = _promises(found.root, name)
+    walk(found.root, lambda queue, depth: rows.append(_row(queue, depth, name, full, promised=promised)))
     path = query["queue"]
     one = next((row.queue for row in rows if row.path == path), None)
     if path and one is None:
         refuse(404, f"There is no queue {path}")
-    lent = loans(_as_borrower(found.root, name), name) if _promises(found.root, name) else []
+    lent = loans(_as_borrower(found.root, name), name) if promised else []
     columns = (
         Column[Row]("queue", "Queue", lambda row: row.path),
         Column[Row]("", "Use"),
@@ -67,7 +68,9 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "table": table(shown, columns, query, names=lambda row: (row.path,)),
         "flat": bool(query["sort"] or query["filter"]),
         "one": one,
-        "amounts": [] if one is None else [_row(one, 0, each, full) for each in _types(one, full)],
+        "amounts": []
+        if one is None
+        else [_row(one, 0, each, full, promised=_promises(found.root, each)) for each in _types(one, full)],
         "resources": [] if one is None else _types(one, full),
         "loans": _of(lent, path)[:ROWS],
         "loans_all": len(_of(lent, path)),
@@ -80,22 +83,26 @@ def _types(queue: objects.Queue, full: objects.Resources) -> list[str]:
     return ordered(name for amounts in (full, *own) for name in amounts)
 
 
-def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources) -> Row:
+def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, *, promised: bool) -> Row:
     used, waiting = queue.allocated_resource.get(name, 0), queue.pending_resource.get(name, 0)
     guaranteed, most = queue.guaranteed_resource.get(name), queue.max_resource.get(name)
-    # Below root, a queue without a guarantee borrows all that it uses, unless the type is guaranteed to nobody.
-    covered = guaranteed if guaranteed is not None or not queue.parent else 0
+    # Without a guarantee of its own, a queue has those of the queues below it; what they do not cover is borrowed.
+    covered = within_guarantees(queue, name)
+    if covered is None and promised:
+        covered = 0
+    most_here = full.get(name, 0) if most is None else most
+    drawn = bar(name, used, covered if guaranteed is None else guaranteed, most_here, waiting)
     return Row(
         path=queue.queuename,
         name=queue.queuename.rpartition(".")[2],
         depth=depth,
         queue=queue,
-        bar=bar(name, used, covered, full.get(name, 0) if most is None else most, waiting),
+        bar=drawn if guaranteed else drawn._replace(mark=None),
         used=used,
         guaranteed=guaranteed,
         max=most,
         waiting=waiting,
-        borrowed=max(used - (guaranteed or 0), 0) if queue.parent else 0,
+        borrowed=0 if covered is None else max(used - covered, 0),
     )
 
 
