@@ -90,12 +90,18 @@ def address() -> Iterator[str]:
         yield found
 
 
+def listened(page: Page) -> list[str]:
+    """What a page writes to the console, and its errors, as they come."""
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    return said
+
+
 def test_each_view_on_each_screen(browser: Browser, address: str) -> None:
     for scheme, width in SCREENS:
         page = opened(browser, color_scheme=scheme, viewport={"width": width, "height": 800})
-        said: list[str] = []
-        page.on("console", lambda message, said=said: said.append(message.text))  # type: ignore[misc]
-        page.on("pageerror", lambda error, said=said: said.append(str(error)))  # type: ignore[misc]
+        said = listened(page)
         for view in VIEWS:
             answer = page.goto(address + view)
             assert answer is not None
@@ -114,7 +120,7 @@ def test_a_table_is_filtered_and_sorted_and_what_is_found_is_asked_why(
 ) -> None:
     page = opened(browser, java_script_enabled=script)
     page.goto(f"{address}/applications")
-    page.get_by_label("Filter").fill("bob")
+    page.get_by_role("searchbox", name="Filter").fill("bob")
     page.keyboard.press("Enter")
     page.wait_for_url("**/applications?filter=bob")
     assert page.locator("tbody tr").count() == 1
