@@ -63,14 +63,17 @@ class LiveSource:
         return found if isinstance(found, Partition) else refuse(404, f"{PARTITION_NOT_FOUND}: {partition}")
 
     async def _list(self, what: str, partition: str, make: Callable[[Partition], Iterable[_T]]) -> list[_T]:
-        key, now = (what, partition), time.monotonic()
+        """Return a list about a partition."""
+        return await self._shared((what, partition), lambda: make(self._home(partition)))
+
+    async def _shared(self, key: tuple[str, str], make: Callable[[], Iterable[_T]]) -> list[_T]:
+        """Return a list that was made a short time ago, is being made, or is made now."""
         until, kept = self._kept.get(key, (0.0, []))
-        if now < until:
+        if time.monotonic() < until:
             return kept
-        home = self._home(partition)
         making = self._making.get(key)
         if making is None:
-            making = self._making[key] = asyncio.create_task(self._make(key, make(home)))
+            making = self._making[key] = asyncio.create_task(self._make(key, make()))
             making.add_done_callback(lambda _: self._making.pop(key, None))
         return cast("list[_T]", await asyncio.shield(making))  # others may wait for it too
 
@@ -93,7 +96,10 @@ class LiveSource:
 
     async def partitions(self) -> list[objects.Partition]:
         """Return all partitions."""
-        return [views.partition(self._backend, found) for found in self._backend.partitions()]
+        backend = self._backend
+        return await self._shared(
+            ("partitions", ""), lambda: (views.partition(backend, found) for found in list(backend.partitions()))
+        )
 
     async def queues(self, partition: str) -> objects.Queue:
         """Return the root queue of a partition, with all below it."""
