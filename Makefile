@@ -32,7 +32,7 @@ PYTEST ?= $(BIN)/python -m pytest $(PARALLEL)
 INTERPRETED ?= tests/core tests/sim/test_gauges.py
 COVERED ?= tests/checkpoint tests/config tests/constraints tests/core tests/deployment tests/gangs tests/gangs_atomic \
     tests/placement tests/plugins tests/preemption tests/quotachange tests/recording tests/scenarios tests/si tests/sim \
-    tests/states tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
+    tests/states tests/topology tests/cli/test_compare.py tests/cli/test_config_check.py tests/cli/test_verify.py \
     tests/kube/test_importing.py tests/kube/test_quantities.py
 
 HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si src/licorne/sim src/licorne/workload -name '*.py')
@@ -97,12 +97,19 @@ bench-peer: $(VENV)/run $(VENV)/compiled  ## Measure licorne and yunikorn-core i
 # What must be compiled, where it is: tests of stale or missing modules would be those of plain Python.
 REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 
-# What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, or of one folder.
+# What `make test PART=...` runs alone: the tests of one of the three parts, of the front door, of a package of
+# src/licorne, or of one folder.
 scheduler := answers capture checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
-    placement plugins preemption quotachange recording reference scenarios si sim states tenants
+    placement plugins preemption quotachange recording reference scenarios si sim states tenants topology
 laboratory := benchmark report sweep
 hosts := demo kube page rest service yunikorn
 front := build cli common deployment references samples site
+# Packages that no folder is named after.
+grpc := demo service
+host := rest service
+lab := $(laboratory)
+state := answers recording
+workload := capture scenarios sim
 PARTS := $(if $(PART),$(addprefix tests/,$(or $($(PART)),$(PART))))
 
 test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; five minutes; PART=kube runs a part, PYTHON=... takes another Python
@@ -120,8 +127,8 @@ test-times:  ## Run all tests of the gate, and print where the time goes, as Mar
 end-to-end: $(VENV)/dev $(VENV)/compiled controlplane  ## Run licorne kube on a real control plane; needs Go
 	$(BIN)/python -m pytest -m gate tests/kube/test_end_to_end.py
 
-nightly: $(VENV)/dev $(VENV)/compiled  ## Run what is too long for the gate: PART=...; without it, list the parts
-	@$(BIN)/python tools/nightly.py $(PART)
+nightly: $(if $(PART),$(VENV)/dev $(VENV)/compiled)  ## Run what is too long for the gate: PART=...; without it, list the parts
+	@python3 tools/nightly.py $(PART)
 
 nightly-table:  ## Show what came of each part of the night, and of which commit
 	@python3 tools/nightly.py --table

@@ -13,7 +13,7 @@ Environment variables:
     LICORNE_PURE=1              compile nothing
     LICORNE_REQUIRE_COMPILED=1  fail when compiling fails, instead of going on without
     LICORNE_SAFE=1              compile with checks of bounds, of None and of integer overflow
-    LICORNE_CFLAGS="..."        flags for the C compiler, instead of those below
+    LICORNE_CFLAGS="..."        flags for the C compiler, after those below: the last of two that differ counts
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ SAFE = os.environ.get("LICORNE_SAFE") == "1"
 
 # No contraction: a*b+c must round as the interpreter rounds it, or shares and scores differ from machine to machine.
 # Overflow wraps and the bits of a double may be read as an integer. No -march: a wheel runs elsewhere.
-FLAGS = os.environ.get("LICORNE_CFLAGS", "-O3 -g0 -ffp-contract=off -fwrapv -fno-strict-aliasing").split()
+FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing"]
+FLAGS += os.environ.get("LICORNE_CFLAGS", "").split()
 # Cython does not check the bounds of C arrays within objects; the compiler's sanitizer does.
 SAFE_FLAGS = ["-fsanitize=bounds", "-fno-sanitize-recover=all"]
 SAFE_LINK_FLAGS = ["-fsanitize=undefined"]

@@ -34,6 +34,7 @@ from bench.soak.report import show_soaked
 from bench.soak.run import Soaked
 from bench.soak.run import soak as measure_soak
 from bench.soak.world import World
+from bench.sweep import measure_sweep
 from bench.turns import (
     SLOWER,
     WIDTH,
@@ -71,7 +72,7 @@ def list_cases() -> int:
         )
     print(f"groups: {', '.join(GROUPS)}")
     print(
-        "other measurements: answers, checkpoint, clients, codec, instructions, kube, moment, peer, questions, service, soak, turns, walks (each has --help)"
+        "other measurements: answers, checkpoint, clients, codec, instructions, kube, moment, peer, questions, service, soak, sweep, turns, walks (each has --help)"
     )
     return 0
 
@@ -127,6 +128,21 @@ def measure_checkpoints(*, nodes: Number = 5_000, pods: Number = 150_000) -> int
         How many pods come, and run if there is room.
     """
     print_json(measure_checkpoint(nodes, pods))
+    return 0
+
+
+@app.command(name="sweep")
+def measure_sweeps(*, points: Number = 1_000, simulated: Number = 40) -> int:
+    """Measure what a point of a sweep costs beside its simulation, by processes and, with the extra `ray`, by Ray. Prints JSON.
+
+    Parameters
+    ----------
+    points
+        How many points do nothing.
+    simulated
+        How many points are simulated.
+    """
+    print_json(measure_sweep(points, simulated))
     return 0
 
 

@@ -18,12 +18,12 @@ from pathlib import Path
 import msgspec
 
 from bench.cases import Case
+from bench.measure.machine import warm_memory
 from bench.measure.speed import WARM_BYTES_PER_ASK, BenchResult
 from bench.ratio import Timed, ratio
 from bench.results import CaseResult, Pair, PeerRun, judged
 from bench.run import ROOT, BenchError, apart, task_of
 from bench.worker import prepared
-from licorne._machine import warm_memory
 from licorne.workload.workload import write_workload
 
 SOURCE = ROOT / "bench" / "peer"

@@ -16,9 +16,9 @@ from bench.cases import Case, Target
 from bench.measure.churn import ChurnResult
 from bench.measure.contest import ContestResult
 from bench.measure.footprint import Footprint
+from bench.measure.machine import Meter, cpu_model
 from bench.measure.speed import BenchResult, Blocked
 from bench.ratio import Ratio, Spread, spread
-from licorne._machine import Meter, cpu_model
 
 FOLDER = Path(__file__).resolve().parent / "results"
 BUSY_CORES = 0.1

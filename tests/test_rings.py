@@ -81,7 +81,19 @@ def test_each_folder_is_in_one_part() -> None:
     assert sorted(" ".join(parts).split()) == sorted(one.removeprefix("tests/") for one in ALL_FOLDERS - {"tests"})
 
 
-def test_each_part_of_the_night_is_a_job() -> None:
+def test_each_package_can_be_tested_by_its_name() -> None:
+    variables = dict(
+        re.findall(r"^(\w+) := (.*)", (ROOT / "Makefile").read_text("utf-8").replace("\\\n", ""), re.MULTILINE)
+    )
+    for package in (path.parent.name for path in (ROOT / "src/licorne").glob("*/__init__.py")):
+        named = str(variables.get(package, package))
+        folders = str(variables.get(named.strip("$()"), named)).split()
+        assert {f"tests/{folder}" for folder in folders} <= ALL_FOLDERS, package
+
+
+def test_each_part_of_the_night_is_a_job_and_on_the_page() -> None:
     """Other Pythons have their jobs on each push."""
+    page = (ROOT / "docs/notes/tests.md").read_text(encoding="utf-8")
+    assert [name for name, part in nightly.PARTS.items() if f"\n| `{name}` | {part.what} |\n" not in page] == []
     jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text(encoding="utf-8"))["jobs"]
     assert jobs["part"]["strategy"]["matrix"]["part"] == [part for part in nightly.PARTS if part != "versions"]

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.gate
-
 TESTS = Path(__file__).resolve().parent
 PATHS = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
 
@@ -110,6 +108,7 @@ def drawn(folder: Path, text: str = DRAWS, **variables: str) -> str:
     return next(line for line in done.stdout.splitlines() if "drawn:" in line).partition("drawn:")[2]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("profile", ["random", "long"])
 def test_the_seed_of_the_run_gives_the_examples_of_a_random_profile(tmp_path: Path, profile: str) -> None:
     first = drawn(tmp_path, LICORNE_HYPOTHESIS=profile, LICORNE_SEED="1")
@@ -117,12 +116,14 @@ def test_the_seed_of_the_run_gives_the_examples_of_a_random_profile(tmp_path: Pa
     assert first.partition("new seed")[0] != drawn(tmp_path, LICORNE_HYPOTHESIS=profile).partition("new seed")[0]
 
 
+@pytest.mark.gate
 def test_by_default_the_examples_are_the_same_whatever_the_seed(tmp_path: Path) -> None:
     first = drawn(tmp_path, LICORNE_SEED="1")
     assert first.endswith("new seed: 1")
     assert first.replace("new seed: 1", "new seed: 2") == drawn(tmp_path, LICORNE_SEED="2")
 
 
+@pytest.mark.gate
 def test_by_default_the_examples_are_the_same_whatever_was_imported_before(tmp_path: Path) -> None:
     """Hypothesis also draws numbers that stand in imported modules; which those are, depends on the tests that ran before."""
     (tmp_path / "numbers_of_ours.py").write_text(f"NUMBERS = {list(range(1001, 9001, 80))}\n", encoding="utf-8")
@@ -132,41 +133,48 @@ def test_by_default_the_examples_are_the_same_whatever_was_imported_before(tmp_p
     )
 
 
+@pytest.mark.gate
 def test_a_failure_says_how_to_draw_the_same_again(tmp_path: Path) -> None:
     done = run(tmp_path, "def test_it():\n    assert False\n", LICORNE_HYPOTHESIS="random", LICORNE_SEED="5")
     assert done.returncode == 1
     assert "to draw the same again: LICORNE_HYPOTHESIS=random LICORNE_SEED=5" in done.stdout
 
 
+@pytest.mark.nightly
 def test_the_run_ends_with_its_budget_and_fails_only_by_its_tests(tmp_path: Path) -> None:
     done = run(tmp_path, SLEEPS, LICORNE_MINUTES="0.05")
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == "within 0.05 minutes 2 of 3 tests had their turn, 1 of them not to their end"
 
 
+@pytest.mark.nightly
 def test_a_test_that_catches_everything_is_interrupted_again(tmp_path: Path) -> None:
     done = run(tmp_path, SWALLOWS, LICORNE_MINUTES="0.02")
     assert done.returncode == 0, done.stdout
     assert "1 of 1 tests had their turn, 1 of them not to their end" in done.stdout
 
 
+@pytest.mark.nightly
 def test_an_interruption_in_a_callback_of_the_collector_is_no_error(tmp_path: Path) -> None:
     done = run(tmp_path, COLLECTS, "-W", "error", LICORNE_MINUTES="0.02")
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.nightly
 def test_a_failure_within_the_budget_counts(tmp_path: Path) -> None:
     done = run(tmp_path, SLEEPS, "--deselect", "test_it.py::test_second", LICORNE_MINUTES="0.2")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "within 0.2 minutes 2 of 2 tests had their turn"
 
 
+@pytest.mark.nightly
 def test_a_failing_example_that_is_found_before_the_time_is_over_counts(tmp_path: Path) -> None:
     done = run(tmp_path, FAILS_LATE, LICORNE_MINUTES="0.15")
     assert done.returncode == 1, done.stdout
     assert "Hypothesis was making a failing example smaller, which raised AssertionError" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_tests_own_timeout_goes_on_beside_the_budget(tmp_path: Path) -> None:
     done = run(tmp_path, SLEEPS, "--timeout", "1", "-k", "test_second", LICORNE_MINUTES="0.3")
     assert done.returncode == 1
@@ -178,6 +186,7 @@ WAITS = {"communicate", "join", "result", "settimeout", "timeout", "wait", "wait
 HTTPX = {f"httpx.{name}" for name in ("get", "post", "put", "stream", "Client", "AsyncClient")}
 SHORTEST_S = 60
 OWN_TIME = {
+    "benchmark/test_sweep.py": "works for a time of the processor",
     "budget.py": "ends a run when its time is over, which is no failure",
     "capture/played.py": "a program that records",
     "common/waiting.py": "the waits of all others",
@@ -189,6 +198,7 @@ OWN_TIME = {
     "service/test_guesses.py": "a lower bound",
     "service/test_soak.py": "runs for a time that is given",
     "sweep/runs.py": "makes names that differ",
+    "sweep/test_ray.py": "shows what a point costs",
 }
 HURRIES = [
     "assert time.monotonic() - began < 5",
@@ -225,6 +235,7 @@ def hurried(text: str, timeout_s: float) -> list[int]:
     return found
 
 
+@pytest.mark.gate
 def test_no_test_fails_because_the_machine_is_slow(pytestconfig: pytest.Config) -> None:
     """No test compares durations, or gives up after a short time: `common.waiting` waits, `common.virtual` is another clock."""
     timeout_s = float(pytestconfig.getini("timeout"))

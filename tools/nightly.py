@@ -25,6 +25,7 @@ GATE = "-m 'not nightly'"
 ATTACKS = "LICORNE_FUZZ=15000 LICORNE_SCHEMATHESIS=6000 LICORNE_FAULTS=100"
 ATTACKING = "tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py"
 SCHEDULES = "tests/kube/test_schedules.py"
+CLUSTERS = "distributed hypothesis pytest pytest-randomly pytest-timeout pytest-xdist"
 PYTHONS = "3.11 3.12 3.13 3.14"
 
 
@@ -98,7 +99,15 @@ PARTS = {
     "original": Part("the tests beside a running yunikorn-core", ("make yunikorn", f"{TESTS} -m '' tests/yunikorn")),
     "oracle": Part(
         "verdicts of kube-scheduler's filter plugins on new cases",
-        ("make oracle", f"LICORNE_ORACLE_CASES=3000 {TESTS} -m '' tests/kube/test_verdicts.py"),
+        ("make oracle", f"LICORNE_ORACLE_CASES=10000 {TESTS} -m '' tests/kube/test_verdicts.py"),
+    ),
+    "ray": Part(
+        "sweeps on a Ray cluster of two nodes, of which one is killed, and on a Dask cluster, both on this machine",
+        (
+            f"rm -rf .venv-ray && {PYTHON} -m venv .venv-ray",
+            f"LICORNE_PURE=1 .venv-ray/bin/python -m pip --quiet install --editable '.[cli,ray,report]' {CLUSTERS}",
+            ".venv-ray/bin/python -m pytest -m nightly tests/sweep/test_ray.py tests/sweep/test_dask.py",
+        ),
     ),
     "targets": Part("every target of the Makefile on a fresh clone, after `make demo`", ("tools/targets.sh",)),
 }

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
@@ -34,8 +33,8 @@ def picture() -> str:
     console.print(f"[bold]$[/] {' '.join(COMMAND)}", highlight=False)
     shown = "\n".join(done.stdout.decode().splitlines()[:LINES])
     console.print(Text.from_ansi(shown), "...", highlight=False, sep="\n")
-    form = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    return console.export_svg(title="licorne", code_format=form, unique_id="licorne")
+    drawn = console.export_svg(title="licorne", unique_id="licorne")
+    return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

@@ -5,4 +5,5 @@ boundary        the form in which a workload reaches the core: objects, or bytes
 churn           a full cluster, in which allocations end and waiting asks take their room
 contest         evictions and gangs
 footprint       memory
+machine         what this process and others use of the machine meanwhile
 """

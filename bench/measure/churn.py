@@ -15,7 +15,7 @@ from statistics import fmean, median
 import msgspec
 
 from bench.measure.boundary import RM_ID, ObjectFeed
-from licorne._machine import Meter
+from bench.measure.machine import Meter
 from licorne.si import v19
 from licorne.sim.collector import quiet_collector
 from licorne.workload.workload import Workload, WorkloadError

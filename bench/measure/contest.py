@@ -32,8 +32,8 @@ from bench.measure.boundary import (
     node_request,
     registration,
 )
+from bench.measure.machine import Meter
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne._machine import Meter
 from licorne.core import compiled
 from licorne.si import v19
 from licorne.sim.collector import quiet_collector

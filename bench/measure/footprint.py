@@ -14,7 +14,8 @@ import gc
 import msgspec
 
 from bench.measure.boundary import BoundaryName, feed_of
-from licorne._machine import forget_peak, peak_rss_bytes, rss_bytes
+from bench.measure.machine import forget_peak
+from licorne._machine import peak_rss_bytes, rss_bytes
 from licorne.sim.collector import quiet_collector
 from licorne.workload.workload import Workload
 

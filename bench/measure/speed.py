@@ -26,7 +26,8 @@ from statistics import median
 import msgspec
 
 from bench.measure.boundary import BoundaryName, Session, feed_of
-from licorne._machine import Meter, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
+from bench.measure.machine import Meter, forget_peak, warm_memory
+from licorne._machine import peak_rss_bytes, rss_bytes
 from licorne.core import compiled
 from licorne.sim.collector import quiet_collector
 from licorne.workload.escaping import decision_lines

@@ -21,13 +21,13 @@ from urllib.request import urlopen
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.measure.machine import Meter
 from bench.results import Verdict
 from bench.run import ROOT, BenchError
 from bench.service.cases import ServiceCase
 from bench.service.restload import get, slow_get
 from bench.service.server import Server, serving
 from bench.service.tasks import Outcome, Round, Task, What, times
-from licorne._machine import Meter
 from licorne.state.recording import Replay, choose_run
 
 SLOW_BYTES_PER_S = 10e6

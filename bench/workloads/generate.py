@@ -3,8 +3,9 @@
 The cases a to t are, byte for byte, those of the generator that the recordings and the peer's figures were made with, so
 that figures of both sides are about the same work. That fixes more than the numbers: which random numbers are drawn, in
 which order (one pod after the other, application by application), and that node sizes are computed in binary floating
-point. The other cases are this project's own: x follows the same rules, ten times as large; churn, constraints and tree
-cover what the comparison leaves out (a full cluster in motion, asks with node constraints, a deep tree of queues).
+point. The other cases are this project's own: x follows the same rules, ten times as large; churn, constraints, apart,
+spread, near and tree cover what the comparison leaves out (a full cluster in motion, asks with node constraints, pods with
+terms about each other, a deep tree of queues).
 
 `demand` is the total of all asks as a multiple of the cluster's capacity. Without it the nodes have 1.3 times the demand of
 the asks that are to fit; with 1.5 the cluster is full when two thirds of the demand are placed, and the number of pods then
@@ -23,7 +24,7 @@ import msgspec
 
 from bench.workloads.queuetree import Demand, QueueTree
 from licorne.config.model import NodePolicy
-from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX, TAG_NODE_CONSTRAINTS
+from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX, TAG_NODE_CONSTRAINTS, TAG_POD, TAG_POD_TERMS
 from licorne.workload.lines import GI, App, Ask, Node
 from licorne.workload.workload import Mode, OptionError, Workload
 
@@ -42,6 +43,8 @@ NODE_CLASSES = 50
 CLASSES_IN_A_SET = 3
 ASKS_WITH_A_SET = 0.1
 NODE_CLASS = "node-class"
+ZONES = 50
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
 class Size(NamedTuple):
@@ -70,6 +73,10 @@ CASES: dict[str, Size] = {
     "churn": Size(10_000, 160_000, 160, 10),
     # Each ask names one of 50 classes of nodes, or one in ten a set of three.
     "constraints": Size(5_000, 100_000, 100, 10),
+    # The pods of an application exclude each other by host, spread over 50 zones, or have affinity to each other by zone.
+    "apart": Size(5_000, 20_000, 200, 10),
+    "spread": Size(5_000, 20_000, 50, 10),
+    "near": Size(5_000, 20_000, 50, 10),
     # Queues five levels deep.
     "tree": Size(5_000, 100_000, 20_000, 2_000),
 }
@@ -96,6 +103,7 @@ def benchmark(case: str, options: Options | None = None, size: Size | None = Non
     options = options or Options()
     _check(case, options)
     kinds: dict[str, type[_Case]] = {"churn": _Churn, "constraints": _Constraints, "tree": _Tree}
+    kinds |= dict.fromkeys(_TERMS, _Pods)
     return kinds.get(case, _Case)(case, options, size or CASES[case]).workload()
 
 
@@ -307,6 +315,38 @@ def _node_class(number: int) -> str:
 
 def _named(constraints: object) -> dict[str, str]:
     return {TAG_NODE_CONSTRAINTS: msgspec.json.encode(constraints).decode()}
+
+
+_TERMS = {"apart": ("antiAffinity", HOST), "spread": ("spread", ZONE), "near": ("affinity", ZONE)}
+
+
+class _Pods(_Case):
+    """Nodes in zones, and applications whose pods have a term about each other."""
+
+    room = 4.0  # else a zone that fills up leaves no node to pods with affinity to those there
+
+    def asks_of(self, index: int, application: App) -> list[Ask]:
+        asks = super().asks_of(index, application)
+        labels = {"app": application.id}
+        kind, key = _TERMS[self.case]
+        term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+        tags = {
+            TAG_POD: msgspec.json.encode({"namespace": "home", "labels": labels, "namespaceLabels": {}}).decode(),
+            TAG_POD_TERMS: msgspec.json.encode({kind: [term]}).decode(),
+        }
+        for ask in asks:
+            ask.tags = tags
+        return asks
+
+    def nodes(self) -> list[Node]:
+        nodes = super().nodes()
+        for i, node in enumerate(nodes):
+            labels = {HOST: node.id, ZONE: f"zone-{i % ZONES:02d}"}
+            node.attrs = {
+                **(node.attrs or {}),
+                **{ATTRIBUTE_LABEL_PREFIX + key: value for key, value in labels.items()},
+            }
+        return nodes
 
 
 class _Tree(_Case):

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from licorne.grpc.demo.scenario import GPU, Kind
 from licorne.workload.lines import GI, App, Ask, Line, Node
 from licorne.workload.workload import Mode, Workload
 
+GPU = "nvidia.com/gpu"
 DAYS = 7
 HOUR_S = 3600
 CONFIGURATION = """\
@@ -70,6 +70,16 @@ partitions:
                 users: ["*"]
                 maxresources: {nvidia.com/gpu: 12}
 """
+
+
+class Kind(NamedTuple):
+    """A kind of node: number of nodes, resources of each."""
+
+    name: str
+    nodes: int
+    vcore: int
+    memory_gi: int
+    gpus: int = 0
 
 
 class Job(NamedTuple):

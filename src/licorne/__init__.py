@@ -3,6 +3,9 @@
 The public interface consists of the names in `__all__` and the messages in `licorne.si`; `docs/reference/versions.md` says what
 may change when. Each name is loaded when it is first used, so that a program that only asks for the version, or a
 command that only prints its help, does not wait until the scheduler is loaded.
+
+Packages, from the top down: `cli`; `grpc`, `kube`; `host`, `lab`; `answers`, `sim`, `workload`, `state`, `core`, `config`, `si`
+(docs/understand/architecture.md).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from __future__ import annotations
 import shlex
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 _CLI = ("cyclopts", "rich")
 _UVLOOP = () if sys.platform == "win32" else ("uvloop",)
@@ -22,11 +23,16 @@ MODULES: dict[str, tuple[str, ...]] = {
     "data": ("polars",),
     "kube": ("aiohttp", "lightkube", *_UVLOOP, *_WEB),
     "mcp": ("mcp", *_CLI),
+    "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "polars"),
     "service": ("grpc", "grpc_health", "grpc_reflection", *_WEB),
     "web": _WEB,
 }
 """What the packages of each extra are imported as."""
+
+
+CLONE = Path(__file__).resolve().parents[2]
+"""The folder of the sources, where the package lies in a clone; where it was installed, a folder without `pyproject.toml`."""
 
 
 class MissingExtraError(ImportError):
@@ -39,5 +45,9 @@ def require(extra: str) -> None:
     if missing:
         python = shlex.quote(sys.executable)
         pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
-        message = f"this needs licorne's extra '{extra}': {pip} 'licorne[{extra}]' (missing: {', '.join(missing)})"
+        command = f"{pip} {shlex.quote(f'licorne[{extra}]')}"
+        if (CLONE / "pyproject.toml").exists():  # what is compiled beside the sources stays
+            pure = "" if sys.platform == "win32" else "LICORNE_PURE=1 "
+            command = f"{pure}{pip} --editable {shlex.quote(f'{CLONE}[{extra}]')}"
+        message = f"this needs licorne's extra '{extra}': {command} (missing: {', '.join(missing)})"
         raise MissingExtraError(message, name=missing[0])

@@ -104,7 +104,9 @@ def test_what_it_answers_is_what_a_dump_of_the_same_moment_answers() -> None:
                     assert isinstance(expected, AskAnswer)
                     assert found.proposals is not None and found.proposals.found
                     assert found.age_s is not None and 0 <= found.age_s < WAIT_S
-                    assert replace(found, age_s=None, notes=()) == replace(expected, notes=())
+                    assert replace(found, age_s=None, notes=()) == replace(
+                        expected, notes=(), has_constraints=True, log=()
+                    )
                 ask(world, "k9", 500)
                 world.schedule(1.0)
 
@@ -211,7 +213,7 @@ def test_with_a_recording_another_process_catches_up(tmp_path: Path, monkeypatch
             expected = why(Home(restore(read_dump(full_state(world.api, world.now)))), "k7")
             found = await answered(follower, "k7", world)
             assert isinstance(expected, AskAnswer)
-            assert replace(found, age_s=None, notes=()) == replace(expected, notes=())
+            assert replace(found, age_s=None, notes=()) == replace(expected, notes=(), has_constraints=True, log=())
 
     asyncio.run(check())
 
@@ -342,7 +344,7 @@ def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(monkeyp
 
 STOPPED = """
 import asyncio
-from licorne.answers import follower as following
+from licorne.host import follower as following
 from answers.test_follower import answered, followed, waiting
 
 async def main():

@@ -101,11 +101,14 @@ def test_all_doors_tell_the_same_numbers() -> None:
 
 def test_what_would_be_placed_next_waits_and_nothing_is_in_its_way() -> None:
     world = _mixed()
-    for exact in (False, True):
+    shown = "Nothing that the scheduler's state shows is in its way; node selectors, affinity, taints and volumes are not in it."
+    for exact, said in ((False, shown), (True, "Nothing is in its way, it has not had its turn.")):
         home = Home(restore(read_dump(full_state(world.api, world.now, exact=exact))))
         answer = why(home, "next")
         assert isinstance(answer, AskAnswer)
-        assert (answer.state, answer.sentence) == ("waits", "Nothing is in its way, it has not had its turn.")
+        assert answer.chain is not None
+        assert (answer.sentence, answer.chain.reasons[0].text) == (said, said)
+        assert (answer.state, answer.has_constraints) == ("waits", exact)
         assert answer.proposals is not None and answer.proposals.by_itself
         assert answer.proposals.after_s == 0
 

@@ -65,7 +65,7 @@ def test_what_is_proposed_works_and_nothing_smaller_does(dump: bytes) -> None:
     check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed(dump, made, key))
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 @examples(60)
 @given(clusters(quiet=False, gpus=True))
 def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import get_args
+
 import pytest
 from bench.cases import BIG, CASES, PEER_DEFAULT, Case, Target, chosen
 from bench.results import CaseResult, figures
@@ -10,6 +13,7 @@ from bench.workloads.contended import CONTENDED
 from bench.workloads.generate import CASES as GENERATED
 
 from licorne.config import load
+from licorne.config.model import NodePolicy
 
 CONTENDED_ORDER = ("preempt", "gangs", "gangs-atomic")
 
@@ -44,9 +48,9 @@ def test_an_unknown_name_is_refused() -> None:
 def test_the_variants_are_all_other_shapes_and_policies_at_half_the_target() -> None:
     variants = [case for case in chosen(("variants",)) if case.kind == "speed"]
     kinds = {(case.workload, case.shape, case.appsort, case.nodesort) for case in variants}
-    listed = {(name, "unique", "fifo", nodesort) for name in BIG for nodesort in ("fair", "binpacking")}
-    assert len(variants) == len(kinds) == 3 * 12 - len(listed)
-    assert not kinds & listed
+    combined = set(product(BIG, ("unique", "app", "same"), ("fifo", "fair"), get_args(NodePolicy)))
+    assert len(variants) == len(kinds)
+    assert kinds == combined - set(product(BIG, ["unique"], ["fifo"], get_args(NodePolicy)))
     for case in variants:
         assert case.targets == (Target("allocations_per_s", 75_000 if case.nodesort == "fair" else 50_000),)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from bench.kube.clients import CLIENTS, LOOPS
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,11 +11,12 @@ import pytest
 from bench.measure.boundary import FEEDS, BoundaryName, ByteSession, feed_of
 from bench.measure.churn import churn
 from bench.measure.footprint import footprint
+from bench.measure.machine import Meter, cpu_model, forget_peak, warm_memory
 from bench.measure.speed import measure, measure_blocked
 from bench.workloads.generate import Options, Size, benchmark
 from bench.workloads.week import week
 
-from licorne._machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
+from licorne._machine import peak_rss_bytes, rss_bytes
 from licorne.core import calls
 from licorne.si import first, v19
 from licorne.si._schema import Message

@@ -149,7 +149,7 @@ def test_a_case_of_the_service_is_measured_in_the_folder_of_its_state(tmp_path: 
         state.run(grpc, 1)
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 @pytest.mark.skipif(not compiled, reason="two states are compared compiled")
 def test_two_states_are_compared_from_end_to_end(tmp_path: Path) -> None:
     out = tmp_path / "turns.json"

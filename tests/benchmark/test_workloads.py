@@ -10,11 +10,10 @@ from typing import TypeVar
 import pytest
 from bench.measure.speed import measure
 from bench.workloads.generate import CASES, Options, Size, benchmark
-from bench.workloads.week import week
+from bench.workloads.week import GPU, week
 
 from licorne.config import load
 from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, parse_constraints
-from licorne.grpc.demo.scenario import GPU
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
 from licorne.workload.lines import GI, App, Ask, Line, Node
 from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload, write_workload

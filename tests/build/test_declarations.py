@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pxd
+from deployment.places import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,3 +224,23 @@ def test_a_type_that_cannot_be_declared_is_refused_with_its_line(tmp_path: Path,
 def test_hot_classes_have_names_of_their_own(modules: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(pxd.DeclarationError, match="a hot class named Base exists already"):
         pxd.generate(tmp_path / "made", {**modules, "hot.again": modules["hot.base"]}, [tmp_path])
+
+
+def from_the_end(text: str) -> list[int]:
+    """Return the lines in which an item is taken by a literal index below zero."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.UnaryOp)
+        and isinstance(node.slice.op, ast.USub)
+        and isinstance(node.slice.operand, ast.Constant)
+    ]
+
+
+def test_no_hot_module_takes_an_item_from_the_end() -> None:
+    """Compiled, that reads memory before the list (docs/understand/compiled.md)."""
+    assert from_the_end("last = items[-1]\nfirst = items[0]\nmore = items[-2:]\n") == [1]
+    hot = [path for path in (ROOT / "src" / "licorne").rglob("*.py") if pxd.is_hot(path)]
+    assert len(hot) > 40
+    assert [path.name for path in hot if from_the_end(path.read_text(encoding="utf-8"))] == []

@@ -34,6 +34,9 @@ def test_a_workload_and_its_recording_compare_alike(licorne: Command, tmp_path: 
         answer["old"].pop("configuration")
     assert answers[0] == answers[1]
     answer = answers[0]
+    shown = licorne("compare", "own", NO_PREEMPTION, WORKLOAD).out.splitlines()
+    assert shown[1] == f"old: own, new: {NO_PREEMPTION}"
+    assert shown[-2:] == [f"{which} digest {answer[which]['digest']}" for which in ("old", "new")]
     assert not answer["same"]
     assert (answer["old"]["preempted"], answer["new"]["preempted"]) == (16, 0)
     language, vision = answer["queues"]
@@ -69,7 +72,7 @@ def test_a_queue_whose_pods_are_never_placed_waits_longer(licorne: Command, tmp_
     assert (language["queue"], language["new"]["never_placed"]) == ("root.language", 16)
     assert (language["new"]["mean_wait_s"], language["new"]["mean_wait_least_s"]) == (None, 70200.0)
     (row, *_) = (line for line in licorne("compare", "own", low, WORKLOAD).out.splitlines() if "root.language" in line)
-    assert "1 min 30 s   ≥ 19 h 30 min   +19 h 28 min " in row
+    assert "1 min 30 s → ≥ 19 h 30 min   +19 h 28 min " in row
 
 
 def test_the_same_decisions_are_said_to_be_the_same(licorne: Command) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from common.waiting import WAIT_S, wait_for
+from licorne import __version__
 
 Command = Callable[..., Any]
 HEAD = '{"t":"meta","name":"small","version":2}\n'
@@ -87,6 +88,8 @@ def test_a_configuration_replaces_the_workloads(licorne: Command, small: Path, t
     )
     result = json.loads(licorne("simulate", small, "--config", queues, "--json").out)
     assert result["placed"] == 0
+    assert result["licorne"] == __version__
+    assert result["inputs"] == {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in (small, queues)}
     queues.write_text("partitions:\n  - name: default\n    quues: []\n")
     outcome = licorne("simulate", small, "--config", queues)
     assert outcome.status == 5
@@ -212,7 +215,7 @@ def test_parquet_without_its_extra_says_what_to_install(
     monkeypatch.setattr("licorne._extras.find_spec", lambda name: None if name == "polars" else object())
     outcome = licorne("simulate", small, "--pods", small.with_name("x.parquet"))
     assert (outcome.status, outcome.out) == (3, "")
-    assert "pip install 'licorne[data]'" in outcome.err
+    assert "[data]' (missing: polars)" in outcome.err
 
 
 def test_figures_of_a_window(licorne: Command, small: Path) -> None:

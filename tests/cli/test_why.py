@@ -74,6 +74,33 @@ def test_another_configuration_changes_the_answer_and_not_the_dump(licorne: Comm
     assert Path(DUMP).read_bytes() == before
 
 
+def test_a_dump_without_constraints_promises_no_node(licorne: Command, tmp_path: Path) -> None:
+    dump = json.loads(Path(DUMP).read_bytes())
+    for node in dump["nodes"][0]["nodesInfo"]:
+        node["attributes"].pop("taints", None)
+    [asked] = [app for app in dump["applications"] if app["applicationID"] == "training"]
+    said = ("Not enough queue quota", "node(s) had untolerated taint")
+    asked["requests"][0]["allocationLog"] = [
+        {"message": text, "lastOccurrence": dump["timestamp"] - ago, "count": 7}
+        for text, ago in zip(said, (60 * 10**9, 2 * 10**9), strict=True)
+    ]
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps(dump))
+    done = licorne("why", "training", "--from", str(file))
+    assert done.out.splitlines()[4:9] == [
+        "Nothing that the scheduler's state shows is in its way; node selectors, affinity, taints and volumes are not in it.",
+        "The scheduler's own log: node(s) had untolerated taint (7 times, last 2 s before)",
+        "The scheduler's own log: Not enough queue quota (7 times, last 1 min 0 s before)",
+        "",
+        "By what the state shows, it is placed on gpu-0 at once.",
+    ]
+    assert (
+        "node selectors, affinity, taints and volumes are not known" in licorne("why", "index", "--from", str(file)).out
+    )
+    groups = json.loads(licorne("why", "--from", str(file), "--json").out)["groups"]
+    assert (2, "nothing that the scheduler's state shows is in its way") in [(g["asks"], g["summary"]) for g in groups]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

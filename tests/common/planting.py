@@ -32,7 +32,12 @@ class Faults(dict[str, Plant]):
 
 
 def replace(owner: Any, name: str, broken: Any) -> None:
-    """Give a class or module another attribute, where it is looked up when the product runs."""
+    """Give a class or module another attribute, where it is looked up when the product runs.
+
+    Raises:
+        AttributeError: it has no such attribute, so that the fault would break nothing.
+    """
+    getattr(owner, name)
     setattr(owner, name, broken)
 
 

@@ -218,7 +218,7 @@ def test_manifests_are_data_as_json_has_it(text: str, data: object) -> None:
     assert list(manifests(f"--- # nothing\n---\n{text}\n---\nlast", "f.yaml")) == [data, "last"]
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_manifests_may_be_long() -> None:
     (found,) = manifests("[" + "x, " * (MAX_BYTES // 3) + "x]", "f.yaml")
     assert len(found) > MAX_VALUES

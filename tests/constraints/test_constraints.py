@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from licorne.core.nodes.constraints import (
-    ANTI_AFFINITY,
-    MAX_TEXT_LENGTH,
     NO_CONSTRAINTS,
-    ConstraintError,
     NodeConstraints,
     NodeLabels,
     parse_constraints,
     passes,
 )
+from licorne.core.nodes.reading import MAX_TEXT_LENGTH, ConstraintError
 
 
 def constraints(**fields: Any) -> NodeConstraints:
@@ -81,8 +79,6 @@ def test_operators(operator: str, values: list[str], value: str | None, holds: b
 
 A = {"key": "a", "operator": "Exists"}
 B = {"key": "b", "operator": "Exists"}
-NOT_A = {"key": "a", "operator": "DoesNotExist"}
-NOT_B = {"key": "b", "operator": "DoesNotExist"}
 
 
 @pytest.mark.parametrize(
@@ -100,16 +96,14 @@ NOT_B = {"key": "b", "operator": "DoesNotExist"}
         ({"nodeAffinity": [[], [A]]}, labels(a="1"), ""),
         ({"nodeSelector": {"b": "1"}, "nodeAffinity": [[A]]}, labels(a="1"), "nodeSelector"),
         ({"nodeSelector": {"a": "1"}, "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),
-        ({"existingAntiAffinity": [NOT_A, NOT_B]}, labels(b="1"), ANTI_AFFINITY),  # all must hold
-        ({"existingAntiAffinity": [NOT_A, NOT_B]}, labels(c="1"), ""),
-        ({"existingAntiAffinity": []}, labels(a="1"), ""),
-        ({"existingAntiAffinity": [NOT_A], "nodeAffinity": [[A]]}, labels(a="1"), ANTI_AFFINITY),
-        ({"existingAntiAffinity": [NOT_A], "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),  # which lasts longer
+        ({"features": ["F", "G"]}, labels(**{"feature:F": ""}), "feature G"),
+        ({"features": ["F"]}, labels(**{"feature:F": ""}), ""),
+        ({"features": ["F"], "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),
     ],
 )
 def test_selectors_and_affinity(fields: dict[str, Any], node: NodeLabels, mismatch: str) -> None:
     assert constraints(**fields).mismatch(node) == mismatch
-    assert passes(mismatch) is (mismatch == ANTI_AFFINITY)
+    assert not passes(mismatch)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +139,15 @@ def test_taints_and_tolerations(tolerations: list[dict[str, str]], node: NodeLab
     wanted = constraints(tolerations=tolerations)
     assert wanted.mismatch(node) == mismatch
     assert wanted.matches(node) is not mismatch.startswith("taint")
+
+
+def test_the_reason_is_that_of_kube_scheduler() -> None:
+    """It asks about taints first, and whether the node is cordoned before all others."""
+    wanted = constraints(nodeSelector={"b": "1"})
+    cordon = "node.kubernetes.io/unschedulable:NoSchedule"
+    assert wanted.mismatch(tainted("a=1:NoSchedule", cordon)) == f"taint {cordon}"
+    assert wanted.mismatch(tainted("a=1:NoSchedule")) == "taint a=1:NoSchedule"
+    assert wanted.mismatch(labels()) == "nodeSelector"
 
 
 def test_an_ask_without_constraints_keeps_off_tainted_nodes() -> None:
@@ -217,7 +220,7 @@ TOLERATION = "licorne/node-constraints.tolerations[0]"
         ('{"nodeSelector": {"": "1"}}', 'licorne/node-constraints.nodeSelector[""]'),
         ('{"nodeSelector": {"a": "\\ud800"}}', 'licorne/node-constraints.nodeSelector["a"]'),
         ('{"nodeAffinity": {}}', "licorne/node-constraints.nodeAffinity"),
-        ('{"existingAntiAffinity": [[]]}', "licorne/node-constraints.existingAntiAffinity[0]"),
+        ('{"features": [1]}', "licorne/node-constraints.features[0]"),
         ('{"nodeAffinity": [{}]}', "licorne/node-constraints.nodeAffinity[0]"),
         (expression(key="k", operator="Within", values=["a"]), f"{EXPRESSION}.operator"),
         (expression(key="k", operator="in", values=["a"]), f"{EXPRESSION}.operator"),

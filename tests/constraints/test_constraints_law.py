@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
-from licorne.core.nodes.constraints import ConstraintError, NodeLabels, parse_constraints
+from licorne.core.nodes.constraints import NodeLabels, parse_constraints
+from licorne.core.nodes.reading import ConstraintError
 from licorne.si.messages import NodeAction
 
 KEYS = st.sampled_from(["a", "b", "zone"])
@@ -38,10 +39,10 @@ CONSTRAINTS = st.fixed_dictionaries(
         "nodeSelector": st.dictionaries(KEYS, VALUES, max_size=2),
         "nodeAffinity": st.lists(st.lists(_expressions(), max_size=3), max_size=3),
         "tolerations": st.lists(TOLERATIONS, max_size=3),
-        "existingAntiAffinity": st.lists(_expressions(), max_size=2),
+        "features": st.lists(st.sampled_from("FG"), max_size=2),
     },
 )
-LABELS = st.dictionaries(KEYS, VALUES, max_size=3)
+LABELS = st.dictionaries(KEYS | st.sampled_from(["feature:F", "feature:G"]), VALUES, max_size=4)
 TAINTS = st.lists(st.fixed_dictionaries({"key": KEYS, "effect": EFFECTS}, optional={"value": VALUES}), max_size=2)
 
 
@@ -75,8 +76,8 @@ def naive(wanted: dict[str, Any], labels: dict[str, str], taints: list[dict[str,
     near = terms is None or any(term != [] and all(naive_expression(e, labels) for e in term) for term in terms)
     hard = [taint for taint in taints if taint["effect"] != "PreferNoSchedule"]
     borne = all(any(naive_toleration(t, taint) for t in wanted.get("tolerations", [])) for taint in hard)
-    apart = all(naive_expression(e, labels) for e in wanted.get("existingAntiAffinity", []))
-    return selected and near and borne and apart
+    declared = all(f"feature:{name}" in labels for name in wanted.get("features", []))
+    return selected and near and borne and declared
 
 
 def attributes(labels: dict[str, str], taints: list[dict[str, str]]) -> dict[str, str]:
@@ -123,7 +124,7 @@ def test_a_new_need_is_known_for_all_nodes(nodes: list[Any], asked: list[Any]) -
 @given(wanted=CONSTRAINTS, data=st.data())
 def test_order_and_repetition_mean_nothing(wanted: dict[str, Any], data: st.DataObject) -> None:
     shuffled = dict(data.draw(st.permutations(list(wanted.items()))))
-    for name in ("nodeAffinity", "tolerations", "existingAntiAffinity"):
+    for name in ("nodeAffinity", "tolerations", "features"):
         if name in shuffled:
             items = shuffled[name]
             shuffled[name] = data.draw(st.permutations(items + items[:1]))

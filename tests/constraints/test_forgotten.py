@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from core.bench import Bench, config
 from gangs.gang import Gangs
 from licorne.core.nodes.constraints import NodeConstraints, NodeLabels
-from licorne.core.nodes.needs import CHARACTERS_MAX
 from licorne.core.nodes.node import SHARED
+from licorne.core.nodes.reading import CHARACTERS_MAX
 from licorne.si.messages import Allocation, NodeAction, Release
 
 if TYPE_CHECKING:
@@ -130,6 +130,16 @@ def test_remembered_texts_of_constraints_are_bounded_in_characters() -> None:
         bench.ask("x", f"k{n}", tags={"licorne/node-constraints": text}, vcore=1)
         assert sum(map(len, needs._by_text)) <= CHARACTERS_MAX
     assert len(needs._needs) == 2
+
+
+def test_remembered_texts_of_pods_are_bounded_in_characters() -> None:
+    bench = a_cluster()
+    topology = bench.partition.needs.topology
+    for n in range(40):
+        text = json.dumps({"namespace": "n"}) + " " * (60_000 + n)
+        bench.ask("x", f"k{n}", tags={"licorne/pod": text}, vcore=1)
+        assert sum(len(pod) + len(terms) for pod, terms in topology._by_text) <= CHARACTERS_MAX
+    assert len(topology.classes) == 1
 
 
 def test_an_ask_in_flight_keeps_its_constraints() -> None:

@@ -11,8 +11,9 @@ import pytest
 from core.bench import Bench, config
 from gangs.gang import REPLACED, Gangs
 from gangs_atomic.helpers import GangBench, task_groups
-from licorne.core.nodes.constraints import ANY_ADDRESS, ConstraintError, NodeLabels, parse_constraints
+from licorne.core.nodes.constraints import ANY_ADDRESS, NodeLabels, parse_constraints
 from licorne.core.nodes.node import SHARED
+from licorne.core.nodes.reading import ConstraintError
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import Allocation, NodeAction
 from seeds import some_seeds

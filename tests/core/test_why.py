@@ -103,7 +103,8 @@ def nodes() -> tuple[Bench, list[Reason]]:
     for name in ("n1", "n2"):
         b.ask("x", f"on-{name}", vcore=6, memory=100, node=name)
     b.ask("x", "k", vcore=5, memory=1, tags={"licorne/node-constraints": '{"nodeSelector": {"label": "none"}}'})
-    b.node("n1", NodeAction.UPDATE, attributes={"label/label": "none"})
+    for name in ("n1", "n3"):
+        b.node(name, NodeAction.UPDATE, attributes={"label/label": "none"})
     taint = "taint x=y:NoSchedule"
     failed = {"lack of memory, vcore": 1, "nodeSelector": 2, "not schedulable": 1, "too small": 1, taint: 1}
     return b, [Nodes(failed)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
+from importlib.resources import files
+from itertools import islice, takewhile
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.config import check
 from licorne.core.partition import Partition
-from licorne.grpc.demo.configuration import CONFIGURATION, SETTINGS
+from licorne.grpc.demo import scenario as endless
 from licorne.grpc.demo.manager import CROWD_BUSY, CROWD_PODS, RM_ID, Manager
-from licorne.grpc.demo.scenario import scenario
+from licorne.grpc.demo.scenario import AGENTS, CLUSTER, scenario
 from licorne.si import v19
-from licorne.workload.lines import App, Ask
+from licorne.workload.lines import App, Ask, Node, NodeDrain, NodeRemove, NodeUndrain
+from licorne.workload.scenarios.scenario import Scenario
 
 SECOND_NS = 10**9
 STEP_NS = SECOND_NS // 4
@@ -37,7 +39,8 @@ class Played(ResourceManagerCallback):
 
     def register(self) -> None:
         """Register as `run` does; a second time everything is forgotten."""
-        request = v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=CONFIGURATION, extra_config=SETTINGS)
+        given = CLUSTER.workload()
+        request = v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=given.config or "", extra_config=given.extra)
         self.api.register_resource_manager(request, self)
 
     def update_allocation(self, response: v19.AllocationResponse) -> None:
@@ -76,9 +79,10 @@ class Played(ResourceManagerCallback):
         return {a.key: a.node.id for app in apps for a in app.allocations.values() if a.node is not None}
 
 
-def test_the_configuration_has_no_faults_and_no_warnings() -> None:
-    report = check(CONFIGURATION)
+def test_the_cluster_has_no_warnings_but_of_applications_that_are_to_be_refused() -> None:
+    report = check(CLUSTER.workload().config or "")
     assert (report.faults, report.warnings) == ((), ())
+    assert [warning.path for warning in CLUSTER.warnings] == ["arrivals.nowhere.queue", "arrivals.stranger.queue"]
 
 
 def test_the_same_seed_gives_the_same_lines() -> None:
@@ -87,8 +91,22 @@ def test_the_same_seed_gives_the_same_lines() -> None:
     assert first != other
     assert [at for at, _ in first] == sorted(at for at, _ in first)
     names = [line.id for _, lines in first for line in lines if isinstance(line, App)]
-    keys = [line.key for _, lines in first for line in lines if isinstance(line, Ask)]
+    keys = [line.key for _, lines in first for line in lines if isinstance(line, Ask) and line.app != AGENTS.id]
     assert (len(set(names)), len(set(keys))) == (len(names), len(keys))
+
+
+def test_a_turn_ends_with_the_nodes_with_which_the_next_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = files("licorne.grpc.demo").joinpath("cluster.yaml").read_text(encoding="utf-8")
+    monkeypatch.setattr(endless, "CLUSTER", Scenario(text.replace("length: 1d", "length: 90s")))
+    moments = list(takewhile(lambda moment: moment[0] < 270, scenario()))
+    assert [at for at, _ in moments] == sorted(at for at, _ in moments)
+    assert {int(at // 90) for at, _ in moments} == {0, 1, 2}
+    up: Counter[str] = Counter()
+    for _, lines in moments:
+        up.update(line.id for line in lines if isinstance(line, Node | NodeUndrain))
+        up.subtract(line.id for line in lines if isinstance(line, NodeRemove | NodeDrain))
+        assert set(up.values()) <= {0, 1}
+    assert (len(up), up.total()) == (24, 24)
 
 
 def test_a_minute_shows_everything() -> None:

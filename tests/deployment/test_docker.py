@@ -87,7 +87,7 @@ def test_copied_files_are_enough_to_build_the_package(tmp_path: Path) -> None:
     package = Path(licorne.__file__).parent
     modules = {path.relative_to(package.parent).as_posix() for path in package.rglob("*.py")}
     assert modules - names == set()
-    assert "licorne/service/proto/si_v1.proto" in names
+    assert "licorne/grpc/service/proto/si_v1.proto" in names
 
 
 @pytest.mark.nightly

@@ -30,30 +30,39 @@ from sizes import library_example
 
 PARTS = {
     "": (),
-    "client": ("client",),
-    "cli": ("cli",),
-    "service": ("client", "daemon", "demo", "service", "web"),
-    "web": ("daemon", "web"),
-    "kube": ("daemon", "kube", "web"),
-    "all": ("cli", "client", "daemon", "demo", "kube", "service", "web"),
+    "client": ("grpc.client",),
+    "cli": ("cli", "kube.importing"),  # by which `licorne convert` reads what kubectl prints
+    "service": ("grpc", "host"),
+    "web": ("host",),
+    "kube": ("host", "kube"),
+    "all": ("cli", "grpc", "host", "kube"),
 }
 """The parts of licorne that each extra is for; all others need none."""
-ENTRIES = {"client": "client", "demo": "service", "kube": "kube", "service": "service", "web": "web"}
+ENTRIES = {
+    "grpc.client": "client",
+    "grpc.demo": "service",
+    "grpc.service": "service",
+    "host.web": "web",
+    "kube.api": "kube",
+    "kube.runner": "kube",
+}
 """The parts that programs import, and the extra that each asks for."""
 NEED_BOTH = (
     "licorne.cli.scheduling",
     "licorne.cli.mcp_server",
     "licorne.cli.serving",
+    "licorne.cli.showing",
 )
-"""The commands that need `service`, `kube` or `mcp` beside `cli`."""
-NEED_REPORT = (
+"""The commands that need `service`, `kube`, `web` or `mcp` beside `cli`."""
+NEED_REPORT_OR_RAY = (
     "licorne.lab.report.drawing",
     "licorne.lab.report.page",
     "licorne.lab.report.plots",
     "licorne.lab.report.sections",
+    "licorne.lab.sweep.on_ray",
     "licorne.lab.sweep.page",
 )
-"""The modules that need `report`, which others import when a report is asked for."""
+"""The modules that need `report` or `ray`, which others import when a report, or a sweep on Ray, is asked for."""
 Environment = Callable[[str], Path]
 
 
@@ -80,6 +89,11 @@ def needed(pending: list[Requirement]) -> dict[str, Distribution]:
             assert requirement.specifier.contains(found[name].version, prereleases=True)
             pending += asked_for(found[name].requires or (), requirement.extras)
     return found
+
+
+def _is_of(name: str, extra: str) -> bool:
+    """Return whether a module belongs to a part that the extra is for."""
+    return any(f"{name}.".startswith(f"licorne.{part}.") for part in PARTS[extra])
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +139,11 @@ def test_the_readme_example_of_the_library_prints_what_the_readme_says(environme
 @pytest.mark.parametrize("extra", PARTS)
 def test_every_module_that_the_extra_is_for_can_be_imported(environment: Environment, extra: str) -> None:
     source = ROOT / "src"
-    parts = {*PARTS["all"]} - {*PARTS[extra]}
     paths = [path.relative_to(source).with_suffix("") for path in source.rglob("*.py") if path.stem != "__main__"]
-    names = [".".join(path.parts).removesuffix(".__init__") for path in paths if path.parts[1] not in parts]
-    names = [name for name in names if name not in NEED_REPORT]
+    names = [".".join(path.parts).removesuffix(".__init__") for path in paths]
+    names = [
+        name for name in names if name not in NEED_REPORT_OR_RAY and (_is_of(name, extra) or not _is_of(name, "all"))
+    ]
     if extra == "cli":
         names = [name for name in names if name not in NEED_BOTH]
     elif extra == "all":
@@ -140,7 +155,7 @@ def test_every_module_that_the_extra_is_for_can_be_imported(environment: Environ
 @pytest.mark.gate
 @pytest.mark.parametrize("extra", PARTS)
 def test_other_parts_say_what_to_install(environment: Environment, extra: str) -> None:
-    for part in ENTRIES.keys() - {*PARTS[extra]}:
+    for part in (part for part in ENTRIES if not _is_of(f"licorne.{part}", extra)):
         _, error = run(environment(extra), "-c", f"import licorne.{part}", status=1)
         last = error.splitlines()[-1]
         assert last.startswith("licorne._extras.MissingExtraError: this needs licorne's extra")
@@ -156,9 +171,9 @@ def test_other_parts_say_what_to_install(environment: Environment, extra: str) -
         ("service", ["serve"], "cli"),
         ("cli", ["serve"], "service"),
         ("cli", ["health"], "service"),
-        ("cli", ["convert", "-"], "kube"),
         ("cli", ["kube"], "kube"),
         ("cli", ["mcp"], "mcp"),
+        ("cli", ["page"], "web"),
     ],
 )
 def test_a_command_without_its_extra_says_what_to_install(
@@ -199,7 +214,7 @@ def test_the_modules_that_are_looked_for_are_those_of_the_extras() -> None:
         Requirement(each).name for each in project["dependencies"]
     }  # of which an extra may want later versions
     for extra, modules in MODULES.items():
-        if extra in ("data", "report") and any(find_spec(module) is None for module in modules):
+        if extra in ("data", "ray", "report") and any(find_spec(module) is None for module in modules):
             continue  # they are not part of `all`, and need not be here
         installed = {canonicalize_name(name) for name in named(project["optional-dependencies"], extra)}
         # protobuf comes with the packages of gRPC that need it, and its top-level package is shared with others

@@ -11,7 +11,7 @@ import pytest
 from deployment.places import DEPLOY, ROOT
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.config import check
-from licorne.grpc.demo.configuration import CONFIGURATION
+from licorne.grpc.demo.scenario import CLUSTER
 from licorne.si import v19
 
 SIZE = {"vcore": 100, "memory": 1 << 20}
@@ -27,6 +27,7 @@ def of_workload(path: Path) -> str:
     raise AssertionError(f"{path}: has no configuration")
 
 
+CONFIGURATION = CLUSTER.workload().config or ""
 DEPLOYED = (DEPLOY / "queues.yaml").read_text(encoding="utf-8")
 GANGS = [
     # configuration, user, groups, queue asked for, namespace, queue it runs in

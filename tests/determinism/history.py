@@ -7,6 +7,7 @@ predicates, reloads, lost nodes, moving time; in the first interface UUIDs too.
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections.abc import Sequence
 from random import Random
@@ -111,7 +112,10 @@ class History:
         if what < 0.08:
             action = random.choice((*[NodeAction.CREATE] * 6, NodeAction.UPDATE, NodeAction.DECOMISSION))
             capacity = {"vcore": random.randint(5, 20), "memory": random.randint(5, 20)}
-            return [NodeUpdate(node_id=f"n{random.randint(0, 7)}", action=action, capacity=capacity)]
+            name, labels = f"n{random.randint(0, 7)}", {"label/zone": random.choice("xy")}
+            return [
+                NodeUpdate(node_id=name, action=action, capacity=capacity, attributes=labels | {"label/host": name})
+            ]
         if what < 0.26:
             user, queue = random.choice(USERS), random.choice("abc")
             groups = tuple(random.sample(GROUPS, random.randint(0, 2)))
@@ -129,13 +133,18 @@ class History:
 
     def ask(self, app: str) -> Allocation:
         random = self.random
-        tags = {"yunikorn.apache.org/requiredNode": f"n{random.randint(0, 7)}"} if random.random() < 0.1 else None
+        tags = {"yunikorn.apache.org/requiredNode": f"n{random.randint(0, 7)}"} if random.random() < 0.1 else {}
+        if random.random() < 0.4:
+            names, kind = random.choices("abc", k=2), random.choice(("affinity", "antiAffinity", "spread", ""))
+            term = {"topologyKey": random.choice(("zone", "host")), "labelSelector": {"matchLabels": {"app": names[0]}}}
+            tags["licorne/pod"] = json.dumps({"namespace": "home", "labels": {"app": names[1]}})
+            tags["licorne/pod-terms"] = json.dumps({kind: [term]} if kind else {})
         return Allocation(
             key=f"k{random.randint(0, 300)}",
             application_id=app,
             resource={"vcore": random.randint(1, 4), "memory": random.randint(0, 4)},
             priority=random.choice((0, 0, 0, 1, 5)),
-            tags=tags,
+            tags=tags or None,
             max_allocations=random.randint(1, 3) if self.first_interface else 1,
         )
 

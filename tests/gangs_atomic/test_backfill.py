@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.bench import config
+from core.bench import config, parent
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.core.inspection.explain import Nodes
-from licorne.si.messages import NodeAction
+from licorne.si.messages import NodeAction, Termination
 
 Work = tuple[int, int, int]  # node, vcore, seconds it may run; 0: for ever
 
@@ -105,6 +105,41 @@ def test_other_nodes_stay_open() -> None:
     b.ask("x", "k", vcore=4)
     assert b.run() == "k@n2"  # before anything is held the first node with room in order
     assert b.held() == "g n1 ?"
+
+
+@pytest.mark.parametrize(("most", "runs"), [(5, ""), (6, "k@n1")])
+def test_what_others_claim_of_a_quota_is_not_left_to_work_in_front_of_the_gang(most: int, runs: str) -> None:
+    guaranteed = "c resources: {guaranteed: {vcore: 3m}}, properties: {preemption.delay: 1s}"
+    b = GangBench(10, 3, text=config(parent(f"p resources: {{max: {{vcore: {most}m}}}}", "a", guaranteed), "b"))
+    running(b, [(1, 9, 30), *[(2, 1, 0)] * 3])
+    b.gang("g", 2, queue="root.p.a")
+    b.run()
+    b.app("y", "root.p.c")
+    b.ask("y", "claims", vcore=3, preempt_other=True)
+    b.run(after=2)
+    assert b.reserved() == "claims@n2"
+    b.app("z", "root.p.a")
+    b.ask("z", "k", vcore=1)
+    assert b.run() == runs
+    assert b.held() == "g n1 28"
+
+
+@pytest.mark.parametrize(("most", "fits_quota"), [(8, True), (4, False)])
+def test_a_gang_keeps_its_nodes_while_others_preempt_elsewhere(most: int, fits_quota: bool) -> None:
+    """Otherwise the ask would be placed there at once, and its victim would have been evicted in vain."""
+    guaranteed = "c resources: {guaranteed: {vcore: 1m}}, properties: {preemption.delay: 1s}"
+    b = GangBench(4, 4, text=config(parent(f"p resources: {{max: {{vcore: {most}m}}}}", "a", guaranteed), "b"))
+    running(b, [(2, 3, 0), *[(1, 1, 0)] * 4])
+    b.gang("g", 4, queue="root.p.a")
+    b.run()
+    b.app("y", "root.p.c")
+    b.ask("y", "k", vcore=1, preempt_other=True)
+    assert b.run(after=2) == ""
+    assert (b.reserved(), b.held()) == ("k@n1", "g n2 ?")
+    assert b.gang_reason("g0").fits_quota == fits_quota
+    b.release("x", "x4", termination=Termination.PREEMPTED_BY_SCHEDULER)
+    assert b.run() == "k@n1"
+    assert b.held() == ("g n2 ?" if fits_quota else "")
 
 
 def test_the_plan_follows_work_that_ends_early() -> None:

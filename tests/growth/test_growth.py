@@ -41,9 +41,11 @@ KEPT = (
     "Partition.rejected",
     "Rejection",
     "Timers._heap[",
+    "Topology.?",
 )
 """What is kept to a bound that is not reached here; parts of deadlines are those of cancelled ones, up to 64. Compiled,
-tables have no names, but what is in them counts by its class."""
+tables have no names, but what is in them counts by its class: those of `Topology` have a place for each node that was there
+before the newest one."""
 C_ARRAYS = (".v", ".low")
 """These lists are C arrays, but for plain Python, and count with their owners."""
 LONG_REST_S = 80 * 3600

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kube.domains import Domains
 from licorne.kube.objects import Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 
@@ -128,11 +129,16 @@ def tolerates(pod: Pod, taint: Taint) -> bool:
     return False
 
 
-def admits(node: Node, pod: Pod) -> bool:
-    """Return whether labels and taints of a node let a pod in."""
+def lets_in(node: Node, pod: Pod) -> tuple[bool, bool]:
+    """Return whether labels, and whether taints of a node let a pod in."""
     labels = node.metadata.labels or {}
     selected = all(labels.get(name) == value for name, value in (pod.spec.node_selector or {}).items())
-    return selected and all(tolerates(pod, taint) for taint in taints(node))
+    return selected, all(tolerates(pod, taint) for taint in taints(node))
+
+
+def admits(node: Node, pod: Pod) -> bool:
+    """Return whether labels and taints of a node let a pod in."""
+    return all(lets_in(node, pod))
 
 
 def capacity(node: Node) -> Amounts:
@@ -165,6 +171,7 @@ class View:
         self.places = list(places)
         self.limits = limits
         self._in_flight = in_flight or {}
+        self._domains = Domains(self.nodes, self.places, {"default": {}})
         self._on: dict[str, list[Pod]] = {}
         self.in_queue: dict[str, Amounts] = {}
         """What queues use: of our pods, those on a node that is there."""
@@ -203,7 +210,13 @@ class View:
         if not self.has_room(node, amounts(pod)):
             return f"{self.used(node)} of {capacity(found)} are used"
         taken = self.taken_ports(pod, node)
-        return f"ports {taken} are taken" if taken else ""
+        return f"ports {taken} are taken" if taken else self.kept_off(pod, node)
+
+    def kept_off(self, pod: Pod, node: str) -> str:
+        """Return what pods demand of each other that keeps a pod off a node; "" if nothing does."""
+        constraints = pod.spec.topology_spread_constraints or ()
+        spread = self._domains.spread(pod, node, constraints, lambda other: lets_in(other, pod))
+        return spread or self._domains.apart(pod, node)
 
     def has_room(self, node: str, asked: Amounts) -> bool:
         """Return whether a node has so much left; of what is not asked for, it may have too little for those that run there."""
@@ -215,9 +228,10 @@ class View:
         return ports(pod) & {port for other in self.on(node) for port in ports(other)}
 
     def may_be_kept(self, node: str, pod: Pod) -> bool:
-        """Return whether a node would do for a pod if it had more room: nothing is kept for a pod that waits for a port."""
+        """Return whether a node would do for a pod if it had more room: nothing is kept for one that waits for a port, or for other pods."""
         found = self.nodes[node]
-        return admits(found, pod) and within(amounts(pod), capacity(found)) and not self.taken_ports(pod, node)
+        free = not (self.taken_ports(pod, node) or self.kept_off(pod, node))
+        return admits(found, pod) and within(amounts(pod), capacity(found)) and free
 
     def full_queue(self, pod: Pod, more: int = 1) -> str:
         """Return the first queue above a pod that so many pods like it would lift above its limit; "" if there is none."""
@@ -271,8 +285,8 @@ class View:
         ]
 
     def makes_room(self, asking: Pod, node: str, victims: Iterable[Pod]) -> bool:
-        """Return whether a pod may run on a node when others have gone; nobody is evicted to free a port."""
-        if ports(asking) & {port for pod in self.on(node) for port in ports(pod)}:
+        """Return whether a pod may run on a node when others have gone; nobody is evicted to free a port, or to open a domain."""
+        if ports(asking) & {port for pod in self.on(node) for port in ports(pod)} or self.kept_off(asking, node):
             return False
         gone = {pod.metadata.uid for pod in victims}
         others = [(pod, where) for pod, where in self.places if pod.metadata.uid not in gone]

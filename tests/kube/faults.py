@@ -25,14 +25,15 @@ from licorne.kube import configuring
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.lease import HeldLease
-from licorne.kube.manager import Manager, anti_affinity, applications, gangs, lifecycle
+from licorne.kube.manager import Manager, applications, gangs, lifecycle
+from licorne.kube.manager import manager as managing
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.decisions import Decisions
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.pods import constraints, foreign
+from licorne.kube.pods import constraints, foreign, work
 from licorne.kube.pods.work import ask_with
 from licorne.kube.reflector import Reflector
 from licorne.kube.writing import Writer
@@ -240,8 +241,11 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "others get a node that is kept": (Reservations, "mend_open", _open_though_kept),
     "host ports do not count": (constraints, "host_ports", _no_ports),
     "host ports of other schedulers' pods do not count": (foreign, "host_ports", _no_ports),
+    "what pods demand of others does not count": (work, "terms_text", lambda _sound: lambda *_: ""),
+    "what other schedulers' pods demand does not count": (foreign, "terms_text", lambda _sound: lambda *_: ""),
+    "a running pod that is relabelled goes unnoticed": (lifecycle, "_is_alike", lambda _sound: lambda *_: True),
     "pods of other schedulers take nothing": (PodLifecycle, "place_foreign", _nothing),
-    "taints do not count, and cordons neither": (anti_affinity, "node_update", _without_taints),
+    "taints do not count, and cordons neither": (managing, "node_update", _without_taints),
     "a node stays as it was at first": (Manager, "node_seen", _as_at_first),
     "scheduling gates do not count": (lifecycle, "read_pod", _read_with(gates=())),
     "a scheduling gate that is removed goes unnoticed": (lifecycle, "asks_the_same", lambda _sound: lambda *_: True),
@@ -271,6 +275,9 @@ KINDS = {
     "others get a node that is kept": Kind(reservations=True),
     "a changed ConfigMap changes no queue": Kind(quotas=True, maps=True),
     "host ports of other schedulers' pods do not count": Kind(foreign=True, ports=True),
+    "what pods demand of others does not count": Kind(together=True),
+    "what other schedulers' pods demand does not count": Kind(together=True, foreign=True),
+    "a running pod that is relabelled goes unnoticed": Kind(together=True),
     "disruption budgets are not told": Kind(preemption=True, budgets=True),
     "the age of its pods takes time from a gang": Kind(hard=True),
     "a pod that comes while its gang fails is failed": Kind(hard=True),

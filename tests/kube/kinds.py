@@ -31,9 +31,13 @@ GANG_S: Final = 30
 """The placeholder timeout of gangs."""
 GATED_S: Final = (1.0, 20.0, 40.0, 100.0)
 """How long the gates of a gang may stay."""
+ROLE: Final = "role"
+"""The label by which pods demand to be near others, apart from them, or spread."""
+ROLES: Final = ("x", "y")
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 """A volume that licorne does not decide."""
-LATER: Final = ("shrinks", "devices", "hangs", "beside")
+LATER: Final = ("shrinks", "devices", "hangs", "beside", "together")
 """Features with rng of their own, so that the worlds without them stay what they were."""
 
 
@@ -56,6 +60,7 @@ class Kind(msgspec.Struct, frozen=True):
     - `shrinks`: what nodes have falls, also below what runs there, and rises again.
     - `devices`: nodes have devices, for which some pods ask; when their plugin restarts there are none for a while.
     - `hangs`: victims hang, for a while or for ever, and pods have grace periods of their own.
+    - `together`: pods demand to be near others, apart from them, or spread; pods and nodes are relabelled.
     - `beside`: a second process is started beside the first one, which then ends or loses sight of the Lease, or goes on.
     """
 
@@ -75,6 +80,7 @@ class Kind(msgspec.Struct, frozen=True):
     devices: bool = False
     hangs: bool = False
     beside: bool = False
+    together: bool = False
 
     @property
     def keeps_nodes(self) -> bool:
@@ -200,3 +206,18 @@ def dress(kind: Kind, rng: random.Random, body: dict[str, Any]) -> None:
             spec["preemptionPolicy"] = "Never"
     if kind.budgets and rng.random() < 0.5:
         labels.update(GUARDED)
+
+
+def demand(rng: random.Random, body: dict[str, Any]) -> None:
+    """Give a pod a role, and perhaps what it demands of pods with this or another one."""
+    spec, labels = body["spec"], body["metadata"]["labels"]
+    labels[ROLE] = rng.choice(ROLES)
+    what = rng.choice(("", "", "podAffinity", "podAntiAffinity", "podAntiAffinity", "spread", "spread"))
+    term: dict[str, Any] = {"topologyKey": rng.choice((ZONE, HOST))}
+    term["labelSelector"] = {"matchLabels": {ROLE: labels[ROLE] if rng.random() < 0.7 else rng.choice(ROLES)}}
+    if what == "spread":
+        policies = {"nodeTaintsPolicy": "Honor"} if rng.random() < 0.4 else {}
+        term |= {"maxSkew": rng.choice((1, 1, 2)), "whenUnsatisfiable": "DoNotSchedule", **policies}
+        spec["topologySpreadConstraints"] = [term]
+    elif what:
+        spec["affinity"] = {what: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -95,7 +95,7 @@ class Places:
         bound: dict[str, str] = {}
         while True:
             before = len(bound)
-            for command in self.manager.commands():
+            for command in self.manager.flush():
                 if isinstance(command, Bind):
                     bound[command.name] = command.node
                     self.pods[command.name]["spec"]["nodeName"] = command.node
@@ -139,13 +139,14 @@ class Places:
         ]
 
     def wrong(self, bound: dict[str, str]) -> list[tuple[str, str, Any]]:
-        """Return the pods that were bound just now to a node that refuses them, the others being there."""
+        """Return the pods that were bound just now to a node that refuses them, where those are that were there or bound before."""
         found = []
-        for name, node in bound.items():
-            if name not in self.pods:
-                continue
+        later = [name for name in bound if name in self.pods]
+        for name in [*later]:
+            node = bound[name]
             pod = msgspec.convert(self.pods[name], Pod)
-            others = [each for key, each in self.pods.items() if key != name]
+            others = [each for key, each in self.pods.items() if key not in later]
+            later.remove(name)
             rest = Snapshot.of(
                 msgspec.convert(list(self.nodes.values()), list[Node]),
                 msgspec.convert(others, list[Pod]),

@@ -1,8 +1,6 @@
 """What each filter plugin of kube-scheduler says of a pod and a node.
 
-These are the plugins that look at a node and a pod alone: NodeUnschedulable, NodeName, TaintToleration, NodeAffinity,
-NodePorts, NodeResourcesFit; and InterPodAffinity as far as running pods keep others off. A plugin that refuses gives its
-reasons, and a code that says whether evicting pods could help. All plugins are asked, in kube-scheduler's order, where that
+These are all but those of volumes and devices. A plugin that refuses gives its reasons, and a code that says whether evicting pods could help. All plugins are asked, in kube-scheduler's order, where that
 stops at the first one that refuses.
 """
 
@@ -17,11 +15,12 @@ import msgspec
 
 from licorne.config.kubernetes import CPU
 from licorne.core.nodes.constraints import CORDON, NodeConstraints, NodeLabels, Taint, parse_constraints
-from licorne.kube.objects import Pod
+from licorne.kube.objects import Node, Pod
 from licorne.kube.pods.constraints import node_constraints, node_names
 from licorne.kube.pods.resources import read_resources
 from licorne.si.constants import VCORE
 
+from .domains import UNRESOLVABLE
 from .snapshot import NodeState, Snapshot
 
 PODS: Final = "pods"
@@ -67,22 +66,52 @@ def verdict(pod: Pod, state: NodeState, cluster: Snapshot) -> list[Refusal]:
     def refuse(plugin: str, reason: str, code: Code = Code.UNRESOLVABLE) -> None:
         said.append(Refusal(plugin, code, reason))
 
-    if node.spec.unschedulable and _mismatch(NodeConstraints(tolerations=wanted.tolerations), (CORDON,)):
-        refuse("NodeUnschedulable", "node(s) were unschedulable")
     if pod.spec.node_name not in ("", node.metadata.name):
         refuse("NodeName", "node(s) didn't match the requested node name")
-    own = tuple(taint for taint in state.labels.taints if taint != CORDON or _has_cordon(state))
-    if _mismatch(NodeConstraints(tolerations=wanted.tolerations), own):
+    if node.spec.unschedulable and _mismatch(NodeConstraints(tolerations=wanted.tolerations), (CORDON,)):
+        refuse("NodeUnschedulable", "node(s) were unschedulable")
+    if _is_kept_off_by_taints(wanted, state):
         refuse("TaintToleration", "node(s) had untolerated taint(s)")
-    placed = NodeConstraints(selector=wanted.selector, affinity=wanted.affinity)
-    if refused_at_once(pod) is None and placed.mismatch(replace(state.labels, taints=())):
+    if refused_at_once(pod) is None and not _is_selected(wanted, state):
         refuse("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     if NodeConstraints(ports=wanted.ports).mismatch(replace(state.labels, taints=())):
         refuse("NodePorts", "node(s) didn't have free ports for the requested pod ports", Code.UNSCHEDULABLE)
     said += _fit(read_resources(pod), state)
-    if cluster.keeps_off(pod, node):
-        refuse("InterPodAffinity", "node(s) didn't satisfy existing pods anti-affinity rules", Code.UNSCHEDULABLE)
+
+    def admits(other: Node) -> tuple[bool, bool]:
+        its = cluster.nodes[other.metadata.name]
+        return _is_selected(wanted, its), not _is_kept_off_by_taints(wanted, its)
+
+    constraints = pod.spec.topology_spread_constraints or cluster.spread
+    name = node.metadata.name
+    spread = cluster.domains.spread(pod, name, constraints, admits)
+    among = (("PodTopologySpread", spread), ("InterPodAffinity", cluster.domains.apart(pod, name)))
+    for plugin, reason in among:
+        if reason:
+            refuse(plugin, reason, Code.UNRESOLVABLE if reason in UNRESOLVABLE else Code.UNSCHEDULABLE)
+    if not features_of(pod) <= {*(node.status.declared_features or ())}:
+        refuse("NodeDeclaredFeatures", "node(s) didn't match Pod's required features")
     return said
+
+
+def features_of(pod: Pod) -> set[str]:
+    """Return the features that a pod's node must declare."""
+    containers = (*pod.spec.containers, *(pod.spec.init_containers or ()))
+    rules = [rule.action for one in containers for rule in one.restart_policy_rules or ()]
+    restarts = {"RestartAllContainersOnContainerExits"} if "RestartAllContainers" in rules else set()
+    return restarts | (
+        {"UserNamespacesHostNetworkSupport"} if pod.spec.host_network and pod.spec.host_users is False else set()
+    )
+
+
+def _is_selected(wanted: NodeConstraints, state: NodeState) -> bool:
+    placed = NodeConstraints(selector=wanted.selector, affinity=wanted.affinity)
+    return placed.matches(replace(state.labels, taints=()))
+
+
+def _is_kept_off_by_taints(wanted: NodeConstraints, state: NodeState) -> bool:
+    own = tuple(taint for taint in state.labels.taints if taint != CORDON or _has_cordon(state))
+    return bool(_mismatch(NodeConstraints(tolerations=wanted.tolerations), own))
 
 
 def _mismatch(wanted: NodeConstraints, taints: tuple[Taint, ...]) -> str:

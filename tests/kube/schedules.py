@@ -35,7 +35,7 @@ from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
 from licorne.kube.runner import Clients, Runner, RunSettings
-from licorne.kube.writing.writer import TRIES_TO_TELL
+from licorne.kube.writing.writer import TRIES_TO_REPORT
 from licorne.state.recording import Recorder
 from recording.recorded import assert_replays
 
@@ -170,7 +170,8 @@ class World:
         ]
         nodes = [node for node in self.nodes() if node.metadata.name != decision.node]
         view = View([*nodes, self._as_decided(decision, counted)], counted, Limits())
-        bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=None))
+        free = {"node_selector": None, "affinity": None, "topology_spread_constraints": None}
+        bare = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **free))
         why_not = view.why_not(bare, decision.node)
         if why_not:
             raise OvercommittedError(f"{pod.metadata.name} on {decision.node}: {why_not}")
@@ -194,8 +195,8 @@ class World:
 
     def check_deletion(self, pod: Pod) -> None:
         """Check that only placeholders and victims are deleted, and victims are told so first, if they can be."""
-        cannot_be_told = self.server.tries_to_tell.get(pod.metadata.uid, 0) >= TRIES_TO_TELL
-        if self.kind is not None and not books.is_placeholder(pod) and not cannot_be_told:
+        cannot_be_reported = self.server.tries_to_tell.get(pod.metadata.uid, 0) >= TRIES_TO_REPORT
+        if self.kind is not None and not books.is_placeholder(pod) and not cannot_be_reported:
             told = {one.type: (one.status, one.reason) for one in pod.status.conditions or ()}
             name = pod.metadata.name
             assert told.get("DisruptionTarget") == ("True", "PreemptionByScheduler"), f"{name} is deleted untold"
@@ -279,7 +280,9 @@ class World:
     def add_node(self, name: str) -> None:
         """Add a node."""
         amounts = {"cpu": f"{AMOUNTS['cpu']}m", "memory": str(AMOUNTS["memory"]), "pods": str(AMOUNTS["pods"])}
-        labels = {"topology.kubernetes.io/zone": f"z{self.server.version % 2}"}
+        labels = {kinds.ZONE: f"z{self.server.version % 2}"}
+        if self.kind is not None and self.kind.together:
+            labels[kinds.HOST] = name
         if self.kind is not None and self.kind.places:
             labels["disk"] = self.rng.choice(kinds.DISKS)
         if self.kind is not None and self.kind.devices:
@@ -300,6 +303,7 @@ class World:
             queue = rng.choice(kinds.QUEUES)
             labels = {"applicationId": f"{queue}-{rng.randrange(2)}", "queue": queue}
         plain = self.kind is not None and not more
+        foreign = more.get("schedulerName") is not None
         requests = {"cpu": f"{rng.choice((250, 500, 1000, 3000))}m", "memory": f"{rng.choice((256, 512, 4096))}Mi"}
         body = {
             "metadata": {
@@ -319,6 +323,8 @@ class World:
         }
         if plain and self.kind is not None:
             kinds.dress(self.kind, rng, body)
+        if (plain or foreign) and self.kind is not None and self.kind.together:
+            kinds.demand(self.later_dice, body)
         return self.server.put("pods", msgspec.convert(body, Pod))
 
     def add_gang(
@@ -373,10 +379,11 @@ class World:
                 self.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
                 self.add_pod(**self._controlled[gang])
 
-    def add_atomic_gang(self) -> None:
-        """Create the pods of a gang without placeholders, perhaps one too few."""
+    def add_atomic_gang(self, members: int = 0, cpu: int = 0) -> None:
+        """Create the pods of a gang without placeholders; of a drawn size, perhaps one too few, if `members` is 0."""
         rng = self.rng
-        members, cpu = rng.randrange(2, 5), rng.choice((500, 1000, 2000))
+        lacking = not members
+        members, cpu = members or rng.randrange(2, 5), cpu or rng.choice((500, 1000, 2000))
         by_queue = rng.random() < 0.5
         queue = kinds.ATOMIC_QUEUE if by_queue else "root.a"
         application = f"{queue}-whole{self.made}"
@@ -388,7 +395,7 @@ class World:
             **({} if by_queue else {"gang.scheduling": "atomic"}),
         }
         self.gangs[application] = members
-        for _ in range(members - (rng.random() < 0.1)):
+        for _ in range(members - (lacking and rng.random() < 0.1)):
             self.add_pod(
                 metadata={"labels": {"applicationId": application, "queue": queue}, "annotations": annotations},
                 containers=[{"name": "c", "resources": {"requests": requests}}],
@@ -443,6 +450,22 @@ class World:
             name = rng.choice(sorted(self.server.objects["nodes"]))[1]
             self._devices_at[name] = self.now_s() + rng.choice((2.0, 10.0, 40.0))
             self._give(name, **{books.DEVICE: rng.choice(("0", ""))})
+
+    def relabel(self) -> None:
+        """Give a pod another role, or a node another zone or none."""
+        rng, kind = self.later_dice, self.kind
+        if kind is None or not kind.together or rng.random() > 0.1:
+            return
+        one: Pod | Node
+        pods = [pod for pod in self.server.pods() if kinds.ROLE in (pod.metadata.labels or {})]
+        if pods and rng.random() < 0.6:
+            plural, one, changes = "pods", rng.choice(pods), {kinds.ROLE: rng.choice(kinds.ROLES)}
+        else:
+            plural, one = "nodes", self.node(rng.choice(sorted(self.server.objects["nodes"]))[1])
+            changes = rng.choice(({kinds.ZONE: "z0"}, {kinds.ZONE: "z1"}, {}))
+        kept = {name: value for name, value in (one.metadata.labels or {}).items() if changes or name != kinds.ZONE}
+        meta = msgspec.structs.replace(one.metadata, labels=kept | changes)
+        self.server.put(plural, msgspec.structs.replace(one, metadata=meta))
 
     def _give(self, name: str, **changes: str) -> None:
         """Change what a node has; "": the node does not say any more that it has such a thing."""
@@ -543,6 +566,7 @@ class World:
         elif what > 0.75:
             self.happen_specially()
         self.change_capacity()
+        self.relabel()
         self.kubelets()
 
     def mark_deleted(self, pod: Pod) -> None:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from licorne.config.kubernetes import QuantityError
 from licorne.core.nodes.constraints import NodeLabels, parse_ports
 from licorne.kube.objects import Namespace, Node, Pod
+from licorne.kube.objects.pods import TopologySpreadConstraint
 from licorne.kube.pods.constraints import host_ports
 from licorne.kube.pods.nodes import node_update, read_allocatable
 from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
-from licorne.kube.predicates.terms import AntiAffinityTerm, anti_affinity_terms
 from licorne.si.messages import NodeAction
+
+from .domains import Domains
 
 
 @dataclass
@@ -40,11 +42,13 @@ class NodeState:
 
 @dataclass
 class Snapshot:
-    """A cluster at one moment. `kept`: each demand of running pods, with the values of its label that are taken."""
+    """A cluster at one moment. `places`: the pods on its nodes; `spread`: the default constraints of pods that have none."""
 
     nodes: dict[str, NodeState] = field(default_factory=dict)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    kept: dict[str, tuple[AntiAffinityTerm, set[str]]] = field(default_factory=dict)
+    places: list[tuple[Pod, str]] = field(default_factory=list)
+    spread: tuple[TopologySpreadConstraint, ...] = ()
+    _domains: Domains | None = None
 
     @classmethod
     def of(cls, nodes: Iterable[Node], pods: Iterable[Pod], namespaces: Iterable[Namespace] = ()) -> Snapshot:
@@ -63,20 +67,15 @@ class Snapshot:
 
     def place(self, pod: Pod, node: str) -> None:
         """Count a pod as running on this node."""
-        state = self.nodes.get(node)
-        if state is None:
-            return
-        state.place(pod)
-        for demand in anti_affinity_terms(pod):
-            value = (state.node.metadata.labels or {}).get(demand.topology_key)
-            if value is not None:
-                self.kept.setdefault(demand.mark, (demand, set()))[1].add(value)
+        if node in self.nodes:
+            self.nodes[node].place(pod)
+            self.places.append((pod, node))
+            self._domains = None
 
-    def keeps_off(self, pod: Pod, node: Node) -> bool:
-        """Return whether a running pod's required anti-affinity keeps the pod off the node."""
-        labels = node.metadata.labels or {}
-        of_namespace = self.namespaces.get(pod.metadata.namespace, {})
-        return any(
-            labels.get(demand.topology_key) in taken and demand.matches(pod, of_namespace)
-            for demand, taken in self.kept.values()
-        )
+    @property
+    def domains(self) -> Domains:
+        """What pods demand of each other."""
+        if self._domains is None:
+            nodes = {name: state.node for name, state in self.nodes.items()}
+            self._domains = Domains(nodes, self.places, self.namespaces)
+        return self._domains

@@ -73,11 +73,11 @@ class Cluster(Places):
             self.manager.lifecycle.pod_seen(each)
         commands = []
         for _ in range(4):
-            commands += self.manager.commands()
+            commands += self.manager.flush()
             self.api.schedule()
             self.now_ns += SECOND_NS
         self.api.validate()
-        return commands + self.manager.commands()
+        return commands + self.manager.flush()
 
     def application(self, name: str) -> Application:
         return self.api.cluster.partition("rm").applications[name]
@@ -359,7 +359,20 @@ def test_a_pod_that_could_not_be_bound_is_failed_with_its_application() -> None:
     assert [each.name for each in commands if isinstance(each, Bind)] == ["p"]
     cluster.manager.lifecycle.not_bound("p", "no bindings today")
     cluster.manager.decisions.take([UpdatedApplication("a", "Failing", 0, "ResourceReservationTimeout")])
-    assert failed(cluster.manager.commands()) == [("p", "ResourceReservationTimeout")]
+    assert failed(cluster.manager.flush()) == [("p", "ResourceReservationTimeout")]
+
+
+def test_a_pod_that_cannot_be_bound_waits_twice_as_long_each_time_up_to_a_bound() -> None:
+    cluster = Cluster(1)
+    commands = cluster.see(pod("p", "a"))
+    waits = []
+    for _ in range(7):
+        assert [each.name for each in commands if isinstance(each, Bind)] == ["p"]
+        cluster.manager.lifecycle.not_bound("p", "no bindings today")
+        waits += [each.after_s for each in cluster.see() if isinstance(each, AskAgain)]
+        cluster.manager.lifecycle.ask_again("p")
+        commands = cluster.see()
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 20.0, 20.0]
 
 
 def failing() -> tuple[Cluster, list[Pod]]:

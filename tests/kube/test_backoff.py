@@ -46,7 +46,7 @@ def _longest_s(backoff: Backoff) -> float:
 
 ORDERS = {
     "a pod that could not be bound is asked for again before its idle application completes": (
-        _longest_s(lifecycle.BACKOFF),
+        _longest_s(lifecycle.ASK_AGAIN_BACKOFF),
         COMPLETING_TIMEOUT_NS / 1e9,
     ),
     "the lease is renewed, also after a request that was given up, and ends here before another process may take it": (

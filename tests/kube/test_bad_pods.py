@@ -143,7 +143,7 @@ def test_pods_that_run_when_licorne_starts_are_not_told_again(node: str, told: l
     meta = {"name": "p", "namespace": "ns", "uid": "p", "annotations": {"yunikorn.apache.org/user.info": "{"}}
     spec = {"schedulerName": "yunikorn", "nodeName": node, "containers": [{"name": "c"}]}
     places.manager.lifecycle.pods_read([msgspec.convert({"metadata": meta, "spec": spec}, Pod)])
-    assert [one.reason for one in places.manager.commands() if isinstance(one, PostEvent)] == told
+    assert [one.reason for one in places.manager.flush() if isinstance(one, PostEvent)] == told
 
 
 def test_a_taint_of_an_unknown_effect_keeps_nothing_off() -> None:
@@ -295,5 +295,5 @@ def test_a_namespace_whose_quota_cannot_be_read_is_told_once() -> None:
     for quota in ("{", "{", '{"cpu":"1"}', "["):
         meta = {"name": "ns", "uid": "n", "annotations": {"yunikorn.apache.org/namespace.quota": quota}}
         places.manager.namespace_seen(msgspec.convert({"metadata": meta}, Namespace))
-    told = [one for one in places.manager.commands() if isinstance(one, PostEvent)]
+    told = [one for one in places.manager.flush() if isinstance(one, PostEvent)]
     assert [(one.kind, one.name, one.reason) for one in told] == [("Namespace", "ns", "InvalidAnnotation")] * 2

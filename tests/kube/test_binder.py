@@ -17,7 +17,7 @@ import seeds
 from common.virtual import run
 from licorne.kube.api import ApiError, Kind, UnansweredError
 from licorne.kube.binding import Binder
-from licorne.kube.binding.binder import AT_ONCE, LOOK_UPS
+from licorne.kube.binding.binder import AT_ONCE, ATTEMPTS, BACKOFF, LOOK_UPS
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import Pod
 from licorne.kube.pauses import PAUSE_S, PauseGuard
@@ -144,16 +144,17 @@ def test_the_server_says_how_long_it_wants_to_be_left_alone() -> None:
 
 
 def test_waits_grow_and_are_drawn() -> None:
-    answers = Answers([BROKEN] * 11 + [None], [pod()] * 11)
+    answers = Answers([BROKEN] * (ATTEMPTS - 1) + [None], [pod()] * (ATTEMPTS - 1))
     play(answers)
-    for number, wait in enumerate(answers.waits()):
-        longest = min(0.1 * 2**number, 20.0)
-        assert longest / 2 <= wait <= longest + 0.001
-    assert len(answers.waits()) == 11
+    waits = answers.waits()
+    for failures, wait in enumerate(waits, 1):
+        least, most = (BACKOFF.wait_s(failures) * factor for factor in BACKOFF.jitter)
+        assert least <= wait <= most + 0.001
+    assert len(waits) == ATTEMPTS - 1
 
 
 def test_what_fails_again_and_again_gives_the_place_back() -> None:
-    answers = Answers([BROKEN] * 12, [pod()] * 12)
+    answers = Answers([BROKEN] * ATTEMPTS, [pod()] * ATTEMPTS)
     play(answers)
     assert answers.outcome == str(BROKEN)
 

@@ -13,7 +13,7 @@ from kube.places import Places
 from licorne.core.partition import Partition
 from licorne.kube.manager.commands import Bind, Evict, PostEvent
 from licorne.kube.objects import Pod, PodDisruptionBudget
-from licorne.kube.predicates import selects
+from licorne.kube.pods.selectors import selects
 from seeds import some_seeds
 
 SECOND_NS = 10**9
@@ -72,10 +72,10 @@ class Cluster(Places):
             self.manager.lifecycle.pod_seen(pod(owner, {}, "owner"))
         commands = []
         for _ in range(4):
-            commands += self.manager.commands()
+            commands += self.manager.flush()
             self.api.schedule()
             self.now_ns += SECOND_NS
-        return commands + self.manager.commands()
+        return commands + self.manager.flush()
 
 
 GUARDED = {"guarded": "yes"}
@@ -172,8 +172,8 @@ def test_the_scheduler_knows_whose_pods_count(seed: int) -> None:
             which = rng.choice(sorted(budgets))
             manager.lifecycle.budgets.gone(budgets.pop(which))
         if rng.random() < 0.5:
-            manager.commands()
-    manager.commands()
+            manager.flush()
+    manager.flush()
     told = cluster.partition.disruption_budgets
     assert set(told.by_name) == {f"n/{name}" for name in budgets}
     for name, one in budgets.items():

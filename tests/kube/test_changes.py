@@ -31,6 +31,10 @@ MEANT: dict[str, Any] = {
     "spec.affinity": {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
     },
+    "spec.topologySpreadConstraints": [
+        {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    ],
+    "metadata.deletionTimestamp": "2026-01-01T00:00:00Z",
     "spec.volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
     "metadata.labels": {"applicationId": "b"},
     "metadata.annotations": {"yunikorn.apache.org/task-groups": GANG},

@@ -78,7 +78,7 @@ def test_a_pod_is_assumed_until_its_binding_is_seen() -> None:
     places = Places()
     places.node("n")
     places.pod("a")
-    places.manager.commands()
+    places.manager.flush()
     places.api.schedule()
     cache = shown(places)
     assert cache["statistics"]["assumed"] == 1

@@ -32,6 +32,7 @@ from kube.cases import (
     restarted,
     running,
     strange,
+    together,
     told,
     workloads,
 )
@@ -47,6 +48,7 @@ CASES: Final = [
     *restarted.CASES,
     *running.CASES,
     *strange.CASES,
+    *together.CASES,
     *told.CASES,
     *workloads.CASES,
 ]
@@ -157,7 +159,8 @@ def test_the_commands_of_changing_over_work(
 ) -> None:
     """Those of docs/use/kubernetes.md, from YuniKorn to licorne and back, where YuniKorn has only one of its ConfigMaps."""
     wait(results.values())
-    copy, stop, service, page, back = shell_blocks("Beside YuniKorn, instead of it, and back")
+    copy, stop, service, page, back, remove = shell_blocks("Beside YuniKorn, instead of it, and back")
+    assert remove == "kubectl delete -k deploy/kubernetes\n", "it ends what the other cases need, and is not run"
     plane.kubectl("create", "namespace", "yunikorn")
     plane.configure({"queues.yaml": QUEUES + "          - {name: copied}\n"}, namespace="yunikorn")
     images = ("--image=none", "--image=none/yunikorn-scheduler-web")  # whose last parts are the names of the containers

@@ -73,9 +73,9 @@ def node(name: str) -> Node:
 
 def step(manager: Manager) -> list[Any]:
     """Return what is to be done after one round of decisions."""
-    done = manager.commands()
+    done = manager.flush()
     manager.outbox.api.schedule()
-    return [*done, *manager.commands()]
+    return [*done, *manager.flush()]
 
 
 def test_a_placeholder_that_goes_before_it_is_bound_gives_its_place_to_its_member() -> None:
@@ -199,7 +199,7 @@ def test_a_placeholder_says_what_its_application_is_where_no_other_pod_is_there(
     body["spec"]["nodeName"] = "n"
     manager = started()
     manager.lifecycle.pods_read([as_pod("placeholder", body, 10)])
-    manager.commands()
+    manager.flush()
     assert manager.outbox.api.cluster.partition("rm").applications["app"].queue.path == "root.q"
 
 
@@ -637,7 +637,7 @@ def test_a_placeholder_that_has_failed_is_deleted_and_another_one_has_another_na
         manager.lifecycle.pod_seen(as_pod(one.body["metadata"]["name"], one.body, 10 + number))
     failed = manager.records.pods[f"uid-{creations[0].body['metadata']['name']}"].pod
     manager.lifecycle.pod_gone(failed)
-    done = manager.commands()
+    done = manager.flush()
     (anew,) = created(done)
     assert anew.body["metadata"]["name"] not in {one.body["metadata"]["name"] for one in creations}
     assert [one.uid for one in done if isinstance(one, Evict)] == [failed.metadata.uid]
@@ -673,7 +673,7 @@ def test_a_name_that_a_pod_has_which_is_not_seen_is_not_tried_for_ever() -> None
         manager.lifecycle.gangs.created("app", name, 1.0, taken=True)
     manager.lifecycle.gangs.created("app", names[2], 1.0)
     manager.lifecycle.gangs.look_again("app", 1.0)
-    anew = [one.body["metadata"]["name"] for one in created(manager.commands())]
+    anew = [one.body["metadata"]["name"] for one in created(manager.flush())]
     assert len(set(anew)) == 2
     assert names[2] in anew
     assert not {names[0], names[1]} & set(anew)
@@ -773,10 +773,10 @@ def test_a_gang_that_reserves_goes_on_when_gangs_are_turned_off() -> None:
 def test_a_placeholder_that_is_preempted_while_its_gang_reserves_is_made_anew() -> None:
     manager = started()
     [victim, *_] = reserving(manager)
-    manager.commands()  # they are asked for, and not decided
+    manager.flush()  # they are asked for, and not decided
     manager.records.pods[victim.metadata.uid].leaving = Termination.PREEMPTED_BY_SCHEDULER
     manager.lifecycle.pod_gone(victim)
-    [anew] = created(manager.commands())
+    [anew] = created(manager.flush())
     assert anew.body["metadata"]["name"] != victim.metadata.name
 
 

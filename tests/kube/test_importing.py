@@ -17,6 +17,7 @@ from cli.conftest import Command, licorne
 from licorne.kube.importing import Imported, ImportedError
 from licorne.kube.objects import Pod
 from licorne.kube.pods.work import PodContext, read_pod
+from licorne.sim.runner import simulate
 from licorne.state.recording import Names
 from licorne.workload import lines
 from licorne.workload.workload import Workload, read_workload, write_workload
@@ -36,6 +37,7 @@ partitions:
 GROUPS = [
     {"name": "workers", "minMember": 2, "minResource": {"cpu": "500m", "memory": "1Gi"}, "labels": {"of": "annabella"}}
 ]
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/kubernetes"
 EVERYTHING = ("annabella", "developers")
 
 
@@ -115,6 +117,22 @@ def test_a_pod_asks_for_what_it_asks_for_with_licorne_kube() -> None:
     assert app.tags == {"namespace": "dev"}
 
 
+def test_pods_of_the_ray_cluster_of_the_examples_run_in_their_queue() -> None:
+    queues, cluster = (yaml.safe_load((EXAMPLES / name).read_text("utf-8")) for name in ("queues.yaml", "ray.yaml"))
+    groups = [cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]]
+    pods: list[dict[str, Any]] = []
+    for group in groups:
+        each = pod(f"ray-{len(pods)}")
+        each["metadata"]["labels"] = group["template"]["metadata"]["labels"]
+        pods.append({**each, "spec": group["template"]["spec"]})
+    node = {**NODE, "spec": {}, "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}}}
+    result = simulate(made(node, {**MAP, "data": queues["data"]}, *pods))
+    assert {(each.queue, each.application, each.outcome) for each in result.pods} == {
+        ("root.batch", "sweeps", "running")
+    }
+    assert len(result.pods) == 2
+
+
 def test_times_begin_with_the_first_pod_and_what_has_ended_ran_as_long_as_it_ran() -> None:
     found = made(
         NODE,
@@ -141,6 +159,19 @@ def test_nodes_taints_and_pods_of_others() -> None:
     [foreign] = of(found, lines.Foreign)
     assert (foreign.key, foreign.node, foreign.res["vcore"]) == ("uid-daemon", "n1", 500)
     assert any("wait for other schedulers" in note for note in found.notes)
+
+
+def test_what_pods_demand_of_each_other_is_taken_over() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = (pod("daemon", scheduler="default-scheduler", node="n1"), pod("p"))
+    for one in pods:
+        one["spec"]["affinity"] = apart
+    found = made({"kind": "Namespace", "metadata": {"name": "dev", "labels": {"team": "x"}}}, NODE, *pods)
+    for line in (*of(found, lines.Foreign), *of(found, lines.Ask)):
+        assert json.loads(line.tags["licorne/pod-terms"]) == {"antiAffinity": [term]}
+        assert json.loads(line.tags["licorne/pod"])["namespaceLabels"] == {"team": "x"}
+    assert found.notes == made(NODE, pod("daemon", scheduler="default-scheduler", node="n1"), pod("p")).notes
 
 
 def test_a_gang_is_one_for_the_simulator_and_its_placeholders_are_left_out() -> None:
@@ -180,7 +211,9 @@ def test_without_names() -> None:
     write_workload(made(NODE, pod("p", annotations=annotations), MAP), file, names)
     text = file.getvalue().decode()
     assert [name for name in EVERYTHING if name in text] == []
-    assert text.count(names.of("annabella")) == 2  # the user of the application, and that of a limit
+    assert (
+        text.count(names.of("annabella")) == 3
+    )  # the user of the application, that of a limit, and a label of the pod
 
 
 @pytest.mark.parametrize(
@@ -283,9 +316,11 @@ def test_bad_files_are_told_and_nothing_is_written(tmp_path: Path, licorne: Comm
     assert [path.name for path in tmp_path.iterdir()] == ["objects"]
 
 
-def test_what_is_missing_without_the_extra_is_told() -> None:
-    program = "import sys; sys.modules['lightkube'] = None; from licorne.cli import run; sys.exit(run(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "convert", "x.json", "-o", "y.jsonl"]
+def test_the_packages_of_the_extra_are_not_needed(tmp_path: Path) -> None:
+    blocked = "sys.modules.update(dict.fromkeys(('aiohttp', 'lightkube', 'structlog'), None))"
+    program = f"import sys; {blocked}; from licorne.cli import run; sys.exit(run(sys.argv[1:]))"
+    file = tmp_path / "objects.json"
+    file.write_text('{"kind": "List", "items": []}', encoding="utf-8")
+    command = [sys.executable, "-c", program, "convert", str(file), "-o", str(tmp_path / "week.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "pip install 'licorne[kube]'" in done.stderr
+    assert (done.returncode, "there is no node" in done.stderr) == (4, True), done.stderr

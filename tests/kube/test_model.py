@@ -90,6 +90,26 @@ def test_a_member_takes_room_on_another_node_until_its_placeholder_has_ended() -
     run(play())
 
 
+def test_a_member_that_others_have_bound_counts_for_its_gang_also_when_it_has_ended_since() -> None:
+    async def play() -> None:
+        world = _world(Kind(atomic=True, foreign=True), ("n0",))
+        _, task = schedules.start(world)
+        world.add_atomic_gang(2, 3000)
+        await asyncio.sleep(2.0)  # one of both has room
+        first = world.server.pods()[0]
+        spec = msgspec.structs.replace(first.spec, node_name="n0")
+        bound = world.server.put("pods", msgspec.structs.replace(first, spec=spec))
+        world.add_node("n3")
+        await asyncio.sleep(2.0)
+        world.end(bound)
+        await asyncio.sleep(2.0)
+        world.alive[0].check_gangs(ends=True)
+        await schedules.stop(task)
+        assert list(world.bound.values()) == ["n3"]
+
+    run(play())
+
+
 def test_a_pod_may_wait_for_one_victim_that_hangs_after_the_other() -> None:
     """They were evicted by the process before, so this one does not know how long they have been hanging."""
 

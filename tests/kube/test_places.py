@@ -8,14 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Pod
-from licorne.kube.predicates import anti_affinity
 from seeds import some_seeds
 
 from .places import Places, apart, ports
 
 ZONE = "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def test_a_thousand_pods_that_exclude_each_other_in_one_call() -> None:
@@ -73,16 +72,8 @@ DEMANDS: list[tuple[dict[str, Any], dict[str, str], str, set[str]]] = [
 ]
 
 
-@pytest.fixture(params=["by marks of nodes", "by values of the label"])
-def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of telling demands to the scheduler; which is taken is a matter of the cluster's size else."""
-    monkeypatch.setattr(anti_affinity, "WIDE_VALUES", 0 if "marks" in request.param else 1000)
-    monkeypatch.setattr(anti_affinity, "WIDE_NODES", 0)
-
-
 @pytest.mark.parametrize(("demand", "labels", "namespace", "refused"), DEMANDS)
 @pytest.mark.parametrize("first", ["the demand", "the pod that waits"])
-@pytest.mark.usefixtures("told")
 def test_what_a_running_pod_demands_keeps_others_off(
     demand: dict[str, Any], labels: dict[str, str], namespace: str, refused: set[str], first: str
 ) -> None:
@@ -108,7 +99,6 @@ def test_what_a_running_pod_demands_keeps_others_off(
     assert "waits" in places.run()
 
 
-@pytest.mark.usefixtures("told")
 def test_the_end_of_the_last_pod_that_demands_wakes_what_waits() -> None:
     places = Places()
     places.node("n1", labels={ZONE: "z"})
@@ -123,7 +113,6 @@ def test_the_end_of_the_last_pod_that_demands_wakes_what_waits() -> None:
     assert "waits" in places.run()
 
 
-@pytest.mark.usefixtures("told")
 def test_a_demand_that_ends_begins_and_ends_before_anything_is_told_wakes_what_waits() -> None:
     places = Places()
     places.node("n1", labels={ZONE: "z"})
@@ -147,7 +136,6 @@ def kept_off() -> Places:
     return places
 
 
-@pytest.mark.usefixtures("told")
 def test_a_pod_that_is_asked_for_again_twice_before_that_is_told_is_free_of_demands_that_ended() -> None:
     places = kept_off()
     assert places.run() == {}
@@ -157,7 +145,6 @@ def test_a_pod_that_is_asked_for_again_twice_before_that_is_told_is_free_of_dema
     assert places.run() == {"waits": "n1"}
 
 
-@pytest.mark.usefixtures("told")
 def test_labels_that_change_are_heeded() -> None:
     places = kept_off()
     places.pod("also", labels={"app": "a"})
@@ -229,14 +216,6 @@ def test_a_toleration_that_is_added_is_heeded() -> None:
     assert places.run() == {"waits": "n"}
 
 
-def test_a_pod_that_demands_waits_and_is_never_placed() -> None:
-    places = Places()
-    places.node("n")
-    places.pod("demands", affinity=apart({"app": "a"}))
-    assert places.run() == {}
-    assert places.manager.records.pods["demands"].stage is Stage.HELD
-
-
 class Drawn:
     """Random objects of a small vocabulary, so that they meet."""
 
@@ -295,8 +274,27 @@ class Drawn:
             more = rng.choice(demands)
             key = rng.choice([ZONE, "kubernetes.io/hostname"])
             spec["affinity"] = apart(rng.choice([{"app": "x"}, {"app": "y"}, {}]), key, **more)
+        elif rng.random() < 0.4:
+            self.demand(spec)
         namespace = rng.choice(["ns", "far"])
         self.places.pod(f"p{self.number}", labels=self.some_labels("app"), namespace=namespace, node=node, **spec)
+
+    def demand(self, spec: dict[str, Any]) -> None:
+        """Let a pod demand others near, apart, or spread: perhaps those that are like it."""
+        rng = self.rng
+        term: dict[str, Any] = {"topologyKey": rng.choice([ZONE, "kubernetes.io/hostname"])}
+        term["labelSelector"] = rng.choice([{"matchLabels": {"app": "x"}}, {"matchLabels": {"app": "y"}}, {}])
+        what = rng.choice(["podAffinity", "podAntiAffinity", "spread"])
+        if what == "spread":
+            policies: list[dict[str, Any]] = [{}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}]
+            term |= {"maxSkew": rng.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule"}
+            term |= rng.choice([*policies, {"minDomains": 2}])
+            spec["topologySpreadConstraints"] = [term]
+        else:
+            term |= rng.choice(
+                [{}, {"namespaceSelector": {"matchLabels": {"team": "x"}}}, {"namespaces": ["far", "ns"]}]
+            )
+            spec["affinity"] = {what: {REQUIRED: [term]}}
 
     def change_labels(self) -> None:
         name = self.rng.choice(sorted(self.places.pods))
@@ -306,7 +304,6 @@ class Drawn:
 
 
 @pytest.mark.parametrize("seed", some_seeds("LICORNE_PLACES_SEED", 12))
-@pytest.mark.usefixtures("told")
 def test_a_quiet_cluster_is_as_trying_everything_again_leaves_it(seed: int) -> None:
     """Pods, nodes, namespaces and labels come, change and go; after each step brute force finds nothing to mend."""
     drawn = Drawn(seed)

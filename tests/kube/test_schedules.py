@@ -37,7 +37,7 @@ def say(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(n, marks=pytest.mark.gate if n >= FEW else ()) for n in range(scaled(200))]
+    "number", [pytest.param(n, marks=pytest.mark.gate if n >= FEW else ()) for n in range(scaled(100))]
 )
 def test_a_cluster_comes_to_rest(number: int) -> None:
     seed = first() + number

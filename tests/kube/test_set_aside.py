@@ -12,7 +12,7 @@ import pytest
 
 from common.virtual import run
 from kube import schedules
-from kube.places import Places, apart
+from kube.places import Places
 from licorne.kube.manager import lifecycle as module
 from licorne.kube.manager.applications import Applications
 from licorne.kube.manager.commands import Bind, PostEvent
@@ -23,7 +23,8 @@ from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
 from licorne.kube.manager.yunikorn_events import YuniKornEvents
 from licorne.kube.objects import Node, Pod, PriorityClass
-from licorne.kube.pods.work import asks_the_same, read_pod
+from licorne.kube.pods.foreign import foreign_allocation
+from licorne.kube.pods.work import asks_the_same, read_pod, with_surroundings
 
 
 class PlantedError(RuntimeError):
@@ -33,12 +34,12 @@ class PlantedError(RuntimeError):
 def raising(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the method, which raises an exception where it is given the pod of this name, or its record."""
 
-    def replaced(*arguments: Any) -> Any:
+    def replaced(*arguments: Any, **named: Any) -> Any:
         for each in arguments:
             pod = each.pod if isinstance(each, PodRecord) else each
             if isinstance(pod, Pod) and pod.metadata.name == name:
                 raise PlantedError("a fault of the test")
-        return method(*arguments)
+        return method(*arguments, **named)
 
     return replaced
 
@@ -63,7 +64,7 @@ class Cluster(Places):
         for second in (10.0, 30.0, 700.0):
             self.manager.outbox.now_s = partial(float, second)
             self.manager.lifecycle.waiting.review()
-        self.events += self.manager.commands()
+        self.events += self.manager.flush()
         return [(each.name, each.reason) for each in self.events if isinstance(each, PostEvent)]
 
 
@@ -142,9 +143,9 @@ def test_a_pod_that_runs_counts_where_an_exception_is_raised(function: str, monk
 def test_a_pod_whose_binding_has_been_sent_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     cluster.small("bad", "3")
-    cluster.manager.commands()
+    cluster.manager.flush()
     cluster.api.schedule()
-    assert [type(each) for each in cluster.manager.commands()] == [Bind]
+    assert [type(each) for each in cluster.manager.flush()] == [Bind]
     with monkeypatch.context() as planted:
         planted.setattr(module, "asks_the_same", raising(asks_the_same, "bad"))
         cluster.small("bad", "3", labels={"new": "label"})
@@ -165,23 +166,28 @@ def test_pods_on_a_node_that_comes_back_count_each_by_itself(monkeypatch: pytest
         planted.setattr(Gangs, "placed", raising(Gangs.placed, "bad"))
         cluster.manager.node_seen(msgspec.convert(body, Node))
         cluster.small("one")
-        cluster.manager.commands()
+        cluster.manager.flush()
         assert cluster.api.schedule() == 0
     cluster.nodes["n"] = body
     assert cluster.run() == {} and cluster.manager.lifecycle.asides == 1
 
 
-def test_an_exception_about_a_pod_that_heeds_the_demands_of_others_is_for_that_pod_alone(
+def test_an_exception_about_a_pod_whose_namespace_changes_is_for_that_pod_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster()
-    cluster.small("bad", "5")
-    cluster.small("good", "5", labels={"app": "x"})
+    for name in ("bad", "good"):
+        cluster.small(name, "5")
+    for name in ("worse", "better"):
+        cluster.small(name, node="n", schedulerName="other")
     assert cluster.run() == {}
-    monkeypatch.setattr(PodLifecycle, "_resubmit", raising(PodLifecycle._resubmit, "bad"))
-    cluster.small("runs", node="n", affinity=apart({"app": "x"}))
-    assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 1)
+    monkeypatch.setattr(module, "with_surroundings", raising(with_surroundings, "bad"))
+    monkeypatch.setattr(module, "foreign_allocation", raising(foreign_allocation, "worse"))
+    cluster.namespace("ns", team="x")
+    assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 2)
     assert [name for name, record in cluster.manager.records.pods.items() if record.stage is Stage.ASKED] == ["good"]
+    told = cluster.manager.records.foreign["better"].told.tags
+    assert told is not None and '"team":"x"' in told["licorne/pod"]
 
 
 def test_an_exception_in_the_scheduler_is_for_no_pod_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +246,7 @@ def test_an_exception_while_a_pod_is_asked_for_again_is_for_that_pod_alone(
     cluster.manager.class_seen(msgspec.convert({"metadata": {"name": "other"}, "value": 1}, PriorityClass))
     cluster.pod("p", priorityClassName=of_class)
     if not of_class:
-        cluster.manager.commands()
+        cluster.manager.flush()
         cluster.api.schedule()
     monkeypatch.setattr(PodLifecycle, "ask", raising(PodLifecycle.ask, "p"))
     entry(cluster)

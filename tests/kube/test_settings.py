@@ -26,7 +26,7 @@ from licorne.host.web.monitor import Monitor
 from licorne.host.web.server import Web
 from licorne.kube.api import ApiError, Kind, Page, WatchEvent
 from licorne.kube.configmaps import ConfigurationError, read_configuration
-from licorne.kube.objects import ConfigMap, ObjectMeta, PodDisruptionBudget
+from licorne.kube.objects import ConfigMap, ObjectMeta, PlainWorkload, PodDisruptionBudget
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
 
@@ -233,6 +233,45 @@ def test_nothing_is_scheduled_while_the_configmaps_may_not_be_read(streams: bool
         await asyncio.sleep(40.0)
         assert len(world.bound) == 1
         assert queues_of(runner) == {"a", "b"}
+        await schedules.stop(task)
+
+    run(play())
+
+
+DEFAULT_SPREAD = "[{topologyKey: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]"
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["a service of before", "a service that comes"])
+def test_default_spread_constraints_spread_the_pods_of_a_service(first: bool) -> None:
+    """Where one of the two zones has no room, every second pod of the service waits."""
+
+    async def play() -> None:
+        world = schedules.World(1)
+        for name in ("n0", "n1", "n2"):
+            world.server.remove("nodes", "", name)
+        for name, zone in (("a", "z1"), ("b", "z2")):
+            world.add_node(name)
+            node = world.node(name)
+            meta = msgspec.structs.replace(node.metadata, labels={"topology.kubernetes.io/zone": zone})
+            cordoned = msgspec.structs.replace(node.spec, unschedulable=name == "b")
+            world.server.put("nodes", msgspec.structs.replace(node, metadata=meta, spec=cordoned))
+        service = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}
+        if first:
+            world.server.put("services", msgspec.convert(service, PlainWorkload))
+        _, task = schedules.start(world, settings=RunSettings(spread=DEFAULT_SPREAD))
+        if not first:
+            await asyncio.sleep(5.0)
+            world.server.put("services", msgspec.convert(service, PlainWorkload))
+            await asyncio.sleep(5.0)
+        container = {"name": "c", "resources": {"requests": {"cpu": "100m"}}}
+        for app in ("x", "x", "y", "y"):
+            labels = {"applicationId": "a", "queue": "root.a", "app": app}
+            world.add_pod(metadata={"labels": labels}, containers=[container])
+        await asyncio.sleep(20.0)
+        assert len(world.bound) == 3
+        world.server.remove("services", "default", "s")
+        await asyncio.sleep(20.0)
+        assert len(world.bound) == 4
         await schedules.stop(task)
 
     run(play())
@@ -680,6 +719,18 @@ def test_rest_shows_the_build(machine: str, arch: str, monkeypatch: pytest.Monke
     asyncio.run(play())
 
 
+def test_rest_shows_the_level_of_the_log() -> None:
+    async def play() -> None:
+        async with served(schedules.World(1)) as (runner, rest):
+            for log, level in ((runner.log, "fatal"), (make_log(io.StringIO(), level="warning"), "warn")):
+                assert runner.monitor is not None
+                runner.monitor.log = log
+                dump = (await asyncio.to_thread(rest.get, "/debug/fullstatedump")).json()
+                assert dump["logLevel"] == level
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize("interval", ["0", "30s"])
 def test_probes_of_the_deployment_are_answered_whatever_the_health_checks_are(interval: str) -> None:
     text = (Path(__file__).resolve().parents[2] / "deploy/kubernetes/deployment.yaml").read_text(encoding="utf-8")
@@ -704,7 +755,7 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
     runner = Runner(clients, RunSettings(), web=web, log=no_log(), wall=world.now_s)
     async with asyncio.timeout(WAIT_S):
         task = asyncio.create_task(runner.run())
-        while runner._server is None or runner._server._server is None or not runner._server._server.started:
+        while runner._server is None or not runner._server.addresses:
             schedules.check_runs(task)
             await asyncio.sleep(0.02)
         try:

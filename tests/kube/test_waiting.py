@@ -302,7 +302,7 @@ def test_a_clock_that_is_set_back_keeps_no_reason_from_a_pod() -> None:
     def review(now_s: float) -> None:
         places.manager.outbox.now_s = partial(float, now_s)
         places.manager.lifecycle.waiting.review()
-        told[now_s] = [type(each).__name__ for each in places.manager.commands()]
+        told[now_s] = [type(each).__name__ for each in places.manager.flush()]
 
     def change(cpu: str) -> None:
         places.pod("waits", containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}])

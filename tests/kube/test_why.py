@@ -10,7 +10,6 @@ import pytest
 from licorne.answers import AskAnswer, Home, why
 from licorne.answers.explained import explain
 from licorne.host.web.rest.state import full_state
-from licorne.kube.predicates import anti_affinity
 from licorne.state.dump import read_dump
 from licorne.state.restore import restore
 from licorne.state.restored import UnknownNameError
@@ -83,16 +82,12 @@ def test_no_node_is_proposed_that_would_need_the_name_of_another(may: dict[str, 
     assert not any("64 new nodes" in each for each in answer.proposals.untried)
 
 
-@pytest.mark.parametrize("wide", [False, True], ids=["by marks of nodes", "by zones"])
 @pytest.mark.parametrize(
     ("affinity", "with_labels"),
     [(None, ""), (required({"matchExpressions": [FAST]}), " with the labels disk=ssd")],
     ids=["without affinity", "with node affinity"],
 )
-def test_a_pod_that_running_pods_keep_off_waits_for_their_end(
-    wide: bool, affinity: Any, with_labels: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(anti_affinity, "WIDE_NODES", 1 if wide else 100)
+def test_a_pod_that_running_pods_keep_off_waits_for_their_end(affinity: Any, with_labels: str) -> None:
     places = Places()
     places.node("n0", labels={"zone": "a", "disk": "ssd"})
     places.pod("guard", node="n0", affinity=apart({"app": "x"}, "zone"))
@@ -105,9 +100,7 @@ def test_a_pod_that_running_pods_keep_off_waits_for_their_end(
     assert places.run() == {"waits": "n0"}
 
 
-@pytest.mark.parametrize("wide", [False, True], ids=["by marks of nodes", "by zones"])
-def test_no_new_node_is_proposed_in_a_zone_that_a_pod_is_kept_off(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anti_affinity, "WIDE_NODES", 1 if wide else 100)
+def test_no_new_node_is_proposed_in_a_zone_that_a_pod_is_kept_off() -> None:
     places = Places()
     for name, zone in (("n0", "a"), ("n1", "b")):
         places.node(name, labels={"zone": zone})

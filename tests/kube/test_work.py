@@ -364,15 +364,6 @@ def test_the_most_task_groups_and_members() -> None:
     [
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}, "persistent volume claim"),
         ({"resourceClaims": [{"name": "gpu"}]}, "claims of devices"),
-        ({"topologySpreadConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]}, "topology"),
-        (
-            {
-                "affinity": {
-                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}
-                }
-            },
-            "anti-affinity",
-        ),
         ({"schedulingGroup": {"podGroupName": "g"}}, "native pod group"),
     ],
 )

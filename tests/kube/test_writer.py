@@ -16,7 +16,7 @@ from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.writing import Writer
-from licorne.kube.writing.writer import AT_ONCE, REFUSED_S, TOLD_MAX, TRIES_TO_TELL
+from licorne.kube.writing.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT
 
 FAILURE = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "no bindings today", warning=True)
 OTHER = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "the pod is gone", warning=True)
@@ -316,7 +316,7 @@ def test_a_victim_that_cannot_be_told_why_it_goes_is_deleted_all_the_same(error:
     complaints: list[str] = []
     client = Tenants(error, refused=("patch",))
     done, writer = written(client, (0, eviction("victim", "bad")), warn=complaints.append)
-    assert client.calls == ["patch victim"] * TRIES_TO_TELL + ["delete victim"]
+    assert client.calls == ["patch victim"] * TRIES_TO_REPORT + ["delete victim"]
     assert done["delete victim"] < 3.0
     assert len(writer) == 0
     assert [text.split(";")[-1] for text in complaints] == [" it is evicted without the condition DisruptionTarget"]
@@ -353,7 +353,7 @@ def test_an_older_condition_is_not_written_after_a_newer_one() -> None:
 
 def test_what_is_to_be_repeated_counts_among_the_conditions_that_wait() -> None:
     client = Tenants(BUSY)
-    events = [msgspec.structs.replace(FAILURE, namespace="bad", uid=str(number)) for number in range(TOLD_MAX + 10)]
-    moments = [*((0.0, one) for one in events[:TOLD_MAX]), *((0.2, one) for one in events[TOLD_MAX:])]
+    events = [msgspec.structs.replace(FAILURE, namespace="bad", uid=str(number)) for number in range(REPORTS_MAX + 10)]
+    moments = [*((0.0, one) for one in events[:REPORTS_MAX]), *((0.2, one) for one in events[REPORTS_MAX:])]
     _, writer = written(client, *moments, until_s=0.21)
     assert writer.results.counts["event", "left_out"] == 10

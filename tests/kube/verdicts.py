@@ -1,117 +1,365 @@
 """Cases of kube-scheduler's filter plugins and what they said, and what licorne says of the same.
 
-A case is a small cluster and a pod that waits (oracle/README.md). Those whose pod asks for what licorne does not decide yet
-are compared in one thing only: that the pod waits for that reason, and so is placed nowhere.
+A case is a small cluster and a pod that waits, or a sequence of steps (oracle/README.md). Two things are compared with it, node
+by node: the naive model of all plugins (`kube.plugins`), by which other tests judge, and what production decides by. There
+the objects are shown to a manager, and the scheduler in process is asked why no node takes the ask of the pod. It gives one
+reason: of those that no end of a pod removes the first in kube-scheduler's order, else the first of the others.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from licorne.core.inspection.explain import TOO_SMALL, survey
+from licorne.core.nodes.constraints import CORDON
+from licorne.kube.api.kinds import WORKLOADS
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Namespace, Node, Pod
-from licorne.kube.pods.unsupported import why_later
+from licorne.kube.objects.meta import LabelSelector
+from licorne.kube.objects.pods import TopologySpreadConstraint
+from licorne.kube.pods.spreading import Spreading, read_constraints
 
+from . import domains
 from .places import Places
 from .plugins import Code, Refusal, refused_at_once, verdict
 from .snapshot import Snapshot
 
-RECORDED: Final = Path(__file__).parent.parent / "data" / "kube-verdicts.jsonl.gz"
-DECIDED: Final = (
-    "NodeUnschedulable",
+WORKLOADS_BY_PLURAL: Final = {kind.plural: kind for kind in WORKLOADS}
+DATA: Final = Path(__file__).parent.parent / "data"
+NODE: Final = (
     "NodeName",
+    "NodeUnschedulable",
     "TaintToleration",
     "NodeAffinity",
     "NodePorts",
     "NodeResourcesFit",
 )
-"""The plugins whose verdicts must agree."""
-PODS_AMONG_EACH_OTHER: Final = "InterPodAffinity"
-"""Compared where the pod itself demands nothing of others."""
-ABOUT_SPREADING: Final = "spreadDefaults"
-"""The setting of kube-scheduler that says nothing of these plugins. Cases with another one, with which it departs from its
-defaults for them, are not compared: licorne does not have these settings."""
+AMONG_PODS: Final = ("PodTopologySpread", "InterPodAffinity")
+DECIDED: Final = (*NODE, *AMONG_PODS, "NodeDeclaredFeatures")
+"""The plugins whose verdicts must agree, in kube-scheduler's order."""
+FOREVER: Final = ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeDeclaredFeatures")
+"""Plugins that refuse by what only a change of the node or the pod removes."""
+ELSEWHERE: Final = "another node is required"
+"""Stands for NodeAffinity where a pod of a DaemonSet requires one node: the scheduler looks at no other."""
+OF_NODES: Final = {
+    "nodeSelector": "NodeAffinity",
+    "nodeAffinity": "NodeAffinity",
+    "feature": "NodeDeclaredFeatures",
+    "hostPort": "NodePorts",
+    TOO_SMALL: "NodeResourcesFit",
+    "lack of": "NodeResourcesFit",
+}
+AMONG: Final = {
+    "topology spread: no label": domains.NO_KEY,
+    "topology spread": domains.SPREAD,
+    "pod affinity": domains.AFFINITY,
+    "pod anti-affinity": domains.ANTI_AFFINITY,
+    "anti-affinity of running pods": domains.EXISTING,
+}
+"""How reasons of the scheduler begin that are about other pods, and what kube-scheduler says."""
 
 
-def recorded() -> Iterator[dict[str, Any]]:
-    """Yield the recorded cases, each with its verdict."""
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
+def recorded(name: str = "verdicts") -> Iterator[dict[str, Any]]:
+    """Yield the recorded cases of a file, each with its verdict."""
+    with lzma.open(DATA / f"kube-{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
-def differences(case: dict[str, Any]) -> list[str]:
-    """Return where licorne disagrees with the verdict of a case, each as a line; nothing if it agrees.
+def not_compared(case: dict[str, Any]) -> str:
+    """Return why a case is not compared, "" if it is."""
+    others = case.get("config", {}).keys() - {"spreadDefaults"}
+    return f"licorne has no setting {min(others)}" if others else ""
 
-    A pod that other plugins refuse must not be placed either, unless they refuse it because of a setting.
-    """
-    settings = case.get("config", {}).keys()
-    if settings - {ABOUT_SPREADING}:
+
+# -- the naive model ---------------------------------------------------------------------------------------------
+
+
+def differences(case: dict[str, Any]) -> list[str]:
+    """Return where the naive model disagrees with the verdict of a case of one pod, each as a line; nothing if it agrees."""
+    if not_compared(case):
         return []
     pod = msgspec.convert(case["pending"], Pod, strict=False)
     said = case["verdict"]
     found = []
-    expected = [Refusal(p, Code(c), r) for p, c, r in said["prefilter"].get("all", []) if p in DECIDED]
+    early = [(plugin, code, reason) for plugin, code, reason in said["prefilter"].get("all", []) if plugin in DECIDED]
     at_once = refused_at_once(pod)
-    if expected != ([] if at_once is None else [at_once]):
-        found.append(f"{case['id']}: at once {at_once}, recorded {expected}")
-    elsewhere = sorted({p for p, _, _ in said["prefilter"].get("all", []) if p not in DECIDED})
-    if elsewhere and not (settings or why_later(pod)):
-        found.append(f"{case['id']}: licorne would place the pod in spite of {elsewhere}")
+    if early != ([] if at_once is None else [tuple(map(str, at_once))]):
+        found.append(f"{case['id']}: at once {at_once}, recorded {early}")
     cluster = Snapshot.of(
         msgspec.convert(case["nodes"], list[Node]),
         msgspec.convert(case["pods"], list[Pod]),
         msgspec.convert(case.get("namespaces", []), list[Namespace]),
     )
-    offered = {f"Insufficient {one['spec'].get('extendedResourceName')}" for one in case.get("deviceclasses", [])}
-    compared = DECIDED if _has_pod_affinity(pod) else (*DECIDED, PODS_AMONG_EACH_OTHER)
+    cluster.spread = default_spread(case, pod)
+    offered = by_devices(case)
     for name, rows in said["nodes"].items():
-        theirs = [(plugin, code, reason) for plugin, code, reason in rows if plugin in compared]
-        ours = [tuple(map(str, one)) for one in verdict(pod, cluster.nodes[name], cluster) if one.plugin in compared]
-        if theirs != [one for one in ours if one[2] not in offered]:  # by devices; the pod waits here
-            found.append(f"{case['id']}: node {name}: licorne {ours}, recorded {theirs}")
-        others = sorted({plugin for plugin, _, _ in rows if plugin not in compared})
-        if others and not (ours or settings or why_later(pod)):
-            found.append(f"{case['id']}: node {name}: licorne would place the pod in spite of {others}")
+        theirs = [(plugin, code, reason) for plugin, code, reason in rows if plugin in DECIDED]
+        ours = [tuple(map(str, one)) for one in verdict(pod, cluster.nodes[name], cluster) if one.reason not in offered]
+        if theirs != ours:
+            found.append(f"{case['id']}: node {name}: the model {ours}, recorded {theirs}")
     return found
+
+
+def by_devices(case: dict[str, Any]) -> set[str]:
+    """Return the reasons that do not count: a node lacks what devices offer."""
+    return {f"Insufficient {one['spec'].get('extendedResourceName')}" for one in case.get("deviceclasses", [])}
+
+
+def default_spread(case: dict[str, Any], pod: Pod) -> tuple[TopologySpreadConstraint, ...]:
+    """Return the default constraints of a case, with the selector of the pod's workload; none if it has no workload."""
+    given = case.get("config", {}).get("spreadDefaults", [])
+    home, labels = pod.metadata.namespace, pod.metadata.labels or {}
+    owned = [one for one in pod.metadata.owner_references or () if one.controller]
+    pairs: dict[str, str] = {}
+    conditions: list[Any] = []
+    for one in case.get("services", []):
+        chosen = one["spec"].get("selector")
+        if one["metadata"]["namespace"] == home and chosen and chosen.items() <= labels.items():
+            pairs |= chosen
+    for owner in owned:
+        for one in case.get(f"{owner.kind.lower()}s", []):
+            if (one["metadata"]["namespace"], one["metadata"]["name"]) == (home, owner.name):
+                chosen = one["spec"].get("selector") or {}
+                plain = owner.kind == "ReplicationController"
+                pairs |= chosen if plain else chosen.get("matchLabels", {})
+                conditions += [] if plain else chosen.get("matchExpressions", [])
+    if not (pairs or conditions):
+        return ()
+    selector = msgspec.convert({"matchLabels": pairs, "matchExpressions": conditions}, LabelSelector)
+    made = msgspec.convert(given, tuple[TopologySpreadConstraint, ...])
+    return tuple(msgspec.structs.replace(one, label_selector=selector) for one in made)
+
+
+# -- production --------------------------------------------------------------------------------------------------
+
+
+class Production(Places):
+    """The cluster of a case, shown to a manager and the scheduler. They decide nothing unless `run` is called."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        super().__init__({"reservation.enabled": "false"})
+        lifecycle = self.manager.lifecycle
+        spreading = Spreading(read_constraints(json.dumps(case.get("config", {}).get("spreadDefaults", []))))
+        lifecycle.context = msgspec.structs.replace(lifecycle.context, spreading=spreading)
+        self.put({kind: case.get(kind, []) for kind in ("namespaces", "nodes", "pods", *WORKLOADS_BY_PLURAL)})
+
+    def put(self, objects: dict[str, list[dict[str, Any]]]) -> None:
+        """Show objects that are new or have changed."""
+        for one in objects.get("namespaces", []):
+            self.namespaces[one["metadata"]["name"]] = one
+            self.manager.namespace_seen(msgspec.convert(one, Namespace))
+        for one in objects.get("nodes", []):
+            self.nodes[one["metadata"]["name"]] = one
+            self.manager.node_seen(msgspec.convert(one, Node))
+        for plural, kind in WORKLOADS_BY_PLURAL.items():
+            for one in objects.get(plural, []):
+                self.manager.workload_seen(kind.name, msgspec.convert(one, kind.type))
+        for one in objects.get("pods", []):
+            name = one["metadata"]["uid"] = one["metadata"]["name"]
+            if name in self.pods and self.pods[name]["spec"].get("affinity") != one["spec"].get("affinity"):
+                self.no_pod(name)  # another one of the same name: what a pod demands never changes
+            self.pods[name] = one
+            self.show(name)
+
+    def ask(self, pod: dict[str, Any]) -> str:
+        """Show a pod that licorne schedules, and return its name. Its namespace is there, as it always is for such a pod."""
+        home = pod["metadata"]["namespace"]
+        if home not in self.namespaces:
+            self.put({"namespaces": [{"metadata": {"name": home}}]})
+        pod["spec"]["schedulerName"] = "yunikorn"
+        self.put({"pods": [pod]})
+        return str(pod["metadata"]["name"])
+
+    def step(self, step: dict[str, Any]) -> str:
+        """Do what a step of a sequence says, but for placing a pod, and return the name of the pod that it asks about, or ""."""
+        if "ask" in step:
+            return self.ask(step["ask"])
+        self.put(step.get("put", {}))
+        kind, _, name = step.get("remove", "").partition("/")
+        name = name.rpartition("/")[2]
+        if kind == "Pod" and name in self.pods:
+            self.no_pod(name)
+        elif kind == "Node":
+            self.no_node(name)
+        elif kind == "Namespace":
+            self.manager.namespace_gone(msgspec.convert(self.namespaces.pop(name), Namespace))
+        if "forget" in step:
+            name = step["forget"].rpartition("/")[2]
+            again = self.pods[name]
+            self.no_pod(name)
+            again["spec"].pop("nodeName", None)
+            self.put({"pods": [again]})
+        return str(step.get("again", "")).rpartition("/")[2]
+
+    def place(self, name: str, node: str) -> None:
+        """Show a pod with a node, as if it had been bound there."""
+        self.pods[name]["spec"]["nodeName"] = node
+        self.show(name)
+
+    def answers(self, name: str) -> dict[str, tuple[str, bool]] | str:
+        """Return why each node does not take a pod, and whether it would not empty; or why the scheduler is not asked for it."""
+        self.manager.flush()
+        record = self.manager.records.pods.get(name)
+        if record is None or record.stage is not Stage.ASKED:
+            return "not waiting" if record is None else record.work.later or record.work.fault or str(record.stage)
+        found = self.manager.lifecycle.waiting.ask_of(record)
+        if found is None:
+            return f"refused: {record.failure}"
+        ask, partition = found[1], self.manager.outbox.partition
+        others = {node: (ELSEWHERE, True) for node in partition.nodes if ask.required not in ("", node)}
+        return {node.id: (why, never) for node, why, never in survey(partition, ask)} | others
+
+
+def expected(rows: list[list[str]]) -> Refusal | None:
+    """Return the refusal that licorne gives, of all that kube-scheduler's plugins have for a node."""
+    refusals = [Refusal(plugin, Code(code), reason) for plugin, code, reason in rows if plugin in DECIDED]
+    of_node = [one for one in refusals if one.plugin in FOREVER]
+    return next(iter([*of_node, *filter(lasts, refusals), *refusals]), None)
+
+
+def lasts(one: Refusal) -> bool:
+    """Return whether no end of a pod removes a refusal, and none that begins."""
+    too_small = one.plugin == "NodeResourcesFit" and one.code is Code.UNRESOLVABLE
+    return one.plugin in FOREVER or too_small or one.reason == domains.NO_KEY
+
+
+def said_by(why: str, node: dict[str, Any]) -> tuple[str, str]:
+    """Return the plugin and the reason that stand for a reason of the scheduler; the plugin alone where it has one reason."""
+    if why.startswith("taint "):
+        is_cordon = why == f"taint {CORDON}" and node["spec"].get("unschedulable")
+        return "NodeUnschedulable" if is_cordon else "TaintToleration", ""
+    for begin, reason in AMONG.items():
+        if why.startswith(begin):
+            return "PodTopologySpread" if begin.startswith("topology") else "InterPodAffinity", reason
+    for begin, plugin in OF_NODES.items():
+        if why.startswith(begin):
+            return plugin, ""
+    return why, ""
+
+
+class Comparison:
+    """What production says, compared with what was recorded: `agreed`, judgments of nodes by plugin, `skipped` by why, and `wrong`."""
+
+    def __init__(self) -> None:
+        self.agreed: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
+        self.wrong: list[str] = []
+
+    def compare(self, case: dict[str, Any]) -> None:
+        """Compare all judgments of a case."""
+        if why := not_compared(case):
+            self.skipped[why] += 1
+            return
+        made = Production(case)
+        steps = case.get("steps") or [{"ask": case["pending"], "only": True}]
+        said = case["verdict"].get("steps") or [case["verdict"]]
+        for number, (step, answer) in enumerate(zip(steps, said, strict=True)):
+            name = made.step(step)
+            if name and "nodes" in answer:
+                self._judge(f"{case['id']}, step {number}", case, made, name, answer)
+            if "assumed" in answer:
+                made.place(name, answer["assumed"])
+
+    def _judge(self, where: str, case: dict[str, Any], made: Production, name: str, answer: dict[str, Any]) -> None:
+        if made.pods[name]["spec"].get("nodeName"):
+            self.skipped["a pod that waits has no node in production (NodeName)"] += 1
+            return
+        if by_devices(case):
+            self.skipped["resources that devices offer"] += 1
+            return
+        ours = made.answers(name)
+        if isinstance(ours, str):
+            self.skipped[ours] += 1
+            return
+        others = len(self.wrong)
+        early = [plugin for plugin, _, _ in answer["prefilter"].get("all", []) if plugin in DECIDED]
+        for node, rows in answer["nodes"].items():
+            why, never = ours[node]
+            if early:
+                self.agreed[early[0]] += bool(why)
+                self.wrong += [] if why else [f"{where}: node {node}: licorne takes it, {early[0]} refuses the pod"]
+                continue
+            theirs = expected(rows)
+            plugin, reason = said_by(why, made.nodes[node])
+            wanted = ("", "") if theirs is None else (theirs.plugin, theirs.reason if reason else "")
+            if why == ELSEWHERE and "NodeAffinity" in [row[0] for row in rows]:
+                wanted = (ELSEWHERE, "")
+            if (plugin, reason) != wanted or never is not (theirs is not None and lasts(theirs)):
+                self.wrong.append(f"{where}: node {node}: licorne {why!r}, never {never}, recorded {rows}")
+            else:
+                self.agreed[plugin or "none"] += 1
+        if _honours_taints(made.pods[name]) and any(map(_is_cordoned_by_field, made.nodes.values())):
+            self.skipped["a spread honours taints, and a cordoned node has not got its taint yet"] += others < len(
+                self.wrong
+            )
+            del self.wrong[others:]
+
+
+def _honours_taints(pod: dict[str, Any]) -> bool:
+    return any(one.get("nodeTaintsPolicy") == "Honor" for one in pod["spec"].get("topologySpreadConstraints", ()))
+
+
+def _is_cordoned_by_field(node: dict[str, Any]) -> bool:
+    """Return whether a node is cordoned and has no taint for that: to licorne it has, as soon as it is cordoned."""
+    taints = [one["key"] for one in node["spec"].get("taints", ())]
+    return bool(node["spec"].get("unschedulable")) and CORDON.key not in taints
 
 
 def misplaced(case: dict[str, Any]) -> str:
     """Return what is wrong with where the manager and the scheduler place the pod of a case; "" if nothing is.
 
-    Cases are left out that differ by a setting, and those whose pod has a node or a resource that devices offer.
+    Cases are left out that differ by a setting that licorne has not, and those whose pod has a node or a resource that devices offer.
     """
     pending = case["pending"]
-    if case.get("config") or case.get("deviceclasses") or pending["spec"].get("nodeName"):
+    if not_compared(case) or by_devices(case) or pending["spec"].get("nodeName"):
         return ""
-    places = Places()
-    names = {one["metadata"].get("namespace", "") for one in (*case["pods"], pending)}
-    for one in ({"metadata": {"name": name}} for name in names):
-        places.manager.namespace_seen(msgspec.convert(one, Namespace))
-    for one in case.get("namespaces", []):
-        places.manager.namespace_seen(msgspec.convert(one, Namespace))
-    for one in case["nodes"]:
-        places.manager.node_seen(msgspec.convert(one, Node))
-    pending["spec"]["schedulerName"] = "yunikorn"
-    for one in (*case["pods"], pending):
-        one["metadata"].setdefault("uid", one["metadata"]["name"])
-        places.pods[one["metadata"]["name"]] = one
-        places.show(one["metadata"]["name"])
-    placed = places.run().get(pending["metadata"]["name"], "")
+    made = Production(case)
+    name = made.ask(pending)
+    placed = made.run().get(name, "")
     said = case["verdict"]
-    if why_later(msgspec.convert(pending, Pod, strict=False)) or said["prefilter"].get("all"):
-        return f"{case['id']}: on {placed}" if placed else ""
-    takers = {name for name, rows in said["nodes"].items() if not rows}
+    takers = {each for each, rows in said["nodes"].items() if not rows}
+    record = made.manager.records.pods[name]
+    if record.work.later or said["prefilter"].get("all"):
+        takers = set()
     return "" if placed in (takers or {""}) else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
 
 
-def _has_pod_affinity(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    return affinity is not None and any(
-        one is not None and one.required for one in (affinity.pod_affinity, affinity.pod_anti_affinity)
-    )
+def missed_wakeups(case: dict[str, Any]) -> list[str]:
+    """Return the pods of a sequence that wait though a node takes them, where licorne places them by itself."""
+    made = Production(case)
+    found = []
+    for number, step in enumerate(case["steps"]):
+        made.step(step)
+        made.run()
+        for pod in made.waiting():
+            answers = made.answers(pod.metadata.name)
+            if isinstance(answers, dict):
+                takers = [node for node, (why, _) in answers.items() if not why]
+                found += [f"{case['id']}, step {number}: {pod.metadata.name} waits, and {takers}" for _ in takers[:1]]
+    return found
+
+
+def table() -> Iterator[str]:
+    """Yield, of all recordings, how many nodes agree by plugin, and how many judgments are not compared, by why."""
+    made = Comparison()
+    for name in ("verdicts", "sequences"):
+        for case in recorded(name):
+            made.compare(case)
+    yield f"{len(made.wrong):7}  differ"
+    for plugin, count in made.agreed.most_common():
+        yield f"{count:7}  agree: {plugin}"
+    for why, count in made.skipped.most_common():
+        yield f"{count:7}  not compared: {why}"
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in table())

@@ -237,7 +237,7 @@ class Walk(Places):
         self.api.schedule()
 
     def _command(self) -> None:
-        for command in self.manager.commands():
+        for command in self.manager.flush():
             if isinstance(command, Bind):
                 assert command.uid not in self.sent, f"{command.uid} is bound again while its binding is under way"
                 self.sent[command.uid] = command.node

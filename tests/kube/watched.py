@@ -76,7 +76,8 @@ class Watched:
         self._began = _now()
         self._counts_from: dict[str, float] = {}  # since when the placeholder timeout of a gang counts, at the earliest
         self._failed_at: dict[str, float] = {}  # when pods of an application were last failed
-        self._whole: dict[str, float] = {}  # when the first pod of a gang without placeholders got a node
+        # when the first pod of a gang without placeholders got a node, and which pods of it had one then
+        self._whole: dict[str, tuple[float, set[str]]] = {}
         binder, writer = runner.binder, runner.writer
         self._bind, self._write, self._map_changed = binder.bind, writer.write, runner.config_maps.map_changed
         binder.bind = self._on_bind  # type: ignore[method-assign]
@@ -252,19 +253,18 @@ class Watched:
         assert not queue, f"{name} is to be bound; {queue} has {view.in_queue.get(queue)} of {view.limits.max}"
         gang = books.application_of(pod)
         if gang in self._notes.gangs:
-            self._whole.setdefault(gang, _now())
+            there = {other.metadata.uid for other, at in view.places if at and books.application_of(other) == gang}
+            self._whole.setdefault(gang, (_now(), there))
 
     def check_gangs(self, *, ends: bool = False) -> None:
         """Check that gangs without placeholders got nodes as a whole; those that have begun just now, later."""
-        for gang, began in list(self._whole.items()):
+        for gang, (began, there) in list(self._whole.items()):
             if not ends and began == _now():
                 continue
             del self._whole[gang]
             members = self._notes.gangs.get(gang, 0)
             own = {uid for uid, one in self._notes.decisions.items() if books.application_of(one.pod) == gang}
-            places = self.view().places
-            others = {pod.metadata.uid for pod, node in places if node and books.application_of(pod) == gang}
-            decided = len(own | others)
+            decided = len(own | there)
             assert decided >= members, f"{decided} of the {members} members of gang {gang} got a node"
 
     def _on_not_bound(self, uid: str, reason: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from licorne.core.constants import NO_NODE
+from licorne.core.nodes.domains import DomainCheck
 from licorne.core.queues.requests import AskBlock
 from licorne.core.waiting.parking import Parking
 from licorne.core.waiting.wakeups import WakeUps
@@ -68,6 +69,16 @@ def _a_block_forgets_who_waits(sound: Any) -> Any:
     return recount
 
 
+def _a_minimum_that_rises_eases_nothing(sound: Any) -> Any:
+    def renew(self: Any) -> None:
+        before = [*self.eased]
+        sound(self)
+        for need in [one for one in self.eased if one not in before]:
+            del self.eased[need]
+
+    return renew
+
+
 EVENTS = (
     "node_freed",
     "node_opened",
@@ -107,6 +118,10 @@ FAULTS: dict[str, Fault] = {
     "freed nodes wake no application": Fault(Parking, "_wake_for_freed_nodes", _nothing),
     "freed nodes go unseen": Fault(Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear()),
     "an application that cannot be tried keeps its freed nodes": Fault(Parking, "revive_on_freed_nodes", _nothing),
+    "domains that open wake nothing": Fault(WakeUps, "_revive_eased", _nothing),
+    "a spread or an affinity that allows more wakes nothing": Fault(
+        DomainCheck, "renew", _a_minimum_that_rises_eases_nothing
+    ),
     "gangs hear of no node": Fault(WakeUps, "apply_node_events", _a_gang_hears_of_no_node),
     "a block forgets which asks wait": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
 }

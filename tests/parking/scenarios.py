@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from licorne.si.constants import TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.constants import TAG_NODE_CONSTRAINTS, TAG_POD, TAG_POD_TERMS, TAG_REQUIRED_NODE
 from licorne.si.messages import (
     AddApplication,
     Allocation,
@@ -37,6 +37,8 @@ PORTS: tuple[dict[str, Any], ...] = (
     {"hostPorts": [{"hostPort": 80}]},
     {"hostPorts": [{"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 81}], "nodeSelector": {"zone": "z1"}},
 )
+NAMES = ("web", "db", "sql")
+KEYS = ("zone", "zone", "host")
 Draw = Callable[[Any], list[Input]]
 
 
@@ -59,11 +61,13 @@ class Kind:
         # Amounts: a few sizes, which come again and again, or so many that no set of minima holds them all.
         self.many_sizes = rng.random() < 0.15
         self.sizes = rng.sample(range(1, 8), rng.randint(1, 4))
+        self.terms = rng.choice([0.0, 0.0, 0.3, 0.8])
         for name, met in {
             "reservations on" if self.reservations else "reservations off": True,
             "many applications" if self.apps > 4 else "a few applications": True,
             "more nodes than freed nodes are kept": self.nodes > 16,
             "node constraints": bool(self.constraints),
+            "terms about pods": bool(self.terms),
             "reloads": bool(self.reloads),
             "predicates": self.predicates,
             "the first interface": self.first_interface,
@@ -192,6 +196,8 @@ class Scenario:
         tags: dict[str, str] = {}
         if rng.random() < self.kind.constraints:
             tags[TAG_NODE_CONSTRAINTS] = json.dumps(rng.choice((*CONSTRAINTS, *PORTS)))
+        if rng.random() < self.kind.terms:
+            tags |= self._pod()
         if rng.random() < self.kind.required and partition.nodes:
             tags[TAG_REQUIRED_NODE] = rng.choice([*partition.nodes, *partition.nodes, self._node_id(partition)])
         if rng.random() < 0.06:
@@ -208,6 +214,21 @@ class Scenario:
         return Allocation(
             application_id=app, partition=partition.name, resource=dict(amounts), **{**said, **more}
         )  # fmt: skip
+
+    def _pod(self) -> dict[str, str]:
+        """The tags of a pod with a few terms, which are about its own kind or about another."""
+        rng = self.rng
+        terms: dict[str, list[dict[str, Any]]] = {}
+        for kind in rng.sample(["affinity", "antiAffinity", "spread"], rng.choice([0, 0, 1, 1, 2])):
+            term = {"topologyKey": rng.choice(KEYS), "labelSelector": {"matchLabels": {"app": rng.choice(NAMES)}}}
+            terms[kind] = [{**term, "maxSkew": rng.randint(1, 2)} if kind == "spread" else term]
+        pod = {"namespace": "home", "labels": {"app": rng.choice(NAMES)}}
+        return {TAG_POD: json.dumps(pod), TAG_POD_TERMS: json.dumps(terms)}
+
+    def _attributes(self, node: str) -> dict[str, str]:
+        if not self.kind.terms:
+            return self.rng.choice(ATTRIBUTES) if self.kind.constraints else {}
+        return {"label/zone": "z1", **self.rng.choice(ATTRIBUTES), "label/host": node}
 
     def asks(self, partition: Any) -> list[Input]:
         """Some asks of one or two applications; often several that are alike."""
@@ -334,7 +355,7 @@ class Scenario:
             action=NodeAction.CREATE,
             partition=partition.name,
             capacity=self._capacity(),
-            attributes=self.rng.choice(ATTRIBUTES) if self.kind.constraints else {},
+            attributes=self._attributes(name),
         )
 
     def _node(self, partition: Any) -> list[Input]:
@@ -352,7 +373,7 @@ class Scenario:
         if action is NodeAction.UPDATE and rng.random() < 0.6:
             update.capacity = self._capacity()
         elif action is NodeAction.UPDATE:
-            update.attributes = rng.choice(ATTRIBUTES)
+            update.attributes = self._attributes(node.id) if self.kind.terms else rng.choice(ATTRIBUTES)
         return [update]
 
     def _reserved_node(self, partition: Any) -> list[Input]:
@@ -384,7 +405,7 @@ class Scenario:
                 partition=partition.name,
                 resource={"vcore": rng.randint(1, 4)},
                 node_id=node,
-                tags={"foreign": "default"},
+                tags={"foreign": "default", **(self._pod() if rng.random() < self.kind.terms else {})},
             )
             for node in self._some(partition.nodes, 1)
         ]

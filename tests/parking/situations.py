@@ -12,6 +12,7 @@ WANTED = (
     "many applications",
     "more nodes than freed nodes are kept",
     "node constraints",
+    "terms about pods",
     "placeholders",
     "a gang as a whole has started",
     "a user's or group's limit",

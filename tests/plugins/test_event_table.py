@@ -128,7 +128,7 @@ def test_a_request_that_labels_and_taints_keep_off() -> None:
     b.ask("x", "picky", vcore=2, tags=wants)
     b.run()
     texts = {line.split()[1]: line.partition("': ")[2] for line in of("REQUEST", both(b, listener))}
-    assert texts == {"large": "taint gpu:NoSchedule (3x); ", "picky": "nodeSelector (3x); "}
+    assert texts == {"large": "taint gpu:NoSchedule (3x); ", "picky": "taint gpu:NoSchedule (3x); "}
 
 
 def test_a_request_for_a_node_on_which_nothing_may_be_evicted() -> None:

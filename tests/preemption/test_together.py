@@ -114,6 +114,13 @@ def test_a_gang_evicts_nobody_if_not_all_of_it_can_run(sizes: tuple[int, ...], p
     assert victims(b, after=DELAY) == []
 
 
+def test_a_gang_preempts_while_another_ask_waits_for_its_victims() -> None:
+    b = full(3, 3)
+    asks(b, 1)
+    gang(b, 2, 1, placeholders=False)
+    assert len(victims(b, after=DELAY)) == 4
+
+
 def test_a_gang_keeps_free_room_beside_that_of_its_victims() -> None:
     b = full(2)
     b.node("n2", vcore=2)

@@ -67,6 +67,9 @@ def play(api: SchedulerAPI) -> None:
     node = v19.NodeInfo(node_id="n", action=v19.ActionFromRM.CREATE, schedulable_resource={"vcore": 16_000})
     api.update_node(v19.NodeRequest(rm_id="rm", nodes=[node]), now_ns=SECOND_NS)
     queues = ("root.closed", "root.rest", "root.red", "")
+    selector = {
+        "labelSelector": {"matchExpressions": [{"key": "owner", "operator": "In", "values": ["caroline$", "x"]}]}
+    }
     for number, (user, queue) in enumerate((user, queue) for user in (*PEOPLE, "") for queue in queues):
         groups = [PEOPLE[3 + number % 3]] if number % 4 else []
         app = v19.AddApplicationRequest(
@@ -85,7 +88,11 @@ def play(api: SchedulerAPI) -> None:
                     application_id=f"a{number}",
                     partition_name="default",
                     resource_per_alloc={"vcore": 700},
-                    allocation_tags={"kubernetes.io/label/owner": user or "annabella"},
+                    allocation_tags={
+                        "kubernetes.io/label/owner": user or "annabella",
+                        "licorne/pod": json.dumps({"namespace": "dev", "labels": {"owner": user or "annabella"}}),
+                        "licorne/pod-terms": json.dumps({"antiAffinity": [{"topologyKey": "host", **selector}]}),
+                    },
                 )
                 for each in range(3)
             ],

@@ -195,8 +195,8 @@ def sum_of(asks: list[Ask]) -> Amounts:
     return total
 
 
-def fits_quota(sums: Sums, app: App, asks: list[Ask]) -> bool:
-    """Queues but for root, whose max is what the nodes have; user and group; and beside what others claim.
+def fits_quota(sums: Sums, app: App, asks: list[Ask], *, claims_count: bool = True) -> bool:
+    """Queues but for root, whose max is what the nodes have; user and group; both also beside what others claim.
 
     A gang with claims of its own was checked before.
     """
@@ -207,7 +207,10 @@ def fits_quota(sums: Sums, app: App, asks: list[Ask]) -> bool:
             room = lowest(room, rest(level.maximum, sums.allocated[level]))
     if not fits_limit(room, total):
         return False
-    return any(ask.claim for ask in asks) or claims.leave(sums, app, min(ask.priority for ask in asks), total)
+    if not claims_count or any(ask.claim for ask in asks):
+        return True
+    priority = min(ask.priority for ask in asks)
+    return claims.leave(sums, app, priority, total, cluster=False)
 
 
 def on_claims(partition: Partition, sums: Sums, app: App) -> Placing | None:

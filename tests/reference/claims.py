@@ -89,14 +89,18 @@ def _precedes(one: Ask, other: Ask) -> bool:
 # -- what is left ----------------------------------------------------------------------------------------
 
 
-def leave(sums: Sums, app: App, priority: int, amounts: Amounts, *, required: bool = False) -> bool:
+def leave(sums: Sums, app: App, priority: int, amounts: Amounts, *, cluster: bool = True) -> bool:
     """Tell whether queues, user and group leave room beside the claims that hold against this priority.
 
-    `required`: for an ask that requires its node, so that the size of the cluster does not count.
+    Without `cluster` its size does not count: for an ask that requires its node, and for a gang, which asks its nodes.
     """
-    partition = sums.partition
-    asks = [a for a in of(partition) if not outranks(app.queue, priority, a.claim)]
-    levels = [level for level in _levels(app) if not required or level is not partition.root]
+    levels = [level for level in _levels(app) if cluster or level is not sums.partition.root]
+    return leave_at(sums, app, priority, amounts, levels)
+
+
+def leave_at(sums: Sums, app: App, priority: int, amounts: Amounts, levels: Iterable[Level]) -> bool:
+    """Tell whether these levels leave room beside the claims that hold against this priority."""
+    asks = [a for a in of(sums.partition) if not outranks(app.queue, priority, a.claim)]
     return _beside(sums, app, amounts, asks, levels)
 
 
@@ -107,9 +111,8 @@ def leave_user(sums: Sums, app: App, amounts: Amounts) -> bool:
 
 def has_headroom(sums: Sums, app: App, ask: Ask) -> bool:
     """Tell whether the ask fits now, and beside the claims of others. An ask with a claim was checked before."""
-    required = bool(ask.required)
     return sums.has_headroom(app, ask) and (
-        ask.claim is not None or leave(sums, app, ask.priority, ask.amounts, required=required)
+        ask.claim is not None or leave(sums, app, ask.priority, ask.amounts, cluster=not ask.required)
     )
 
 

@@ -110,7 +110,9 @@ def _may_hold(partition: Partition, app: App, gang: Gang) -> list[Ask]:
     if any(ask.claim for ask in app.asks.values()):
         return []  # it has its nodes
     asks = members(app) if gang.barred_ns <= partition.now_ns else None
-    return asks if asks and fits_quota(sums, app, asks) and sums.may_run(app) else []
+    holds_some = partition.atomic.hold is not None and partition.atomic.hold.gang is gang
+    fits_it = asks and fits_quota(sums, app, asks, claims_count=not holds_some)
+    return asks if asks and fits_it and sums.may_run(app) else []
 
 
 def _to_hold(partition: Partition, placing: Placing, held: list[Node]) -> list[Node]:
@@ -256,4 +258,7 @@ def _leaves_quota(sums: Sums, hold: Hold, app: App, ask: Ask) -> bool:
     keys = [key for key in trackers(app) if key in trackers(hold.app)]
     limits = [(q.maximum, sums.allocated[q]) for q in queues]
     limits += [(limit_of(sums.partition, key).amounts, sums.used[key]) for key in keys]
-    return all(fits_limit(rest(limit, used), both) for limit, used in limits)
+    if not all(fits_limit(rest(limit, used), both) for limit, used in limits):
+        return False
+    lowest = min(member.priority for member, _ in hold.placing)
+    return ask.claim is not None or claims.leave_at(sums, hold.app, lowest, both, [*queues, *keys])

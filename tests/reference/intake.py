@@ -146,12 +146,14 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         return False
     if message.priority_class and message.priority_class not in partition.priority_classes:
         return False
-    if app is None or app.state == "Failing":  # difference 52
-        return False
-    if app.state == "Resuming" and message.placeholder and message.task_group:
+    if app is None:
         return False
     pending = app.asks.get(message.key)
     alloc = app.allocations.get(message.uuid or message.key)
+    if app.state == "Failing" and alloc is None:  # difference 52
+        return False
+    if app.state == "Resuming" and message.placeholder and message.task_group and alloc is None:
+        return False
     if pending is None and alloc is None and message.placeholder and app.atomic is not None:
         return False
     if message.node_id:

@@ -174,7 +174,7 @@ class Pass:
                 continue
             if not fits_limit(user_room, ask.amounts) or not fits_limit(rooms[bool(ask.required)], ask.amounts):
                 continue
-            if not claims.leave(self.sums, app, ask.priority, ask.amounts, required=bool(ask.required)):
+            if not claims.leave(self.sums, app, ask.priority, ask.amounts, cluster=not ask.required):
                 continue
             ask.attempted = True
             result = self._try_required(ask) if ask.required else self._try_nodes(ask)

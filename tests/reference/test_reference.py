@@ -1,6 +1,6 @@
 """The product against a plain reference scheduler: random clusters with everything switched on, decision by decision.
 
-By default the same scenarios each time, as many as LICORNE_REFERENCE_SCENARIOS says (200; 800 in the other
+By default the same scenarios each time, as many as LICORNE_REFERENCE_SCENARIOS says (100; 400 in the other
 profiles of `common.examples`), from the seed LICORNE_REFERENCE_SEED on. A disagreement prints its seed, every step, and the
 messages of each of them.
 """
@@ -21,7 +21,7 @@ from reference.faults import FAULTS
 from reference.situations import Situations
 from rings import first_in_gate
 
-SCENARIOS = int(os.environ.get("LICORNE_REFERENCE_SCENARIOS") or min(scaled(800), 800))
+SCENARIOS = int(os.environ.get("LICORNE_REFERENCE_SCENARIOS") or min(scaled(400), 400))
 SEED = seeds.first_seed("LICORNE_REFERENCE_SEED")
 ENOUGH = 400
 """From this many scenarios on every situation must have been met; with a random seed one may be missed."""

@@ -43,7 +43,9 @@ def test_simulate_and_compare_write_the_same_kind_of_page(workload: Path, tmp_pa
     names = {path.name for path in one.iterdir()}
     assert {"report.html", "report.json", "utilisation.png", "cluster.csv", "cluster.parquet"} <= names
     assert names == {path.name for path in two.iterdir()}
-    assert "new (other.yaml)" in (two / "report.html").read_text("utf-8")
+    page = (two / "report.html").read_text("utf-8")
+    assert "new (other.yaml)" in page
+    assert f"<code>licorne compare own {other} {workload} -o {two}</code>" in page
 
 
 @pytest.mark.parametrize("command", [["simulate", "--report"], ["compare", "own", "other.yaml", "-o"]])
@@ -62,8 +64,11 @@ def test_without_the_extra_the_command_says_what_to_install(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_extras, "find_spec", lambda name: None if name == "matplotlib" else object())
-    assert run(["simulate", str(workload), "--report", str(tmp_path / "out")]) == 3
-    assert "pip install 'licorne[report]' (missing: matplotlib)" in capsys.readouterr().err
+    clone = Path(__file__).resolve().parents[2]
+    for folder, wanted in ((clone, f"--editable '{clone}[report]'"), (tmp_path, "'licorne[report]'")):
+        monkeypatch.setattr(_extras, "CLONE", folder)
+        assert run(["simulate", str(workload), "--report", str(tmp_path / "out")]) == 3
+        assert f"pip install {wanted} (missing: matplotlib)" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -85,8 +90,11 @@ def test_reports_that_are_there_are_put_side_by_side_as_if_they_had_been_written
     for name, path in (("one", workload), ("two", full)):
         collector = Collector()
         result = simulate(path, observers=[collector])
-        expected.append((collector.figures(result, name), collector.never_placed()))
-        assert run(["simulate", str(path), "--report", str(tmp_path / name)]) == 0
+        words = ["simulate", str(path), "--report", str(tmp_path / name)]
+        command = " ".join(["licorne", *words])
+        figures = msgspec.structs.replace(collector.figures(result, name), command=command)
+        expected.append((figures, collector.never_placed()))
+        assert run(words) == 0
     assert len(expected[1][1]) > 1, "more is never placed than the figures have"
     write_report(
         tmp_path / "together",

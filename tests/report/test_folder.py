@@ -105,9 +105,16 @@ def test_the_page_needs_neither_network_nor_script(folder: Path) -> None:
 
 def test_the_foot_has_what_a_citation_names(folder: Path) -> None:
     figures = msgspec.json.decode((folder / "report.json").read_bytes(), type=Figures)
-    assert f"Made by licorne {__version__}. Digest of small: {figures.result['digest']}." in "".join(
-        parsed(folder).text
-    )
+    text = "".join(parsed(folder).text)
+    assert f"Made by licorne {__version__}. {DATE}" in text
+    assert f"small: licorne {__version__}, digest {figures.result['digest']}" in text
+    assert text.count(figures.result["digest"]) == 2  # with the summary
+
+
+def test_the_summary_has_a_row_for_each_queue(folder: Path) -> None:
+    figures = msgspec.json.decode((folder / "report.json").read_bytes(), type=Figures)
+    summary = (folder / "report.html").read_text(encoding="utf-8").partition('<section id="utilisation">')[0]
+    assert [f'<td class="n">{row.name}</td><td>{row.pods:,}</td>' in summary for row in figures.by_queue] == [True] * 2
 
 
 def test_identifiers_of_the_page_are_unique_and_those_referred_to_exist(folder: Path) -> None:
@@ -186,7 +193,7 @@ def test_a_planted_fault_is_caught(fault: str) -> None:
     assert printed_by("report.faults", fault).startswith(f"{fault}: caught after ")
 
 
-@pytest.mark.gate
+@pytest.mark.nightly
 def test_only_the_date_on_the_page_is_of_the_time(folder: Path, tmp_path: Path) -> None:
     collector = Collector()
     figures = collector.figures(simulate(small(), observers=[collector]), "small")
@@ -233,7 +240,8 @@ def test_a_process_of_its_own_draws_the_same_png(folder: Path, tmp_path: Path, m
     assert alone == beside == png_files(folder)
 
 
-@pytest.mark.parametrize("executable", first_in_gate(["/no/such/python", shutil.which("false") or "", ""]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("executable", ["/no/such/python", shutil.which("false") or "", ""])
 def test_without_that_process_the_png_are_drawn_all_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str
 ) -> None:

@@ -89,8 +89,7 @@ def test_unfinished_request_heads_lock_no_client_out() -> None:
                 for _ in range(5):
                     assert (await client.get("/ws/v1/metrics")).status_code == 200
             await ended(silent[0][0])  # the oldest made room
-            assert made.web._server is not None
-            assert len(made.web._server.server_state.connections) <= 41
+            assert len(made.web._state.connections) <= 41
             for _, writer in silent:
                 writer.close()
 
@@ -119,11 +118,10 @@ def test_a_client_that_reads_no_answer_is_cut_off() -> None:
         async with listening(send_s=0.5) as (made, address):
             assert made.web is not None
             _, writer = await asyncio.open_connection(*address, limit=1024)
-            server = made.web._server
-            assert server is not None
-            await eventually(lambda: server.server_state.connections)
+            state = made.web._state
+            await eventually(lambda: state.connections)
             writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n" * 2_000)
-            await eventually(lambda: not server.server_state.connections)
+            await eventually(lambda: not state.connections)
             writer.close()
 
     asyncio.run(story())
@@ -273,10 +271,13 @@ def test_a_connection_is_closed_when_no_request_comes_for_long(what: str) -> Non
 
 def test_a_server_keeps_idle_connections_for_longer_than_clients_do() -> None:
     async def story() -> None:
-        async with listening() as (made, _):
+        async with listening() as (made, address):
             assert made.web is not None
-            assert made.web._server is not None
-            assert made.web._server.config.timeout_keep_alive == made.web.connections.idle_s
+            _, writer = await asyncio.open_connection(*address)
+            await eventually(lambda: made.web is not None and made.web._state.connections)
+            (http,) = made.web._state.connections
+            assert vars(http)["timeout_keep_alive"] == made.web.connections.idle_s
+            writer.close()
 
     asyncio.run(story())
 

@@ -10,10 +10,12 @@ import httpx
 import msgspec
 
 from licorne import SchedulerAPI
+from licorne.host.log import Log
 from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.page.routes import live_pages
 from licorne.host.web.rest import Access, RequestLimits, make_app
+from licorne.host.web.settings import WebSettings
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Output, Release
 
@@ -67,13 +69,15 @@ partitions:
 class World:
     """A scheduler with its REST interface, at a time of its own. However slow the machine is, it shows what is now."""
 
-    def __init__(self, access: Access | None = None, limits: RequestLimits | None = None, **options: Any) -> None:
+    def __init__(
+        self, access: Access | None = None, limits: RequestLimits | None = None, log: Log | None = None, **options: Any
+    ) -> None:
         self.now = START_NS
         self.outputs: list[Output] = []
         self.api = SchedulerAPI(clock=lambda: self.now, on_output=self._told)
         self.build = {"mycluster": {"buildVersion": "latest"}}
         self.backend = Backend(self.api, lambda: self.now, build_info=lambda rm_id: self.build.get(rm_id, {}))
-        self.monitor = Monitor(self.backend, "u-u-i-d", **options)
+        self.monitor = Monitor(self.backend, "u-u-i-d", WebSettings(**options), log)
         self.failures: list[Exception] = []
         limits = msgspec.structs.replace(limits or RequestLimits(), keep_s=0.0)
         self.app = make_app(

@@ -17,7 +17,6 @@ NOT_RUN = {
     r"git clone\b": "the address of the repository is the reader's",
     r"(\S+=\S* )*(pip|kubectl|python3 -m venv)\b": "another program: it changes the environment, or needs a cluster",
     r"curl .*scheduler_application_total|licorne why (\S+ )?--from http://127": "what the demonstration shows depends on the moment",
-    r"licorne why .*yunikorn-service": "the scheduler is the reader's",
     r"licorne page http": "the scheduler is the reader's; tests/page/test_opened.py runs it on a dump",
     r"licorne convert http": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
     r"licorne (simulate|compare \S+ \S+) (week|cluster)\.jsonl$": "the workload is the reader's",
@@ -25,6 +24,7 @@ NOT_RUN = {
     r"licorne convert cluster\.json\b": "the cluster is the reader's; tests/kube/test_importing.py runs it",
     r"licorne shares --from DIR\b": "the recording is the reader's; tests/answers/test_hours.py adds up others",
     r"licorne .*/var/lib/licorne": "the folder is the reader's; a simulation is recorded, and replayed, in its place",
+    r"licorne sweep .*--(engine ray|shard|join)\b": "it needs a Ray cluster, or an array of jobs; tests/sweep runs both",
     r"licorne kube\b": "it needs a Kubernetes cluster; tests/kube run it on one",
     r"(\S+=\S* )*\S*python -m (pytest|bench|cProfile)\b": "runs tests or the benchmark, or profiles",
 }

@@ -18,7 +18,7 @@ from licorne.grpc.service import GroupSettings, SettingError
 from licorne.grpc.service.groups.resolver import Resolver, Wanted
 from licorne.grpc.service.groups.system import GroupsError, os_groups
 from licorne.grpc.service.groups.table import LOOK_S, read_table
-from licorne.host.lookups import Threads
+from licorne.host.threads import Threads
 from licorne.si import first, v19
 from licorne.si.constants import TAG_CREATE_FORCE
 from licorne.si.messages import AddApplication, Output, RejectedApplication

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from common.waiting import eventually
 from licorne.grpc.service import Web
-from licorne.host.web.courtesy import Waiting
 from licorne.host.web.figures.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
+from licorne.host.web.http import Connections, Protocol
 from service.peers import Peer, service
 
 
@@ -79,23 +80,29 @@ def test_decisions_leave_more_turns_to_requests_that_wait() -> None:
                 await asyncio.sleep(0)
             turns.append(serving.engine.slices - before)
 
+        async def lasting(_scope: Any, _receive: Any, _send: Any) -> None:
+            assert connections.waiting == 0
+
         async with service(settings={"batch": 10}) as serving, Peer(serving.addresses[0]) as peer:
-            app = Waiting(answer)
+            connections = Connections(10)
+            connection = Protocol(Mock(), connections)
+            connection.connection_made(Mock(is_closing=lambda: False, get_write_buffer_size=lambda: 0))
             await peer.register()
             await peer.node(vcore=10**9)
             await peer.application()
-            for waiting in (lambda: False, lambda: app.count > 0):
+            for waiting in (lambda: False, lambda: connections.waiting > 0):
                 serving.engine.waiting = waiting
                 keys = [f"{len(turns)}-{n}" for n in range(2000)]
                 await peer.asks(*keys, vcore=1)
                 decided = serving.engine.decided  # all asks are taken in when the first one is decided
                 while serving.engine.decided < decided + 30:  # noqa: ASYNC110  at each turn
                     await asyncio.sleep(0)
-                await app({"type": "http", "path": "/"}, None, None)  # type: ignore[arg-type]
+                await connection.answer(answer, {"path": "/", "headers": []}, Mock(), Mock())
                 await peer.allocations(2000)
             assert turns[0] >= 9
             assert turns[1] <= 4
-            assert app.count == 0
-            await app({"type": "http", "path": "/ws/v1/events/stream"}, None, None)  # type: ignore[arg-type]
+            assert connections.waiting == 0
+            await connection.answer(lasting, {"path": "/ws/v1/events/stream", "headers": []}, Mock(), Mock())
+            connection.connection_lost(None)
 
     asyncio.run(run())

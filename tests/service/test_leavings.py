@@ -60,11 +60,12 @@ async def leave_at_most(bound: int) -> None:
             gc.collect()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("run", "bound"),
     [
-        pytest.param(asyncio.run, CONNECTION, id="asyncio", marks=pytest.mark.nightly),
-        pytest.param(uvloop.run, 0, id="uvloop", marks=pytest.mark.gate),
+        pytest.param(asyncio.run, CONNECTION, id="asyncio"),
+        pytest.param(uvloop.run, 0, id="uvloop"),
     ],
 )
 def test_clients_leave_no_objects(run: Callable[[Coroutine[Any, Any, None]], None], bound: int) -> None:

@@ -87,7 +87,7 @@ def test_the_option_for_secrets_has_its_number() -> None:
 
 def test_what_reflection_reads_is_current(tmp_path: Path) -> None:
     protoc = pytest.importorskip("grpc_tools.protoc", reason="grpcio-tools is not installed")
-    root = PROTO.parent.parent.parent
+    root = PROTO.parents[3]
     names = sorted(path.relative_to(root).as_posix() for path in PROTO.glob("*.proto"))
     out = tmp_path / "set"
     include = Path(protoc.__file__).parent / "_proto"

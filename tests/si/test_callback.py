@@ -119,6 +119,8 @@ DEFAULT_PARTITION default
 NOBODY_USER nobody
 NOBODY_GROUP nogroup
 TAG_NODE_CONSTRAINTS licorne/node-constraints
+TAG_POD licorne/pod
+TAG_POD_TERMS licorne/pod-terms
 TAG_GRACE_PERIOD licorne/termination-grace-period
 TAG_WHOLE_TIMEOUT licorne/whole-placeholder-timeout
 ATTRIBUTE_LABEL_PREFIX label/

@@ -199,7 +199,7 @@ def test_an_ask_does_not_reserve_a_node_with_too_few_devices() -> None:
     ]
     result, _ = run(workload(lines))
     assert starts(result) == {"two": None, "one": 10}
-    assert result.reasons[0].reason == "no node will ever do (nodeAffinity; too small)"
+    assert result.reasons[0].reason == "no node will ever do (nodeAffinity; too few devices)"
 
 
 def test_devices_that_are_added_to_a_node_are_used_at_once() -> None:

@@ -19,12 +19,12 @@ from licorne.core.nodes.constraints import (
     CONSTRAINTS_TAG,
     DEVICE_POLICY_ATTRIBUTE,
     DEVICES_ATTRIBUTE,
-    ConstraintError,
     NodeLabels,
     parse_constraints,
 )
 from licorne.core.nodes.devices import CHOICES, Demand, DevicesLeft, NodeDevices, first, least_left, most_left
 from licorne.core.nodes.needs import Needs
+from licorne.core.nodes.reading import ConstraintError
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.workload.devices import Devices

@@ -22,6 +22,11 @@ from licorne.workload.workload import Workload, WorkloadError
 
 PAGE = Path(__file__).parents[2] / "docs/use/simulator.md"
 COLUMNS = "columns: {job: j, user: u, queue: q, gpus: g, submitted: s, duration: d}\n"
+CORES = (
+    "columns: {job: j, cores: c, memory: m, pods: p, gpus: g, submitted: s, duration: d}\n"
+    "units: {memory: Mi}\n"
+    "cluster: {nodes: 2, cores: 4, memory: 8Gi}\n"
+)
 HEAD = "j,other,u,q,g,s,d\n"
 FIRST = "a,x,ann,vcA,4,2020-06-09 18:41:01,100\n"
 SECOND = "b,x,bob,vcB,1,2020-06-09 18:41:31,50\n"
@@ -56,6 +61,39 @@ def test_a_table_becomes_gangs_in_the_queues_of_its_virtual_clusters() -> None:
         ("a-1", {"nvidia.com/gpu": 1}, 100),
         ("a-2", {"nvidia.com/gpu": 1}, 100),
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "asked"),
+    [
+        ("1.1,1024,1,0", [{"vcore": 1100, "memory": 2**30}]),
+        ("3,1,2,", None),
+        ("3,0.5,2,0", [{"vcore": 1500, "memory": 2**18}] * 2),
+        ("1,0,3,0", [{"vcore": 334}] * 3),
+        ("0,0,2,4", [{"nvidia.com/gpu": 2}] * 2),
+        ("1,0,0,0", None),
+        ("0,0,1,0", None),
+        ("-1,1,1,0", None),
+    ],
+)
+def test_cores_and_memory_are_spread_over_the_pods_of_a_job(row: str, asked: list[dict[str, int]] | None) -> None:
+    mapping = parse_mapping(CORES, "m.yaml")
+    text = f"j,c,m,p,g,s,d\nfirst,4,8192,1,8,0,9\na,{row},0,9\n"
+    workload = gpu_workload(parse_gpu_csv(text.encode().splitlines(keepends=True), mapping, file="jobs.csv"), mapping)
+    whole = {"nvidia.com/gpu": 8, "vcore": 4000, "memory": 2**33}
+    assert [line.res for line in workload.lines if isinstance(line, Node)] == [whole] * 2
+    assert [line.res for line in workload.lines if isinstance(line, Ask)] == [whole, *(asked or [])]
+    assert any("1 job left out: " in note for note in workload.notes) == (asked is None)
+    assert "the cluster has 2 nodes of 8 GPUs, 4 cores, 8Gi of memory, as the mapping m.yaml says" in workload.notes
+
+
+def test_without_a_column_of_pods_a_job_has_one_for_each_gpu_and_else_one() -> None:
+    mapping = parse_mapping(CORES.replace("pods: p, ", ""), "m.yaml")
+    text = b"j,c,m,g,s,d\na,8,2,2,0,9\nb,8,2,0,0,9\n"
+    workload = gpu_workload(parse_gpu_csv(text.splitlines(keepends=True), mapping, file="jobs.csv"), mapping)
+    asked = [(line.key, line.res) for line in workload.lines if isinstance(line, Ask)]
+    half = {"nvidia.com/gpu": 1, "vcore": 4000, "memory": 2**20}
+    assert asked == [("a-1", half), ("a-2", half), ("b", {"vcore": 8000, "memory": 2**21})]
 
 
 @pytest.mark.parametrize(
@@ -118,12 +156,24 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_line(text: str, words: 
         ("cluster: {gpus: 8}\n", "m.yaml:1:1: a mapping needs `columns`"),
         ("columns: {job: j, gpus: g, submitted: s}\n", "m.yaml:1:10: columns: names no column for `duration`"),
         ("columns: {}\n", "m.yaml:1:10: columns: names no column for `job`"),
-        ("columns: {job: j,\n  vc: v}\n", "m.yaml:2:3: columns: `vc` is not known; known are job, gpus,"),
+        ("columns: {job: j,\n  vc: v}\n", "m.yaml:2:3: columns: `vc` is not known; known are job, submitted,"),
         ("columns: {job: j,\n  job: v}\n", "m.yaml:2:3: columns: `job` stands twice"),
         (COLUMNS.replace("d}", "}"), "m.yaml:1:71: columns: duration: must be a text"),
         ("columns: job\n", "m.yaml:1:10: columns: must be keys with values"),
         (COLUMNS + "cluster: {nodes: -1}\n", "m.yaml:2:18: cluster: nodes: must be a whole number from 1 to 100,000"),
         (COLUMNS + "cluster: {gpus: many}\n", "m.yaml:2:17: cluster: gpus: must be a whole number from 1 to 1,000"),
+        (
+            COLUMNS.replace("gpus: g, ", ""),
+            "m.yaml:1:10: columns: names no column for `gpus`, nor for `cores` or `memory`",
+        ),
+        (CORES.replace("nodes: 2, ", ""), "m.yaml:3:10: cluster: says no `nodes`, which jobs with cores"),
+        (CORES.replace(", memory: 8Gi", ""), "m.yaml:3:10: cluster: says no `memory`, which jobs with cores"),
+        (COLUMNS.replace("g,", "g, pods: p,"), "m.yaml:1:1: cluster: says no `nodes`"),
+        (
+            CORES.replace("8Gi", "8GB"),
+            "m.yaml:3:39: cluster: memory: invalid quantity '8GB': the unit has no B, write 8G",
+        ),
+        (CORES.replace("memory: Mi", "memory: MiB"), "m.yaml:2:17: units: memory: must be one of k, M, G"),
         (COLUMNS + "time: s\n", "m.yaml:2:1: a mapping: `time` is not known"),
     ],
 )
@@ -198,7 +248,7 @@ def converted(path: Path, columns: str, jobs_as: JobsAs = "one", asks_max: int =
 
 
 def test_the_ready_mappings_read_the_published_columns(tmp_path: Path) -> None:
-    assert [read_mapping(name).gpus_each for name in READY] == [8, 8]
+    assert [read_mapping(name).each for name in READY] == [{"nvidia.com/gpu": 8}] * 2
     path = tmp_path / "cluster_log.csv.gz"
     path.write_bytes(gzip.compress(HELIOS.encode()))
     workload = converted(path, "helios")

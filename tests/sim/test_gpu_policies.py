@@ -25,6 +25,7 @@ from licorne.workload.devices import WHOLE, Demand, least_left
 from licorne.workload.lines import App, Ask, Line, NodeUpdate
 from licorne.workload.lines import Node as NodeLine
 from licorne.workload.workload import Mode, Workload
+from rings import first_in_gate
 from sim.held import Held
 
 CLASSES: dict[str, type[Policy]] = {
@@ -121,8 +122,7 @@ def test_any_simulation_takes_the_nodes_and_devices_of_the_experiment(
     agrees([*nodes, GpuNode("G2", 1, 4000, 50)], pods, name, order)  # some capacity, of which shares are computed
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", first_in_gate(reversed(POLICIES)))
 def test_a_part_of_the_trace_is_placed_as_in_the_experiment(openb: Path, name: str) -> None:
     """A tenth of the nodes, and as many pods as more than fill them; half of the GPU pods name models."""
     placed, pods = part_of(openb, "gpuspec33", name, nodes=120, pods=1000)

@@ -88,7 +88,7 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
 
 def test_parquet_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("licorne._extras.find_spec", {}.get)
-    with pytest.raises(MissingExtraError, match=r" 'licorne\[data\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[data\]' \(missing: polars\)"):
         write(tmp_path / "pods.parquet")
     assert list(tmp_path.iterdir()) == []
 

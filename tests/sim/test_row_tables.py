@@ -65,7 +65,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
     table = Table(Row, ROWS)
     assert len(table) == 2
     assert "&lt;b&gt;" in table._repr_html_()
-    with pytest.raises(MissingExtraError, match=r" 'licorne\[data\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[data\]' \(missing: polars\)"):
         table.to_polars()
 
 

@@ -297,6 +297,27 @@ def test_a_gang_is_one_size_and_runs_equally_long() -> None:
     }
 
 
+def test_terms_of_a_class_are_about_a_class_or_the_application() -> None:
+    job = {
+        **BASE["arrivals"]["job"],
+        "near": {"zone": "job"},
+        "apart": {"si/hostname": "application"},
+        "spread": {"zone": 2},
+    }
+    other = BASE["arrivals"]["job"]
+    lines = list(Scenario({**BASE, "arrivals": {"job": job, "other": other}}).workload().lines)
+    tags = {line.app: line.tags or {} for line in lines if isinstance(line, Ask)}
+    pod, terms = (msgspec.json.decode(tags["job-1"][name]) for name in ("licorne/pod", "licorne/pod-terms"))
+    assert pod["labels"] == {"class": "job", "application": "job-1"}
+    own = {"matchLabels": {"application": "job-1"}}
+    assert terms == {
+        "affinity": [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"class": "job"}}}],
+        "antiAffinity": [{"topologyKey": "si/hostname", "labelSelector": own}],
+        "spread": [{"topologyKey": "zone", "labelSelector": own, "maxSkew": 2}],
+    }
+    assert tags["other-1"].keys() == {"licorne/pod"}
+
+
 # -- the time line ---------------------------------------------------------------------------------------------
 
 
@@ -667,6 +688,7 @@ arrivals:
         ("gpu: [h100, l4]", "gpus: l4", "15:19: arrivals.job.nodes.gpus: no node has the label gpus; known are gpu, zone"),
         ("gpu: [h100, l4]", "gpu: l4, zone: east", "15:12: arrivals.job.nodes: no pool of the cluster has all of these labels"),
         ("gpu: [h100, l4]", "si/hostname: a-0001", ""),
+        ("    nodes: {gpu: [h100, l4]}", "    apart: {rack: job}", "arrivals.job.apart.rack: no node has the label rack; known are gpu, si/hostname, zone"),
         ("root.q", "root.p", "13:12: arrivals.job.queue: no queue takes an application by job that asks for root.p, and no placement rule makes one; queues are root.q, root.people.ann"),
         ("root.q", "root.people", "13:12: arrivals.job.queue: no queue takes an application by job that asks for root.people,"),
         ("root.q", "root.Q", ""),
@@ -786,10 +808,10 @@ def example(name: str) -> Result:
     return licorne.simulate(EXAMPLES / f"{name}.yaml")
 
 
-def test_there_are_seven_examples_that_say_what_they_show() -> None:
+def test_there_are_eight_examples_that_say_what_they_show() -> None:
     paths = sorted(EXAMPLES.glob("*.yaml"))
     page = (EXAMPLES.parents[1] / "docs/use/scenarios.md").read_text()
-    assert len(paths) == 7
+    assert len(paths) == 8
     for path in paths:
         assert path.read_text().startswith("# "), path
         assert f"licorne simulate examples/scenarios/{path.name}" in page, path
@@ -849,3 +871,14 @@ def test_a_nightly_batch_gives_way_to_the_online_service() -> None:
     (row,) = found.evictions
     assert (row.kind, row.queue, row.wanted_by) == ("guaranteed", "root.batch", "root.online")
     assert waits(found, "root.online")[0] == 0
+
+
+def test_replicas_keep_apart_and_spread_over_the_zones_that_are_there() -> None:
+    zones: dict[str, list[tuple[str, str]]] = {}
+    for pod in example("three-zones").pods:
+        if pod.application.startswith("front") and pod.node and pod.arrival_s < 2 * 3600:
+            zones.setdefault(pod.application, []).append((pod.node[0], pod.node))
+    assert len(zones) > 1
+    for placed in zones.values():
+        assert sorted(zone for zone, _ in placed) == ["a", "a", "b", "b", "c", "c"]
+        assert len({node for _, node in placed}) == 6

@@ -66,7 +66,7 @@ def a_key_is_of_the_name_of_an_input() -> None:
 
 @FAULTS.add
 def a_key_is_of_the_name_of_a_policy() -> None:
-    replace(plan.Keys, "_policy", lambda _, name, __: name)
+    replace(plan.Keys, "digest_of_policy", lambda _, given: given.policy)
 
 
 @FAULTS.add

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from licorne.lab.sweep import Outcome, Point, Sweep, run_point, running
+from licorne.lab.sweep.engines import Processes
 from report.workloads import QUEUES, small
 
 POLICY = """
@@ -73,7 +74,7 @@ def check(folder: Path, simulated: Callable[[Point], Outcome]) -> None:
 
     def run(points: list[Point], into: Path, processes: int) -> list[Outcome]:
         jobs = running.jobs_of(points, into)
-        return running.run_sweep(jobs, processes=processes, run=simulated if processes > 1 else run_point)
+        return running.run_sweep(jobs, engine=Processes(processes), run=simulated if processes > 1 else run_point)
 
     points = inputs(folder)
     first = run(points, folder / "one", 1)

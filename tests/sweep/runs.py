@@ -33,3 +33,14 @@ def endless(point: Point) -> Outcome:
     Path(point.workload).with_name(f"pid-{os.getpid()}").touch()
     time.sleep(3600)
     return Outcome()
+
+
+def slow(point: Point) -> Outcome:
+    """Simulate, and take a while."""
+    time.sleep(0.5)
+    return run_point(point)
+
+
+def nothing(point: Point) -> Outcome:
+    """Return at once."""
+    return Outcome(asks=int(point.load or 0))

@@ -29,7 +29,10 @@ def made() -> list[Row]:
     ]
     outcomes = [
         Outcome(
-            wait_mean_s=100.0 * (point.seed or 0) + 10.0 * (point.configuration != "own"), slowdown_mean=1.5, use=0.5
+            wait_mean_s=100.0 * (point.seed or 0) + 10.0 * (point.configuration != "own"),
+            slowdown_mean=1.5,
+            use=0.5,
+            evenness=0.9,
         )
         if point.load == 0.5 or point.seed != 3
         else Outcome(error="a <fault>")
@@ -55,10 +58,12 @@ def test_the_page_has_means_intervals_and_errors(tmp_path: Path) -> None:
     assert "<td>10 s ± 0 s</td>" in text
     assert "a &lt;fault&gt;" in text
     assert "2 points failed" in text
+    assert "Mean of Jain&#39;s index by setting" in text
     assert "<script" not in text
     again = write_sweep_page(tmp_path, "mine & yours", made(), made="today").read_text("utf-8")
     assert again == text
-    assert {file.name for file in tmp_path.glob("*.png")} == {"wait-mean-s.png", "slowdown-mean.png", "use.png"}
+    drawn = {file.stem for file in tmp_path.glob("*.png")}
+    assert drawn == {"wait-mean-s", "slowdown-mean", "use", "evenness"}
 
 
 def test_the_table_is_the_same_as_csv_and_parquet(tmp_path: Path) -> None:
@@ -97,6 +102,21 @@ def test_the_command(tmp_path: Path) -> None:
     )
 
 
+def test_parts_of_a_sweep_are_joined(tmp_path: Path) -> None:
+    (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
+    given = (tmp_path / "w.jsonl", "--load", "1", "--load", "2", "--load", "3", "--jobs", "1", "--no-report")
+    command("-o", tmp_path / "all", *given)
+    for part in ("1", "2"):
+        command("-o", tmp_path / part, *given, "--shard", f"{part}/2")
+    both = ("--join", tmp_path / "1", "--join", tmp_path / "2")
+    assert command("-o", tmp_path / "joined", *given, *both[:2], "--dry-run").count("done") == 2
+    command("-o", tmp_path / "joined", *given, *both)
+    tables = [(tmp_path / name / "table.csv").read_bytes() for name in ("all", "joined", "1", "2")]
+    assert tables[0] == tables[1]
+    assert [len(table.splitlines()) for table in tables] == [4, 4, 3, 2]
+    assert "no folder of a sweep" in command("-o", tmp_path / "new", *given, "--join", tmp_path, status=4)
+
+
 @pytest.mark.gate
 def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, small())))
@@ -119,6 +139,7 @@ def test_the_command_limits_the_calls_of_policies(tmp_path: Path) -> None:
         (("w", "--load", "1", "--load", "1"), 2, "is given twice"),
         (("--file", "no.yaml"), 4, "no.yaml"),
         (("no.jsonl", "--no-report"), 4, "no.jsonl"),
+        (("w", "--shard", "4/3"), 2, "like 3/10"),
     ],
 )
 def test_what_cannot_be_run_is_refused(tmp_path: Path, arguments: tuple[str, ...], status: int, text: str) -> None:

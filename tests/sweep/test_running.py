@@ -18,6 +18,7 @@ import pytest
 from common.plain_python import printed_by
 from common.waiting import wait_for
 from licorne.lab.sweep import Outcome, Point, Sweep, run_point, run_sweep
+from licorne.lab.sweep.engines import Processes
 from licorne.lab.sweep.running import jobs_of
 from licorne.lab.sweep.table import rows, write_table
 from licorne.sim.policies import PolicyError
@@ -57,7 +58,7 @@ def test_by_processes_and_one_after_the_other_the_table_is_the_same(workload: Pa
     for processes in (1, 3):
         folder = tmp_path / str(processes)
         told: list[tuple[int, int]] = []
-        outcomes = run_sweep(jobs_of(found, folder), processes=processes, progress=_appending(told))
+        outcomes = run_sweep(jobs_of(found, folder), engine=Processes(processes), progress=_appending(told))
         assert told == [(number, 6) for number in range(7)]
         assert not any(outcome.error for outcome in outcomes)
         tables.append(table(folder, found, outcomes))
@@ -98,29 +99,29 @@ def test_what_is_there_is_not_run_again(workload: Path, tmp_path: Path, processe
     def calls() -> int:
         return len(list(tmp_path.glob("called-*")))
 
-    first = run_sweep(jobs, processes=processes, run=runs.noted)
+    first = run_sweep(jobs, engine=Processes(processes), run=runs.noted)
     assert calls() == 6
     jobs[2].path.unlink()
     jobs[4].path.write_text("cut o")
-    assert run_sweep(jobs, processes=processes, run=runs.noted) == first
+    assert run_sweep(jobs, engine=Processes(processes), run=runs.noted) == first
     assert calls() == 8
     more = jobs_of(points(workload, (*LOADS, 3.0)), tmp_path / "out")
-    run_sweep(more, processes=processes, run=runs.noted)
+    run_sweep(more, engine=Processes(processes), run=runs.noted)
     assert calls() == 10
 
 
 def test_points_that_fail_are_recorded_and_the_others_go_on(workload: Path, tmp_path: Path) -> None:
     found = points(workload, (1.0, 2.0, 3.0, 4.0))
     jobs = jobs_of(found, tmp_path / "out")
-    outcomes = run_sweep(jobs, processes=2, run=runs.fragile)
+    outcomes = run_sweep(jobs, engine=Processes(2), run=runs.fragile)
     assert [outcome.error for outcome in outcomes[:4]] == [
         "",
         "RuntimeError: a fault of the simulator",
         "its process was ended by SIGKILL; was there too little memory?",
         "its process ended with status 7",
     ]
-    assert run_sweep(jobs, processes=2) == outcomes
-    again = run_sweep(jobs, processes=2, again=True)
+    assert run_sweep(jobs, engine=Processes(2)) == outcomes
+    again = run_sweep(jobs, engine=Processes(2), again=True)
     assert not any(outcome.error for outcome in again)
     assert again[0] == outcomes[0]
 
@@ -144,7 +145,7 @@ def test_a_point_that_cannot_be_simulated_says_why(workload: Path, tmp_path: Pat
 def test_seeds_and_loads_of_a_scenario(tmp_path: Path) -> None:
     scenario = str(ROOT / "examples/scenarios/pool-leaves.yaml")
     found = Sweep(workloads=(scenario,), loads=(0.1, 0.2), seeds=(1, 2)).points()
-    outcomes = run_sweep(jobs_of(found, tmp_path), processes=2)
+    outcomes = run_sweep(jobs_of(found, tmp_path), engine=Processes(2))
     assert not any(outcome.error for outcome in outcomes)
     assert len({outcome.decisions for outcome in outcomes}) == 4
     asks = [outcome.asks or 0 for outcome in outcomes]
@@ -160,7 +161,7 @@ def test_a_policy_of_ones_own_decides(workload: Path, tmp_path: Path) -> None:
     )
     names = ("own", f"{policy}:Last", f"{policy}:Missing")
     found = Sweep(workloads=(str(workload),), policies=names).points()
-    own, last, missing = run_sweep(jobs_of(found, tmp_path / "out"), processes=2)
+    own, last, missing = run_sweep(jobs_of(found, tmp_path / "out"), engine=Processes(2))
     assert own.error == last.error == ""
     assert own.decisions != last.decisions
     assert "Missing" in missing.error
@@ -194,9 +195,9 @@ def test_the_time_of_a_call_of_a_policy_is_limited(slow: Point, tmp_path: Path) 
     hasty = msgspec.structs.replace(slow, policy_timeout_s=0.1)
     for processes in (1, 2):
         folder = tmp_path / str(processes)
-        (ended,) = run_sweep(jobs_of([hasty], folder), processes=processes)
+        (ended,) = run_sweep(jobs_of([hasty], folder), engine=Processes(processes))
         assert "took longer than 0.1 s, which is the limit (--policy-timeout)" in ended.error
-        assert run_sweep(jobs_of([slow], folder), processes=processes) == [ended]
+        assert run_sweep(jobs_of([slow], folder), engine=Processes(processes)) == [ended]
     (done,) = run_sweep(jobs_of([slow], folder), again=True)
     assert done.error == ""
     assert run_sweep(jobs_of([hasty], folder)) == [done]
@@ -236,11 +237,12 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from licorne.lab.sweep import Point, run_sweep
+from licorne.lab.sweep.engines import Processes
 from licorne.lab.sweep.running import jobs_of
 from sweep import runs
 if __name__ == "__main__":
     points = [Point(workload=sys.argv[1], load=float(load)) for load in (1, 2, 3)]
-    run_sweep(jobs_of(points, Path(sys.argv[2])), processes=2, run=runs.endless)
+    run_sweep(jobs_of(points, Path(sys.argv[2])), engine=Processes(2), run=runs.endless)
 """
 
 

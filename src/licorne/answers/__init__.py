@@ -11,11 +11,12 @@
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
     hours           what queues, users and groups have used over a time of a recording
+    recorded        a moment of a recording, to ask about
     partitions      what `config check --from` compares a configuration with: capacity, pods, applications
     workloads       the same of a workload
     rulesused       how many applications each placement rule places
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source
-    process         asks in a process of its own (`__main__`), for services whose loop must go on deciding
+    process         questions about a state dump, answered in a process of their own (`__main__`) while a service decides
     following       the same in a process that follows the scheduler of a service (`licorne.host.follower`)
     why             why an ask, an application, or everything that waits does so
 

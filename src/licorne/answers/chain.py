@@ -98,12 +98,12 @@ def chain(partition: Partition, app: Application, ask: Ask) -> tuple[Chain, list
         limits=tuple(_limit_levels(partition, app, ask)),
         nodes=_counts(survey),
         nearest=_nearest(partition, ask, survey),
-        reasons=tuple(map(told, reasons)),
+        reasons=tuple(map(waiting_reason, reasons)),
     )
     return found, reasons
 
 
-def told(reason: explain.Reason) -> WaitingReason:
+def waiting_reason(reason: explain.Reason) -> WaitingReason:
     """Return a reason as REST and answers tell it."""
     details = msgspec.to_builtins(reason)
     kind = details.pop("type")
@@ -184,4 +184,4 @@ def _nearest(partition: Partition, ask: Ask, survey: Iterable[tuple[Node, str, b
     return tuple(found)
 
 
-__all__ = ["Chain", "LimitLevel", "NearMiss", "QueueLevel", "chain", "told"]
+__all__ = ["Chain", "LimitLevel", "NearMiss", "QueueLevel", "chain", "waiting_reason"]

@@ -38,11 +38,10 @@ from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
 from licorne.core.nodes.constraints import (
     CORDON,
+    FEATURE,
     HOST_PORT,
     LABEL_PREFIX,
-    MARK,
     Expression,
-    NodeConstraints,
     NodeLabels,
 )
 from licorne.core.placement.placer import PlacementRequest
@@ -50,7 +49,7 @@ from licorne.core.preemption.ranking import is_reluctant, victim_order
 from licorne.core.queues.bounds import missing
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.node import Node
+    from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
@@ -180,11 +179,11 @@ def _on_the_required_node(
 ) -> Iterator[Change]:
     node = partition.nodes.get(reason.node)
     if node is None or node.id not in present.nodes:
-        attributes = _attributes_for(partition, ask.shape.need.constraints, reason.node) or {}
+        attributes = _attributes_for(ask.shape.need, reason.node) or {}
         capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
         yield from _first(order, grow=lambda: MoreNodes(1, "", capacity, attributes, reason.node))
         return
-    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    mismatch = ask.shape.need.mismatch(node)
     yield from _first(
         order,
         grow=lambda: None if mismatch else BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),
@@ -365,7 +364,7 @@ def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes |
             best = size, node
     if best is not None:
         return MoreNodes(1, best[1].id)
-    attributes = _attributes_for(partition, ask.shape.need.constraints)
+    attributes = _attributes_for(ask.shape.need)
     if attributes is None or ask.required:
         return None
     return MoreNodes(1, "", dict(sorted(ask.shape.resource.items())), attributes)
@@ -375,28 +374,28 @@ def _takes_when_new(ask: Ask, node: Node) -> bool:
     """Return whether a new node like this one would take the ask: it has another name, and no ports and devices are in use."""
     if not node.capacity.covers(ask.shape.amounts):
         return False
-    constraints = ask.shape.need.constraints
     names = {key.removeprefix(LABEL_PREFIX) for key in HOSTNAMES if key in node.attributes}
     pairs = tuple((key, f"{node.id}~1" if key in names else value) for key, value in node.labels.pairs)
-    return not constraints.mismatch(NodeLabels(pairs, node.labels.taints, (), node.labels.devices.unused()))
+    labels = NodeLabels(pairs, node.labels.taints, (), node.labels.devices.unused())
+    return not ask.shape.need.mismatch_when_new(labels)
 
 
-def _attributes_for(partition: Partition, constraints: NodeConstraints, name: str = "") -> dict[str, str] | None:
-    """Return labels with which a new node meets the constraints, None if there are none: the selected ones, and a term of affinity.
+def _attributes_for(need: Need, name: str = "") -> dict[str, str] | None:
+    """Return labels with which a new node meets a need, None if there are none: the selected ones, and a term of affinity.
 
     `name`: what the node is called; if that is not said, it has a name that no constraint asks for.
     """
-    terms = ((),) if constraints.affinity is None else constraints.affinity
+    terms = ((),) if need.constraints.affinity is None else need.constraints.affinity
     for term in terms:
-        found = _attributes_by(constraints, term, name)
-        if found is not None and not _is_kept_off(partition, constraints, found):
+        found = _attributes_by(need, term, name)
+        if found is not None:
             return found
     return None
 
 
-def _attributes_by(constraints: NodeConstraints, term: tuple[Expression, ...], name: str) -> dict[str, str] | None:
-    """Return labels with which a new node meets the constraints by this term of their affinity; None if there are none."""
-    found = dict(constraints.selector)
+def _attributes_by(need: Need, term: tuple[Expression, ...], name: str) -> dict[str, str] | None:
+    """Return labels with which a new node meets a need by this term of its affinity; None if there are none."""
+    found = dict(need.constraints.selector) | {FEATURE + feature: "" for feature in need.constraints.features}
     for expression in term:
         match expression.operator:
             case "In":
@@ -407,21 +406,11 @@ def _attributes_by(constraints: NodeConstraints, term: tuple[Expression, ...], n
                 found.setdefault(expression.key, str(int(expression.values[0]) + 1))
             case "Lt":
                 found.setdefault(expression.key, str(int(expression.values[0]) - 1))
-    if constraints.mismatch(NodeLabels(tuple(sorted(found.items())))):
+    if need.mismatch_when_new(NodeLabels(tuple(sorted(found.items())))):
         return None
     if any(found.get(key.removeprefix(LABEL_PREFIX), "") not in ("", name) for key in HOSTNAMES):  # "": any will do
         return None
     return {LABEL_PREFIX + key: value for key, value in sorted(found.items())}
-
-
-def _is_kept_off(partition: Partition, constraints: NodeConstraints, attributes: dict[str, str]) -> bool:
-    """Return whether a new node would get a mark that the ask has to keep off: that of a node with which it shares a label."""
-    for mark in (one.key for one in constraints.apart if one.key.startswith(MARK)):
-        shared = LABEL_PREFIX + mark.removeprefix(MARK).rpartition(":")[0]
-        marked = (node.attributes for node in partition.nodes.values() if LABEL_PREFIX + mark in node.attributes)
-        if shared in attributes and any(each.get(shared) == attributes[shared] for each in marked):
-            return True
-    return False
 
 
 def openings(partition: Partition, present: Present, ask: Ask) -> Iterator[NoTaint | Schedulable]:
@@ -491,12 +480,37 @@ def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End
     if mismatch and not mismatch.startswith(HOST_PORT):
         return None
     in_the_way = [alloc for alloc in node.allocations if constraints.excludes(alloc.shape.need.constraints)]
+    terms = _against_terms(partition, present, ask, node)
+    if terms is None:
+        return None
+    in_the_way += [alloc for alloc in terms if alloc not in in_the_way]
     missing = {
         partition.types.names[d]: amount - node.free.at(d)
         for d, amount in enumerate(shape.amounts.values())
         if amount > node.free.at(d) and amount > 0
     }
     return _fewest(present, iter(node.allocations), missing, in_the_way)
+
+
+def _against_terms(partition: Partition, present: Present, ask: Ask, node: Node) -> list[Ask] | None:
+    """Return allocations without which no term of pods shuts the ask out of the node; None if they do not suffice, or are many."""
+    found: dict[Ask, None] = {}
+    ways = partition.needs.topology.in_the_way(ask.shape.need, node.slot)
+    if ways is None:
+        return None
+    for number, count, nodes in ways:
+        there = [
+            alloc
+            for one in nodes
+            for alloc in one.allocations
+            if alloc.shape.need.pods in count.members and alloc.key in present.allocations and alloc not in found
+        ]
+        gone = sum(alloc.shape.need.pods in count.members for alloc in found)
+        if number - gone > min(len(there), SIZE_MAX):
+            return None
+        there.sort(key=lambda alloc: victim_order(alloc, is_reluctant(alloc), alloc.priority))
+        found |= dict.fromkeys(there[: max(0, number - gone)])
+    return [*found]
 
 
 def _fewest(

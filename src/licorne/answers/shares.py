@@ -32,11 +32,11 @@ UNGUARANTEED: Final = "(unguaranteed)"
 
 
 class QueueShare(msgspec.Struct, frozen=True):
-    """What a queue uses of one type, against its guarantee and max; None: there is none. The max of root is the cluster.
+    """What a queue uses of one type, against its guarantee and max.
 
-    `pending`: what its waiting asks want. `below`: how far it is below its guarantee while it has demand: the smaller of
-    what is left of the guarantee, and `pending`. `waits_since_s`: since when the oldest of its asks for this type waits
-    (Unix time), 0 if none does.
+    `guaranteed`, `max`: None if there is none; the max of root is the size of the cluster. `pending`: what its waiting asks
+    want. `below`: how far it is below its guarantee while it has demand: the smaller of what is left of the guarantee, and
+    `pending`. `waits_since_s`: since when the oldest of its asks for this type waits (Unix time), 0 if none does.
     """
 
     queue: str

@@ -147,11 +147,11 @@ def is_steady(partition: Partition) -> bool:
 
 
 class Trials:
-    """Trials of one ask, on a scheduler beside which the resource manager is played.
+    """Trials of changes by which one ask may be placed, with this object in the place of the resource manager.
 
-    The scheduler that is given changes, so it must be a copy: its time passes once, without changes. `first` is what becomes
-    of the ask by that. If it still waits, changes are tried from there on: whatever was begun before, such as a back-off or
-    the age at which an ask may reserve a node, has had its effect. `present`: all that was there at the beginning.
+    The scheduler of `home` must be a copy, because its time passes once, before any change; `first` is what becomes of the
+    ask by that. If it still waits, `run` tries changes from there on: whatever was begun before, such as a back-off or the
+    age at which an ask may reserve a node, has had its effect. `present`: all that was there at the beginning.
     """
 
     def __init__(self, home: Home, wanted: Wanted) -> None:

@@ -22,6 +22,7 @@ from licorne.answers.trials import Home, Wanted
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import most_important, sentence, summary
+from licorne.si.rest_objects import LogEntry
 from licorne.state.restored import Note, UnknownNameError
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
     `sentence`: the answer in one sentence. `chain` and `proposals` are None for an ask that does not wait; `proposals`
     also if none were wanted. `pod`: namespace and name, if the resource manager says them. `at_s`: the time that the answer
     is about; `age_s`: how many seconds before the answer that was, where a process that follows the scheduler has answered.
+    `has_constraints`: False if nothing is known of the nodes on which it may run, as from YuniKorn's state; then `log` is what
+    the scheduler itself has noted of the ask, the newest first.
     """
 
     key: str
@@ -75,6 +78,8 @@ class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
     at_s: float
     notes: tuple[Note, ...]
     age_s: float | None = None
+    has_constraints: bool = True
+    log: tuple[LogEntry, ...] = ()
 
 
 class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
@@ -238,6 +243,10 @@ def _unknown(partitions: list[Partition], name: str) -> str:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
+UNSEEN: Final = "node selectors, affinity, taints and volumes"
+"""What may keep a pod off a node, and is not in the state of YuniKorn."""
+NOTHING_SHOWN: Final = "nothing that the scheduler's state shows is in its way"
+"""What is said in place of the reason `not-tried` where the state may not show all."""
 Propose = Callable[[Home, Wanted], Proposals]
 """Looks for the smallest changes with which an ask would run."""
 
@@ -249,7 +258,12 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
     links, proposals, since = None, None, ask.created
     if alloc is None:
         links, reasons = chain(partition, app, ask)
-        state, said = "waits", sentence(most_important(reasons))
+        reason = most_important(reasons)
+        state, said = "waits", sentence(reason)
+        if _hidden(home, reason):
+            said = f"{NOTHING_SHOWN[0].upper()}{NOTHING_SHOWN[1:]}; {UNSEEN} are not in it."
+            told = (msgspec.structs.replace(links.reasons[0], text=said), *links.reasons[1:])
+            links = msgspec.structs.replace(links, reasons=told)
         if search is not None:
             proposals = search(home, Wanted(partition.name, app.id, key))
     elif (app.id, key) in home.placed:
@@ -273,6 +287,8 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
         proposals=proposals,
         at_s=home.now_ns / SECOND_NS,
         notes=home.restored.notes,
+        has_constraints=home.restored.has_constraints,
+        log=home.restored.logs.get((app.id, key), ()) if state == "waits" else (),
     )
 
 
@@ -295,7 +311,7 @@ def _of_application(
         running=len(app.allocations),
         waiting=len(asks.found) + asks.left_out,
         sentence=said,
-        groups=_groups(asks.found),
+        groups=_groups(asks.found, home),
         first=first,
         at_s=home.now_ns / SECOND_NS,
         notes=home.restored.notes,
@@ -316,11 +332,16 @@ def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool])
     return Overview(
         running=running,
         waiting=len(found) + left_out,
-        groups=_groups(found),
+        groups=_groups(found, home),
         at_s=home.now_ns / SECOND_NS,
         notes=home.restored.notes,
         unexplained=left_out,
     )
+
+
+def _hidden(home: Home, reason: explain.Reason) -> bool:
+    """Whether an ask may be waiting for what the state does not show."""
+    return isinstance(reason, explain.NotTried) and not home.restored.has_constraints
 
 
 class _Member(NamedTuple):
@@ -353,10 +374,11 @@ class _Explained:
                 self.left_out += 1
 
 
-def _groups(found: list[_Member]) -> tuple[Group, ...]:
+def _groups(found: list[_Member], home: Home) -> tuple[Group, ...]:
     by_text: dict[str, list[_Member]] = {}
     for member in found:
-        by_text.setdefault(summary(member.reason), []).append(member)
+        text = NOTHING_SHOWN if _hidden(home, member.reason) else summary(member.reason)
+        by_text.setdefault(text, []).append(member)
     groups = []
     for text, members in by_text.items():
         app, ask, reason = min(members, key=lambda member: (member.ask.created, member.ask.seq))

@@ -1,7 +1,16 @@
 """The command `licorne`: how it is run, and how errors become messages.
 
 An error that a user can cause ends in one plain message on standard error, without a traceback, and an exit status that
-says which kind of error it is (`licorne.cli.statuses`).
+says which kind of error it is (`statuses`).
+
+A command has a module of its name: `compare`, `config`, `convert`, `health`, `kube`, `mcp`, `place`, `replay`, `report`,
+`reproduce`, `scenario`, `serve`, `shares`, `simulate`, `sweep`, `why`. `commands` has them by name, `help` and `page` show them,
+`version` is what --version prints. `serving`, `scheduling`, `mcp_server` and `demo` do the work of serve, kube, mcp and
+`serve --demo`, which need extras; `capturing` and `objects` are sources of convert.
+
+What several commands need: `parameters` are their options, `standard_input` is `-`; `sources`, `recordings` and `configurations`
+read what they are given; `tables`, `compare_text`, `shares_text` and `why_text` print what they answer, by `sheets`; `reports`
+writes reports, `progress` is a bar. `refusals` makes of what others raise the errors that `common` has.
 """
 
 from __future__ import annotations
@@ -15,7 +24,7 @@ from contextlib import contextmanager
 
 from licorne._bounded import TooLargeError
 from licorne._extras import MissingExtraError, require
-from licorne.cli.common import CommandError, say
+from licorne.cli.common import ARGUMENTS, CommandError, say
 from licorne.cli.statuses import Status
 
 
@@ -38,8 +47,10 @@ def run(arguments: list[str] | None = None) -> int:
         from licorne.cli.commands import app  # noqa: PLC0415  # its packages may be missing
         from licorne.cli.standard_input import mark  # noqa: PLC0415
 
+        given = sys.argv[1:] if arguments is None else arguments
+        ARGUMENTS.set(tuple(given))
         with _sigterm_raises():
-            status = app(mark(app, sys.argv[1:] if arguments is None else arguments), result_action="return_value")
+            status = app(mark(app, given), result_action="return_value")
             sys.stdout.flush()
     except CommandError as error:
         return _fail(str(error), error.status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -15,6 +16,8 @@ from licorne.cli.statuses import Status
 
 STDIN = Path("-")
 """The name that stands for standard input."""
+ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("ARGUMENTS", default=())
+"""The arguments of the command that runs."""
 
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -78,7 +78,7 @@ def compare(
     else:
         from licorne.cli.compare_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(answer)
+        show(answer, str(old), str(new))
     return Status.DONE
 
 

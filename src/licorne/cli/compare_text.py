@@ -17,10 +17,11 @@ SHOWN = 40
 """Rows of a table, at most; `--json` has all."""
 
 
-def show(answer: Comparison, console: Console | None = None) -> None:
-    """Print a comparison on `console`, by default standard output."""
+def show(answer: Comparison, old: str, new: str, console: Console | None = None) -> None:
+    """Print a comparison on `console`, by default standard output. `old`, `new`: what the configurations are called."""
     console = output() if console is None else widened(console)
     console.print(answer.workload, style="bold", markup=False)
+    console.print(f"old: {old}, new: {new}", markup=False, soft_wrap=True)
     if answer.same:
         console.print("every decision is the same under both configurations")
     console.print()
@@ -34,6 +35,8 @@ def show(answer: Comparison, console: Console | None = None) -> None:
             _refused(title, rows).print(console)
     for note in answer.notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
+    for which, totals in (("old", answer.old), ("new", answer.new)):
+        console.print(f"{which} digest {totals.digest}", markup=False, soft_wrap=True)
 
 
 def _totals(answer: Comparison) -> Sheet:
@@ -51,8 +54,8 @@ def _totals(answer: Comparison) -> Sheet:
 
 def _queues(answer: Comparison) -> Sheet:
     sheet = Sheet(
-        "by queue, those that wait longer first: old and new",
-        ("<queue", "mean wait", "new", "change", "95 %", "new", "never placed", "new", "evicted", "new"),
+        "by queue, those that wait longer first: old → new",
+        ("<queue", "mean wait", "change", "95 %", "never placed", "evicted"),
     )
     for change in [*answer.queues[:SHOWN], answer.everything]:
         sheet.add(change.queue, *_cells(change))
@@ -61,10 +64,9 @@ def _queues(answer: Comparison) -> Sheet:
 
 
 def _cells(change: QueueChange) -> Iterable[str]:
-    pairs = zip(_figures(change.old), _figures(change.new), strict=True)
-    cells = [cell for pair in pairs for cell in pair]
+    mean, *others = (f"{old} → {new}" for old, new in zip(_figures(change.old), _figures(change.new), strict=True))
     sign = "+" if change.longer_s > 0 else "-" if change.longer_s else ""
-    return [*cells[:2], f"{sign}{duration(abs(change.longer_s))}", *cells[2:]]
+    return [mean, f"{sign}{duration(abs(change.longer_s))}", *others]
 
 
 def _figures(found: QueueFigures | None) -> tuple[str, str, str, str]:

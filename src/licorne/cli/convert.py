@@ -73,10 +73,10 @@ def convert(
     Parameters
     ----------
     source
-        A batch log in the Standard Workload Format (.swf, .swf.gz); a table of GPU jobs in CSV (--columns); the folder of
+        A batch log in the Standard Workload Format (.swf, .swf.gz); a table of jobs in CSV (--columns); the folder of
         the openb trace, or one of its pod lists (CSV) with the node list beside it; what `kubectl get pods,nodes -A -o json`
-        prints, JSON or YAML, in one file or several (-: standard input; needs the extra `kube`); the address of a running
-        YuniKorn or licorne, http://HOST:PORT; a scenario (.yaml); the folder of a recording; a workload.
+        prints, JSON or YAML, in one file or several (-: standard input); the address of a running YuniKorn or licorne,
+        http://HOST:PORT; a scenario (.yaml); the folder of a recording; a workload.
     output
         The workload file that is written (JSON lines; a name that ends in .gz: compressed); without it: standard output.
     as_
@@ -91,7 +91,7 @@ def convert(
     columns
         Table: which of its columns means what: philly, helios, or a YAML file with such a mapping.
     jobs
-        Batch log or table: what a job of several processors, or GPUs, becomes: gang, pods that start together, which is what
+        Batch log or table: what a job of several processors, GPUs or pods becomes: gang, pods that start together, which is what
         happens without this option; asks, one for each; one, a single ask, on a machine that is one node.
     order
         Batch log or table: start jobs in a strict order, in which the first one blocks; without it, as the scheduler does.

@@ -100,6 +100,13 @@ def kube(
         Path | None,
         Parameter(help="Queue configuration (queues.yaml, or a ConfigMap) in place of that of the ConfigMaps."),
     ] = None,
+    spread_defaults: Annotated[
+        Path | None,
+        Parameter(
+            help="Topology spread of pods that say none: a file with defaultConstraints as kube-scheduler has them; "
+            "those of DoNotSchedule count."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         Parameter(
@@ -134,6 +141,7 @@ def kube(
         "namespace": namespace,
         "scheduler_name": scheduler_name,
         "config": config,
+        "spread_defaults": spread_defaults,
         "dry_run": dry_run,
     }
     rest, record = rest_options or RestOptions(), record_options or RecordOptions()

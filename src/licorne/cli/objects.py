@@ -23,7 +23,7 @@ BYTES_MAX = 2 << 30
 
 def objects_workload(paths: list[Path], *, scheduler_name: tuple[str, ...] = SCHEDULER_NAMES) -> Workload:
     """Return the workload of objects in files. Raises CommandError."""
-    from licorne.kube.configmaps import ConfigurationError  # noqa: PLC0415  # of the extra `kube`
+    from licorne.kube.configmaps import ConfigurationError  # noqa: PLC0415  # of no use to other sources
     from licorne.kube.importing import Imported, ImportedError  # noqa: PLC0415
 
     found = Imported(scheduler_name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from licorne.cli.common import CommandError
+import msgspec
+
+from licorne.cli.common import ARGUMENTS, CommandError
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.lab.report.collector import Collector
@@ -26,8 +29,12 @@ def check_report(folder: Path) -> None:
 
 
 def write_reports(folder: Path, runs: Sequence[tuple[str, Collector, Result]]) -> None:
-    """Write the report of simulations, each with its label."""
+    """Write the report of simulations, each with its label; they are those of the command that runs."""
+    command = shlex.join(("licorne", *ARGUMENTS.get()))
     with progress_bar("drawing") as progress:
-        figures = [collector.figures(result, label) for label, collector, result in runs]
+        figures = [
+            msgspec.structs.replace(collector.figures(result, label), command=command)
+            for label, collector, result in runs
+        ]
         missing = {label: collector.never_placed() for label, collector, _ in runs}
         write_report(folder, figures, never_placed=missing, progress=progress)

@@ -31,6 +31,7 @@ from licorne.kube.api.kinds import config_map_kind
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap
+from licorne.kube.pods.spreading import ConstraintsError, read_constraints
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
 from licorne.state.recording import Recorder, RecordingError
@@ -55,6 +56,7 @@ def run(
         scheduler_names=given["scheduler_name"] or SCHEDULER_NAMES,
         queues=_queues(config) if config is not None else "",
         dry_run=given["dry_run"],
+        spread=_spread(given["spread_defaults"]),
     )
     try:
         access = Access.load(str(kubeconfig) if kubeconfig is not None else None, given["context"] or None)
@@ -128,6 +130,17 @@ async def _show(access: Access, settings: RunSettings, options: list[Shown], *, 
     origin = "option --config" if settings.queues else configuration.origins.get(group, "built-in")
     say(f"queue configuration: {origin}{f', key {group}' if origin.startswith('ConfigMap') else ''}")
     return 0
+
+
+def _spread(path: Path | None) -> str:
+    """Return the text of default spread constraints that can be used; "": there are none."""
+    if path is None:
+        return ""
+    text = read_text(path, "default spread constraints")
+    try:
+        return text if read_constraints(text) else ""
+    except ConstraintsError as error:
+        raise CommandError(f"{path}: {error}") from None
 
 
 def _queues(path: Path) -> str:

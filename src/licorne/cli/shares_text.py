@@ -159,14 +159,14 @@ def _hours(found: Hours) -> Sheet:
     last = ""
     for row in found.used[:SHOWN]:
         who = row.name if row.kind == "queue" else f"{row.kind} {row.name}"
-        sheet.add(who if who != last else "", f"{row.resource} hours", _per_hour(row))
+        sheet.add(who if who != last else "", f"{row.resource} hours", _resource_hours(row))
         last = who
     sheet.more(len(found.used) - SHOWN, "row")
     return sheet
 
 
-def _per_hour(row: HoursUsed) -> str:
-    """Return an amount times hours: of cores and GiB, or of what the type counts."""
+def _resource_hours(row: HoursUsed) -> str:
+    """Return what was used, as amount times hours: in hours of a core or a GiB, or of what the type counts."""
     unit = {"vcore": 1000, "memory": 2**30}.get(row.resource, 1)
     name = {"vcore": " cores", "memory": " GiB"}.get(row.resource, "")
     return f"{row.hours / unit:,.2f}{name}"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
 
+from licorne._files import opened
+from licorne._version import __version__
 from licorne.cli.common import CommandError, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
 from licorne.cli.parameters import DURATION, Flag, MaxAsks, Pairs, Texts
@@ -132,7 +136,7 @@ def simulate(
     strict
         Leave with exit status 6 if an ask was never placed.
     json
-        Print the result as a JSON object.
+        Print the result as a JSON object, with the version of licorne and the SHA-256 of the files that were read.
     """
     if until is not None and since >= until:
         raise UsageError(f"--since {since:g} is not before --until {until:g}")
@@ -170,7 +174,7 @@ def simulate(
         result = _verified(result, Run(workload, text, settings, policy, policy_timeout), first, second)
     if report is not None:
         write_reports(report, [(result.workload, own[0], result)])
-    _show(result, json)
+    _show(result, json, [path for path in (source, config) if path is not None])
     return Status.STRICT if strict and result.never_placed else Status.DONE
 
 
@@ -320,9 +324,15 @@ def read_source(path: Path, max_asks: int) -> Workload:
         raise CommandError(f"{path}: {said}; licorne convert makes a workload of anything else", Status.FILE) from None
 
 
-def _show(result: Result, json: bool) -> None:
+def _sha256(path: Path) -> str:
+    with opened(path) as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def _show(result: Result, json: bool, inputs: Sequence[Path]) -> None:
     if json:
-        print_json(result)
+        digests = {str(path): _sha256(path) for path in inputs if path.is_file()}
+        print_json({"licorne": __version__, "inputs": digests, **msgspec.to_builtins(result)})
         return
     from licorne.cli.tables import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 

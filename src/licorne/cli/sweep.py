@@ -1,4 +1,4 @@
-"""`licorne sweep`: many configurations, workloads, loads, seeds and policies, by processes on this machine."""
+"""`licorne sweep`: many configurations, workloads, loads, seeds and policies, by processes on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyclopts import Parameter, validators
 
 from licorne._extras import require
 from licorne._wording import counted
-from licorne.cli.common import UsageError, pairs, print_json, say
+from licorne.cli.common import CommandError, UsageError, pairs, print_json, say
 from licorne.cli.configurations import read_configuration
 from licorne.cli.parameters import OUTPUT, SEVERAL, Flag, Pairs, Texts
 from licorne.cli.progress import progress_bar
@@ -19,8 +19,9 @@ from licorne.cli.refusals import refusals
 from licorne.cli.simulate import PolicyTime
 from licorne.cli.statuses import Status
 from licorne.lab.sweep.document import read_sweep
-from licorne.lab.sweep.plan import OWN, POINTS_MAX, Sweep
-from licorne.lab.sweep.running import Job, jobs_of, run_sweep
+from licorne.lab.sweep.engines import Engine, EngineError, Processes
+from licorne.lab.sweep.plan import OWN, POINTS_MAX, Point, Sweep
+from licorne.lab.sweep.running import Job, jobs_of, join_outcomes, run_sweep
 from licorne.lab.sweep.table import rows, write_table
 from licorne.workload.lines import DevicePolicy
 
@@ -40,7 +41,10 @@ def sweep(
     policy_timeout: PolicyTime | None = None,
     device_policy: Annotated[tuple[DevicePolicy, ...], SEVERAL] = (),
     setting: Pairs = (),
+    engine: str = "processes",
     jobs: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    shard: str | None = None,
+    join: Annotated[tuple[Path, ...], SEVERAL] = (),
     retry: Flag = False,
     report: Annotated[bool, Parameter(show_default=False)] = True,
     dry_run: Flag = False,
@@ -73,8 +77,14 @@ def sweep(
         Which device of a node a share is placed on, where the workload has devices.
     setting
         A setting of the scheduler at all points, like reservation.delay=5s.
+    engine
+        Where points run: processes of this machine, ray, or ray:ADDRESS, a Ray cluster (extra `ray`).
     jobs
-        How many points run at a time, each in a process of its own; without it, as many as there are processors.
+        How many points run at a time; without it, as many as there are processors.
+    shard
+        Run only a part of the points, like 3/10, the third of ten: for an array of jobs.
+    join
+        Take the outcomes that another folder of the same sweep has, such as that of another part; may be given several times.
     retry
         Run points once more that failed before.
     report
@@ -100,12 +110,17 @@ def sweep(
     for name in plan.configurations:
         if name != OWN:
             read_configuration(Path(name), simulated=True)
-    points = plan.points()
+    points = _sharded(plan.points(), shard)
     found = jobs_of(points, output)
+    for folder in join:
+        join_outcomes(found, folder)
     if dry_run:
         return _say(found, retry=retry)
-    with progress_bar("simulating", remaining=True) as progress:
-        outcomes = run_sweep(found, processes=jobs or os.cpu_count() or 1, again=retry, progress=progress)
+    try:
+        with progress_bar("simulating", remaining=True) as progress:
+            outcomes = run_sweep(found, engine=_engine(engine, jobs), again=retry, progress=progress)
+    except EngineError as refused:
+        raise CommandError(str(refused)) from None
     table = rows(points, outcomes)
     files = write_table(output, table, parquet=report)
     if report:
@@ -136,6 +151,28 @@ def _plan(file: Path | None, given: dict[str, Any]) -> Sweep:
         if isinstance(values, list) and len(set(values)) < len(values):
             raise UsageError(f"{name}: {max(values, key=values.count)} is given twice")
     return plan
+
+
+def _sharded(points: list[Point], shard: str | None) -> list[Point]:
+    """Return the points of a part like 3/10: the third of each ten. Raises UsageError if there is no such part."""
+    if shard is None:
+        return points
+    number, slash, of = shard.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise UsageError(f"--shard {shard}: it is given as a part and the number of parts, like 3/10")
+    return points[int(number) - 1 :: int(of)]
+
+
+def _engine(text: str, jobs: int | None) -> Engine:
+    """Return the engine that an option names. Raises UsageError if there is none."""
+    name, _, address = text.partition(":")
+    if text == "processes":
+        return Processes(jobs or os.cpu_count() or 1)
+    if name != "ray":
+        raise UsageError(f"--engine {text}: it is processes, ray or ray:ADDRESS")
+    from licorne.lab.sweep.on_ray import TASKS_MAX, Ray  # noqa: PLC0415  # it needs the extra `ray`
+
+    return Ray(address, jobs or TASKS_MAX)
 
 
 def _say(found: list[Job], *, retry: bool) -> int:

@@ -9,7 +9,7 @@ from licorne._wording import counted
 from licorne.answers.chain import Chain, LimitLevel, QueueLevel
 from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax
 from licorne.answers.proposals import Proposals
-from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
+from licorne.answers.why import UNSEEN, Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.config.quantity import spoken
@@ -25,7 +25,10 @@ SHOWN = 30
 
 ASSUMED = ("assumed", "unknown")
 """The kinds of notes that are counted unless they are asked for."""
-FITS = "nothing: it would fit"
+LOGGED = 3
+"""Entries of a scheduler's own log of an ask that are printed, at most."""
+FITS = {True: "nothing: it would fit", False: "nothing that is shown"}
+"""What is said of a node that would take an ask, by whether node constraints are known."""
 CUT_SHORT = "A search was cut short: --effort lets the trials cost more, --limit take longer."
 
 
@@ -76,9 +79,10 @@ class _Printed:
         self.line(answer.sentence)
         if answer.chain is not None:
             self.others(answer, answer.chain)
+        self.log(answer)
         self.line()
         if answer.proposals is not None:
-            self.proposals(answer.proposals, answer.chain)
+            self.proposals(answer.proposals, answer.chain, shown=answer.has_constraints)
         if answer.chain is not None:
             self.chain(answer, answer.chain)
 
@@ -90,10 +94,23 @@ class _Printed:
                 said.add(reason.text)
                 self.line(f"Also: {reason.text}")
 
-    def proposals(self, found: Proposals, chain: Chain | None) -> None:
-        """Print what would let the ask run, and values of the configuration as they are written there."""
+    def log(self, answer: AskAnswer) -> None:
+        """Print the newest entries of the log that the dumped scheduler itself kept of the ask (`allocationLog`)."""
+        for entry in answer.log[:LOGGED]:
+            before = duration(max(0.0, answer.at_s - entry.last_occurrence / SECOND_NS))
+            self.line(
+                f"The scheduler's own log: {entry.message} ({counted(entry.count, 'time')}, last {before} before)"
+            )
+
+    def proposals(self, found: Proposals, chain: Chain | None, *, shown: bool) -> None:
+        """Print what would let the ask run, and values of the configuration as they are written there.
+
+        `shown`: node constraints are known.
+        """
         trials = counted(found.trials, "trial")
-        if found.by_itself:
+        if found.by_itself and not shown:
+            self.line(f"By what the state shows, it is placed on {found.node} {_when(found.after_s)}.")
+        elif found.by_itself:
             self.line(f"It needs no change: it is placed on {found.node} {_when(found.after_s)}.")
         elif found.found:
             self.line("It would run with any one of these:", style="bold")
@@ -104,7 +121,8 @@ class _Printed:
                 for value in _values(proposal.changes, chain):
                     self.line(f"     {value}")
                 self.line(f"     then it is placed on {proposal.node} {when}")
-            self.line(f"Each was tried on a copy, where all else that waits competes ({trials}).")
+            limits = "" if shown else f", and {UNSEEN} are not known"
+            self.line(f"Each was tried on a copy, where all else that waits competes{limits} ({trials}).")
         elif found.complete:
             self.line(f"No change of the configuration or the nodes was found with which it would run ({trials}).")
         else:
@@ -132,15 +150,16 @@ class _Printed:
             self.applications(sheet, where, limit.running_applications, limit.max_applications)
         if sheet.rows:
             sheet.print(self.console)
+        fits = FITS[answer.has_constraints]
         nodes = Sheet("nodes, by what keeps the ask off them", ("~reason", "nodes"))
         for why, number in list(chain.nodes.items())[:SHOWN]:
-            nodes.add(why or FITS, f"{number:,}")
+            nodes.add(why or fits, f"{number:,}")
         nodes.more(len(chain.nodes) - SHOWN, "reason")
         if nodes.rows:
             nodes.print(self.console)
         nearest = Sheet("the nodes that come nearest", ("<node", "~reason", "~missing there"), drop=("reason",))
         for node in chain.nearest:
-            nearest.add(node.node, node.why or FITS, _amounts(node.missing) or "-")
+            nearest.add(node.node, node.why or fits, _amounts(node.missing) or "-")
         if nearest.rows:
             nearest.print(self.console)
 

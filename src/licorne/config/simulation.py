@@ -41,7 +41,10 @@ def job_rules(properties: Mapping[str, str]) -> JobRules | None:
 
 
 def check_simulated(queue: RawQueue, notes: Notes, *, simulated: bool) -> None:
-    """Check the properties for the simulator of a queue and of all below it; unless `simulated`, each is a fault."""
+    """Check the simulator's properties (`SIMULATED`) of a queue and of all queues below it.
+
+    Unless `simulated`, that is where a text is read for a scheduler, each such property is a fault.
+    """
     for properties in _properties(queue):
         for key in SIMULATED:
             value = properties.get(key)

@@ -2,7 +2,9 @@
 
 Packages, from the top down. A module imports from packages below its own, never from one above (`.importlinter`):
 
-(this folder)   the outer layer: `api`, `calls` (the Scheduler Interface in process), `cluster`, `partition`
+(this folder)   the outer layer: `api`, `calls` (the Scheduler Interface in process), `arguments` (their checks), `strict`,
+                `connection` (a resource manager as the API sees it), `plugins`, `incidents`, `input_log`, `cluster`,
+                `manager` (a resource manager as the cluster sees it), `partition`, and `contents` (what it holds)
 checkpoint/     the whole state as bytes, and back: what it consists of, attribute by attribute
 inspection/     reports for people: why an ask waits, the state as data, the check of the invariants
 inputs/         the handling of messages: applications, asks, allocations and nodes are added, changed and removed

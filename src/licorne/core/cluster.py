@@ -20,8 +20,8 @@ from licorne.core.base.states import ApplicationEvent, ApplicationState
 from licorne.core.events.records import Recorder, schedulable
 from licorne.core.inputs.admission import add_application, end_application, remove_application
 from licorne.core.inputs.node_changes import change_node
-from licorne.core.inspection.usage_history import UsageHistory
 from licorne.core.inspection.validate import validate
+from licorne.core.queues.usage_history import UsageHistory
 from licorne.core.scheduling.host_orders import HostOrders
 from licorne.si.events import Event
 from licorne.si.messages import (
@@ -85,7 +85,7 @@ class Cluster:
         self.usage_watched = False
 
     def watch_usage(self) -> None:
-        """Record from now on what applications use (`licorne.core.inspection.usage_history`)."""
+        """Record from now on what applications use (`licorne.core.queues.usage_history`)."""
         if not self.usage_watched:
             self.usage_watched = True
             for partition in self.partitions():

@@ -41,3 +41,8 @@ NOTHING_IN_IT: cython.int = 1
 NEGATIVE: cython.int = 2
 TOO_LARGE: cython.int = 3
 NEW_TYPES: cython.int = 4
+
+# Why a term about pods shuts an ask out of a domain (`licorne.core.nodes.domains`).
+IS_APART: cython.int = 0  # such pods run there
+IS_NEAR: cython.int = 1  # none does
+IS_SPREAD: cython.int = 2  # there would be too many more of them than elsewhere

@@ -3,10 +3,11 @@
 - `objects`: the objects of the API server, with the fields that are used here alone. `backoff`: the wait before what has failed
   is tried again.
 - `api`: the client of the API server; `reflector`: a copy of a collection of objects that follows its changes.
-- `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
-  kube-scheduler, and which nodes running pods keep others off.
+- `pods`: what a pod, a node or a namespace means to the scheduler.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
-- `configuring`: what follows from each change of a ConfigMap. `importing`: a workload from objects that kubectl prints.
+- `runner`: connects all of these.
+- `configuring`: what follows from each change of a ConfigMap; `configmaps`: both as one configuration; `settings`: what
+  it sets. `importing`: a workload from objects that kubectl prints.
 - `lease`: which of several processes writes. `pauses`: notices that the process was paused, so that nothing is sent
   before the cluster has been read again, or without the lease.
 - `failing`: leaves workers to other namespaces while the requests of one fail. `results`: what becomes of writes.
@@ -14,10 +15,6 @@
 - `writing`: carries the other commands out.
 
 What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
+
+What talks to the API server needs the extra `kube` (`api`, `runner`), what only reads its objects does not.
 """
-
-from __future__ import annotations
-
-from licorne._extras import require
-
-require("kube")

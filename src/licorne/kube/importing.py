@@ -30,6 +30,7 @@ from licorne.si.constants import (
     TAG_ALLOCATION_CREATION_TIME,
     TAG_APPLICATION_CREATION_TIME,
     TAG_CREATE_FORCE,
+    TAG_FOREIGN,
 )
 from licorne.si.messages import NodeAction
 from licorne.workload import lines
@@ -177,7 +178,8 @@ class Imported:
         """
         configuration = read_configuration(self._maps)
         check_queues(configuration.queues, "", configuration.settings.queues_max)
-        context = PodContext(self._classes, configuration.work_settings(self._scheduler_names))
+        settings = configuration.work_settings(self._scheduler_names)
+        context = PodContext(self._classes, self._namespaces, settings=settings)
         ours = [(pod, times) for pod, times in self._pods.values() if is_managed(pod, context.settings)]
         self._check(ours)
         begin_s = min(unix_seconds(pod.metadata.creation_timestamp) for pod, _ in ours)
@@ -228,8 +230,9 @@ class Imported:
         return placed
 
     def _foreign(self, pod: Pod) -> lines.Foreign:
-        found = foreign_allocation(pod)
-        return lines.Foreign(at=0, key=found.key, node=found.node_id, res=dict(found.resource or {}))
+        found = foreign_allocation(pod, self._namespaces.get(pod.metadata.namespace))
+        tags = {name: text for name, text in (found.tags or {}).items() if name != TAG_FOREIGN}
+        return lines.Foreign(at=0, key=found.key, node=found.node_id, res=dict(found.resource or {}), tags=tags)
 
     def _asked(self, ours: list[tuple[Pod, PodTimes]], context: PodContext, begin_s: int) -> list[lines.Line]:
         made: list[lines.Line] = []

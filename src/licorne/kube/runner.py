@@ -19,6 +19,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from licorne._extras import require
+
+require("kube")
+
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.events.runs import Record
 from licorne.core.input_log import InputLog
@@ -34,7 +38,15 @@ from licorne.host.web.monitor import Monitor
 from licorne.host.web.server import Web, WebServer
 from licorne.host.web.settings import WebSettings
 from licorne.kube.api import Kind, Requests
-from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
+from licorne.kube.api.kinds import (
+    DISRUPTION_BUDGETS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    WORKLOADS,
+    config_map_kind,
+)
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues
 from licorne.kube.configuring import ConfigMaps, build_info
@@ -43,6 +55,7 @@ from licorne.kube.manager import Manager, Outbox
 from licorne.kube.manager.commands import AskAgain, Bind
 from licorne.kube.objects import KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
+from licorne.kube.pods.spreading import Spreading, read_constraints
 from licorne.kube.reflector import Handler, Reflector, Source
 from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, RunSettings
@@ -58,6 +71,7 @@ NEEDED: Final = {
     "pods": "what runs already is not known",
     "nodes": "there would seem to be no room",
     "namespaces": "their quotas are not known",
+    **{kind.plural: "default spread constraints need the selectors of workloads" for kind in WORKLOADS},
     "configmaps": "their quotas are not known",  # the built-in queues, by which pods would run, have none
 }
 """Why nothing is scheduled while a kind may not be read; kinds that are not here are done without."""
@@ -157,8 +171,7 @@ class Runner:
         self._wake = asyncio.Event()
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
-        self.decided = 0
-        self._decided_s = 0.0
+        self.decided, self._decided_s = 0, 0.0
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
@@ -169,15 +182,27 @@ class Runner:
         self._budgets = self._reflector(
             DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
         )
+        self._read_workloads()
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
-            kind = config_map_kind(settings.namespace, name)
-            self._reflector(kind, self.config_maps, name, namespace=settings.namespace)
+            config_map = config_map_kind(settings.namespace, name)
+            self._reflector(config_map, self.config_maps, name, namespace=settings.namespace)
         self._web = web
         self._security = security or Security()
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
+
+    def _read_workloads(self) -> None:
+        """Have the manager told of services and controllers, if there are default spread constraints."""
+        if not self.settings.spread:
+            return
+        manager = self.manager
+        spreading = Spreading(read_constraints(self.settings.spread))
+        manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
+        for kind in WORKLOADS:
+            seen, gone = (functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone))
+            self._reflector(kind, _Objects(self, seen, gone))
 
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
@@ -403,6 +428,9 @@ class Runner:
             manager.namespace_seen(namespace)
         for known in self._classes.store.values():
             manager.class_seen(known)
+        for kind in WORKLOADS if self.settings.spread else ():
+            for workload in self.reflectors[kind.plural].store.values():
+                manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
         for node in self._nodes.store.values():
@@ -431,14 +459,7 @@ class Runner:
         texts = configuration.texts
         web = self._rest(configuration, self._web)
         settings = TABLE.fill(WebSettings(), texts)
-        self.monitor = Monitor(
-            backend,
-            configuration.settings.cluster_id,
-            health_interval_s=settings.health_interval_s,
-            event_capacity=settings.event_capacity,
-            log=self.log,
-        )
-        self.monitor.tracks_events = settings.tracks_events
+        self.monitor = Monitor(backend, configuration.settings.cluster_id, settings, self.log)
         log = named(self.log, "core.rest")
         self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log), self.memory)
 
@@ -498,7 +519,7 @@ class Runner:
                     await self._wake.wait()
 
     def _carry_out(self) -> None:
-        commands = self.manager.commands()
+        commands = self.manager.flush()
         if self._fault is not None:
             raise self._fault
         for command in commands:

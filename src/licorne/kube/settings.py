@@ -8,7 +8,7 @@ registered once, so those of its settings that take effect at a registration do 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,9 +16,11 @@ from licorne.config.manifest import NAMESPACE, SCHEDULER_NAMES
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base import setting_table
 from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
-from licorne.host.log import Levels
 from licorne.host.setting_table import TABLE as SERVE
 from licorne.host.shown_settings import Shown
+
+if TYPE_CHECKING:
+    from licorne.host.log import Levels
 
 RESTART: Final = "at restart"
 
@@ -82,12 +84,15 @@ class RunSettings(msgspec.Struct, frozen=True):
     - `queues`: a queue configuration in place of that of the ConfigMaps; "": theirs.
     - `dry_run`: nothing is written; decisions are compared with those of the scheduler that these pods have
       (`licorne.kube.shadow`).
+    - `spread`: the topology spread constraints of pods that have none of their own, as a text (`licorne.kube.pods.spreading`);
+      "": there are none.
     """
 
     namespace: str = NAMESPACE
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     queues: str = ""
     dry_run: bool = False
+    spread: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

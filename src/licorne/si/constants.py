@@ -66,9 +66,12 @@ DEFAULT_PARTITION: Final = "default"
 NOBODY_USER: Final = "nobody"
 NOBODY_GROUP: Final = "nogroup"
 
-# licorne's own: an ask's constraints as JSON, how long it takes to end (seconds, with a default), whether the age of an application leaves its placeholder timeout whole
-# ("true"), a node's labels and taints as attributes (docs/spec/scheduler-interface.md, section 9).
+# licorne's own (docs/spec/scheduler-interface.md, section 9): an ask's constraints, what it is as a pod, and its terms about
+# other pods, as JSON; how long it takes to end (seconds, with a default); whether the age of an application leaves its
+# placeholder timeout whole ("true"); a node's labels and taints as attributes.
 TAG_NODE_CONSTRAINTS: Final = "licorne/node-constraints"
+TAG_POD: Final = "licorne/pod"
+TAG_POD_TERMS: Final = "licorne/pod-terms"
 TAG_GRACE_PERIOD: Final = "licorne/termination-grace-period"
 TAG_WHOLE_TIMEOUT: Final = "licorne/whole-placeholder-timeout"
 ATTRIBUTE_LABEL_PREFIX: Final = "label/"

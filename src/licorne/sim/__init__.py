@@ -7,10 +7,11 @@
     Series, SeriesRow       an observer that samples the usage of queues at equal intervals
 
 Modules, by responsibility: `inputs` makes the core's messages of the lines of a workload (`licorne.workload`). `model` is the
-resource manager, `jobs` holds jobs back in a strict order; `simulation` connects it to a scheduler, `runner` is the clock.
-`gauges`, `use`, `pods`, `times` and `series` are the observations, `report` the result, `comparison` two of them side by
-side, `swf_log` the outcome as a log of a batch system, `script` the trace that is compared with recordings. `policies` lets
-users decide in place of the scheduler.
+resource manager, `jobs` holds jobs back in a strict order; `registration` registers it, `simulation` connects it to a scheduler,
+`runner` is the clock, and `collector` keeps garbage collection out of the way. `gauges`, `use`, `pods`, `times`, `series`,
+`gangs`, `evictions`, `refusals`, `unplaced` and `reasons` are the observations, `observer` what a program may watch, `configuration`
+and `report` the result, `comparison` two of them side by side, `verification` a second run, `swf_log` the outcome as a log of a
+batch system, `script` the trace that is compared with recordings. `policies` lets users decide in place of the scheduler.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

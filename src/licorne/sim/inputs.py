@@ -85,7 +85,8 @@ def node_update(line: lines.NodeUpdate) -> messages.NodeUpdate:
 
 def foreign(line: lines.Foreign) -> messages.Allocation:
     """Convert an allocation of another scheduler."""
-    return messages.Allocation(key=line.key, resource=line.res, node_id=line.node, tags={TAG_FOREIGN: FOREIGN_DEFAULT})
+    tags = {TAG_FOREIGN: FOREIGN_DEFAULT} | (line.tags or {})
+    return messages.Allocation(key=line.key, resource=line.res, node_id=line.node, tags=tags)
 
 
 def release(line: lines.Release) -> messages.Release:

@@ -178,21 +178,21 @@ class ResourceManager:
 
     def drop(self, app: str, key: str) -> Pod | None:
         """Drop a pod that is not wanted any more; if it runs, the scheduler will say when it has ended."""
-        self.keys_of[app].pop(key, None)
+        self.keys_of.get(app, {}).pop(key, None)
         return self._remove(app, key)
 
     def _remove(self, app: str, key: str) -> Pod | None:
         pod = self.pods.get(key)
         return self.pods.pop(key) if pod is not None and pod.ask.app == app else self.others.pop((app, key), None)
 
-    def every(self) -> Iterator[Pod]:
+    def all_pods(self) -> Iterator[Pod]:
         """Yield all pods."""
         yield from self.pods.values()
         yield from self.others.values()
 
     def waiting(self) -> Iterator[Pod]:
         """Yield the pods of which the scheduler has asks to place; gangs keep others back."""
-        for pod in self.every():
+        for pod in self.all_pods():
             gang = self.gangs.known.get(pod.ask.app)
             if pod.pending and (gang is None or pod.ask.key not in gang.kept):
                 yield pod

@@ -183,31 +183,22 @@ class PodRecords:
             self.sink(self._made(pod.ask, queue, "placed", pod.arrived_ns, start_ns=now_ns, node=node))
 
     def _record(self, run: Running, past: _Past | None, queue: str, now_ns: int, outcome: Outcome) -> PodRecord:
-        arrived_ns, since_ns = run.arrived_ns, run.since_ns
-        evictions = lost_ns = 0
-        if past is not None:
-            arrived_ns, evictions, lost_ns = past.arrived_ns, past.evictions, past.lost_ns
-        ran_ns = now_ns - since_ns
-        waited_ns = since_ns - arrived_ns - lost_ns
+        arrived_ns, evictions, lost_ns = _history(run.arrived_ns, past)
+        ran_ns, waiting_ns = now_ns - run.since_ns, run.since_ns - arrived_ns - lost_ns
         if outcome == "evicted":
             evictions, lost_ns, ran_ns = evictions + 1, lost_ns + ran_ns, 0
-        ask = run.pod.ask
-        application = self._applications.get(ask.app)
-        return PodRecord(
-            key=ask.key,
-            application=ask.app,
-            queue=queue,
-            user=application.user if application is not None else "",
-            outcome=outcome,
-            arrival_s=seconds(arrived_ns),
-            start_s=seconds(since_ns),
-            end_s=None if outcome == "running" else seconds(now_ns),
+        return self._made(
+            run.pod.ask,
+            queue,
+            outcome,
+            arrived_ns,
+            start_ns=run.since_ns,
+            end_ns=None if outcome == "running" else now_ns,
             node=run.node,
-            waiting_s=seconds(waited_ns) if waited_ns else 0.0,
-            run_s=seconds(ran_ns),
+            waiting_ns=waiting_ns,
+            ran_ns=ran_ns,
             evictions=evictions,
-            lost_s=seconds(lost_ns) if lost_ns else 0.0,
-            pods=1,
+            lost_ns=lost_ns,
         )
 
     def _made(
@@ -218,13 +209,14 @@ class PodRecords:
         arrived_ns: int,
         *,
         start_ns: int | None = None,
+        end_ns: int | None = None,
         node: str | None = None,
         waiting_ns: int = 0,
+        ran_ns: int = 0,
         evictions: int = 0,
         lost_ns: int = 0,
         pods: int = 1,
     ) -> PodRecord:
-        """Return the record of a pod that did not run, or of which no run is followed."""
         application = self._applications.get(ask.app)
         return PodRecord(
             key=ask.key,
@@ -234,10 +226,10 @@ class PodRecords:
             outcome=outcome,
             arrival_s=seconds(arrived_ns),
             start_s=None if start_ns is None else seconds(start_ns),
-            end_s=None,
+            end_s=None if end_ns is None else seconds(end_ns),
             node=node,
             waiting_s=seconds(waiting_ns),
-            run_s=0.0,
+            run_s=seconds(ran_ns),
             evictions=evictions,
             lost_s=seconds(lost_ns),
             pods=pods,

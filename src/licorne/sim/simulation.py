@@ -423,7 +423,7 @@ class SimulatedCluster:
         """Say what became of the pods that run or wait at the end, which is the time of the last change."""
         for run in self.model.running.values():
             self.records.ended(run, self.changed_ns, "running")
-        for pod in self.model.every():
+        for pod in self.model.all_pods():
             self.records.never(pod, self.changed_ns, "waiting")
         for observer in self.hearing_moments:
             observer.on_moment(self.changed_ns, None, self.partition)

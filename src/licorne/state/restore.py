@@ -25,11 +25,14 @@ from licorne.core.placement.rules import RECOVERY_QUEUE
 from licorne.si import messages, v19
 from licorne.si import rest_objects as objects
 from licorne.si.constants import (
+    ATTRIBUTE_LABEL_PREFIX,
+    ATTRIBUTE_TAINTS,
     FOREIGN_DEFAULT,
     FOREIGN_STATIC,
     NODE_PARTITION,
     TAG_CREATE_FORCE,
     TAG_FOREIGN,
+    TAG_NODE_CONSTRAINTS,
     TAG_REQUIRED_NODE,
     TAG_RESOURCE_GUARANTEED,
     TAG_RESOURCE_MAX_APPS,
@@ -199,7 +202,17 @@ class _Restoring:
         self._note_what_is_missing()
         self._compare()
         self.outputs.handler = None
-        return Restored(self.api, self.rm_id, self.now_ns, self.text, tuple(self.notes), self.outputs)
+        seen = self._has_constraints()
+        return Restored(
+            self.api,
+            self.rm_id,
+            self.now_ns,
+            self.text,
+            tuple(self.notes),
+            self.outputs,
+            has_constraints=seen,
+            logs={} if seen else dict(self._logs()),
+        )
 
     # -- what is submitted ----------------------------------------------------------------------------------------
 
@@ -298,6 +311,21 @@ class _Restoring:
         return found
 
     # -- what a reader must know ----------------------------------------------------------------------------------
+
+    def _has_constraints(self) -> bool:
+        """Whether anything says on which nodes a pod may run, in licorne's form: YuniKorn leaves that to its resource manager."""
+        return any(
+            name == ATTRIBUTE_TAINTS or name.startswith(ATTRIBUTE_LABEL_PREFIX)
+            for _, node in self.nodes
+            for name in node.attributes
+        ) or any(TAG_NODE_CONSTRAINTS in each.allocation_tags for app in self.applications for each in app.requests)
+
+    def _logs(self) -> Iterator[tuple[tuple[str, str], tuple[objects.LogEntry, ...]]]:
+        for app in self.applications:
+            for each in app.requests:
+                if each.allocation_log:
+                    newest = sorted(each.allocation_log, key=lambda entry: -entry.last_occurrence)
+                    yield (app.application_id, each.allocation_key), tuple(newest)
 
     def _note_what_is_missing(self) -> None:
         for reason, names in self.refusals.found.items():

@@ -9,6 +9,7 @@ import msgspec
 from licorne.core.api import SchedulerAPI
 from licorne.core.partition import Partition
 from licorne.si import messages
+from licorne.si.rest_objects import LogEntry
 
 
 class UnknownNameError(LookupError):
@@ -40,7 +41,9 @@ class Restored(msgspec.Struct, frozen=True):
 
     `rm_id` is the resource manager of the dump, and `config` its queue configuration as a text. What the scheduler
     announces goes to the handler of `outputs`. `held`: why the resource manager does not ask for pods that it knows, by
-    namespace and name; "" where that is not said.
+    namespace and name; "" where that is not said. `has_constraints`: whether the state may say on which nodes a pod may run;
+    YuniKorn's never does. `logs`: where it does not, what the scheduler itself has noted of each waiting ask, by application
+    and key.
     """
 
     api: SchedulerAPI
@@ -50,6 +53,8 @@ class Restored(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
     outputs: Outputs
     held: Mapping[str, str] = {}
+    has_constraints: bool = True
+    logs: Mapping[tuple[str, str], tuple[LogEntry, ...]] = {}
 
     @property
     def partitions(self) -> list[Partition]:

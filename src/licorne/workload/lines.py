@@ -187,11 +187,12 @@ class Ask(Line, tag="ask"):
 
 
 class Foreign(Line, tag="foreign"):
-    """An allocation of another scheduler; with a known key a change of its resources."""
+    """An allocation of another scheduler; with a known key a change of its resources, and of what its tags say."""
 
     key: Name
     node: str
     res: Resources
+    tags: dict[str, str] | None = None
 
 
 class Release(Line, tag="release"):

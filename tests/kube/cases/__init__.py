@@ -5,7 +5,7 @@ of its own and, where it needs more than the queues and nodes that all share, no
 at the same time, and `kube/test_end_to_end.py` reports each as a test.
 
 - `place`: what a case works with.
-- `applications`, `amounts`, `gangs`, `placing`, `refreshed`, `restarted`, `running`, `strange`, `told`, `workloads`: the cases; each says of which sections.
+- `applications`, `amounts`, `gangs`, `placing`, `refreshed`, `restarted`, `running`, `strange`, `together`, `told`, `workloads`: the cases; each says of which sections.
 """
 
 from __future__ import annotations

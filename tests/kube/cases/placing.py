@@ -135,16 +135,6 @@ def _(k: Place) -> None:
 
 # What a pod asks for that is not decided yet; its spec.
 LATER: Final[list[tuple[str, dict[str, Any]]]] = [
-    ("affinity to pods", {"affinity": {"podAffinity": {REQUIRED: pods_like("any")}}}),
-    ("room apart from pods", {"affinity": {"podAntiAffinity": {REQUIRED: pods_like("any")}}}),
-    (
-        "a topology spread",
-        {
-            "topologySpreadConstraints": [
-                {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
-            ]
-        },
-    ),
     ("a volume claim", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]}),
     ("a claim of devices", {"resourceClaims": [{"name": "r", "resourceClaimName": "r"}]}),
     ("a native pod group", {"schedulingGroup": {"podGroupName": "g"}}),

@@ -36,14 +36,15 @@ from licorne.core.inputs.intake import Intake
 from licorne.core.inputs.lifecycle import Lifecycle
 from licorne.core.inputs.numbering import Numbering
 from licorne.core.inputs.releases import Releases
-from licorne.core.inspection.usage_history import PastUsage
 from licorne.core.manager import RegisteredManager
 from licorne.core.nodes.constraints import HostPort, NodeConstraints, NodeLabels
 from licorne.core.nodes.devices import Held, NodeDevices
+from licorne.core.nodes.domains import PodClass
 from licorne.core.nodes.foreign import Foreign
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.needs import LabelSet, Needs
 from licorne.core.nodes.node import Need, Node
+from licorne.core.nodes.terms import PodLabels, PodTerms
 from licorne.core.partition import Partition
 from licorne.core.preemption.claims import Claim, Claims
 from licorne.core.preemption.disruption_budgets import DisruptionBudget, DisruptionBudgets
@@ -62,6 +63,7 @@ from licorne.core.queues.queue import Queue
 from licorne.core.queues.requests import AskBlock, Requests
 from licorne.core.queues.tree import Tree
 from licorne.core.queues.usage import Tracker
+from licorne.core.queues.usage_history import PastUsage
 from licorne.core.scheduling.descent import Descent
 from licorne.core.scheduling.reservations import Reservations
 from licorne.core.waiting.accounting import Accounting
@@ -85,6 +87,7 @@ OBJECTS: Final[tuple[type, ...]] = (
     NodeIndex,
     Needs,
     Need,
+    PodClass,
     LabelSet,
     Node,
     NodeDevices,
@@ -135,6 +138,8 @@ VALUES: Final[tuple[type, ...]] = (
     HostPort,
     NodeConstraints,
     NodeLabels,
+    PodLabels,
+    PodTerms,
     QueueProperties,
     Rejection,
     Settings,

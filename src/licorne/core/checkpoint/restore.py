@@ -14,11 +14,13 @@ from licorne._version import __version__
 from licorne.config import ConfigError
 from licorne.core.base.states import application_table
 from licorne.core.cluster import Cluster
-from licorne.core.inspection.usage_history import UsageHistory
 from licorne.core.manager import RegisteredManager
+from licorne.core.nodes.node import Need
+from licorne.core.nodes.topology import Topology
 from licorne.core.partition import Partition
 from licorne.core.placement.placer import Placer
 from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage_history import UsageHistory
 from licorne.si.partitions import short_partition
 
 from .check import check_indices
@@ -156,9 +158,46 @@ def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition:
     preemption = partition.guarantee_preemption
     preemption.attempt = preemption.plans.attempt
     partition.needs.find_empty()
+    _complete_topology(partition)
     index = partition.index
     known = len(partition.types.names)
     index.policy = partition.score_policy(partition.config)
     if len(partition.types.names) != known:
         raise CheckpointError("damaged: the order of nodes weighs a resource type without a number")
     index.rebuild(index.width)
+
+
+def _complete_topology(partition: Partition) -> None:
+    """Count the pods in domains anew, and check the needs of pending asks by them, as if all had come just now."""
+    needs, wakeups, topology = partition.needs, partition.wakeups, Topology()
+    needs.topology = partition.accounting.topology = topology
+    topology.eased = wakeups.eased
+    eased, waiting = [*wakeups.eased], needs.waiting()
+    found: dict[Need, None] = {}
+    for app in (*partition.applications.values(), *partition.terminated):
+        flying = [] if app.gang is None else app.gang.replacing.values()
+        shapes = [ask.shape for ask in (*app.asks.values(), *app.allocations.values(), *flying)]
+        shapes += [] if app.last_shape is None else [app.last_shape]
+        found |= {shape.need: None for shape in shapes if shape.need.pods is not None}
+    for need in found:
+        needs.attach(need)
+    for node in partition.index.by_id:
+        topology.enter(node)
+        there = [alloc.shape.need.pods for alloc in node.allocations]
+        there += [partition.foreign[key].pods for key in node.foreign]
+        for pods in there:
+            if pods is not None:
+                topology.begin(node.slot, pods)
+    for need in found:
+        if need.waiting:
+            topology.open(need)
+    needs.set_waiting(waiting)
+    wakeups.eased.clear()
+    wakeups.eased.update(dict.fromkeys(eased))
+    for shape in partition.parking.failed:
+        if shape.need.pods is not None:
+            shape.need.waiters[shape] = None
+    for asks_there in partition.parking.awaiting_node.values():
+        for ask in asks_there:
+            if ask.shape.need.pods is not None:
+                ask.shape.need.waiters[ask] = None

@@ -21,13 +21,14 @@ from licorne.core.base.timers import Timer
 from licorne.core.nodes.foreign import Foreign
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import SHARED, Need, ScorePolicy
+from licorne.core.nodes.reading import TextCache
 
 from .columns import CheckpointError, listed, pack_flags, pack_integers, slices, unpack_flags, unpack_integers
 from .contract import OBJECTS, VALUES, fields_of, transient_of
 from .kinds import INTEGERS, NONE, SUBJECT, TEXTS, Found, Kind, Source, kind_of, parts_of, read_lengths
 
 _BOOL: Final = frozenset({bool})
-_INITIAL: Final[dict[str, type]] = {one.__name__: one for one in (Vec, bool, dict, int, list, tuple)}
+_INITIAL: Final[dict[str, type]] = {one.__name__: one for one in (TextCache, Vec, bool, dict, int, list, tuple)}
 COUNT: Final = "count"
 
 

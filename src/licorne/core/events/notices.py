@@ -162,10 +162,12 @@ class RequestEvents:
             counted[shape] = {}
             for labels, nodes in self._partition.needs.kinds():
                 why = shape.need.constraints.mismatch(labels)
-                steps += 1 + (len(nodes) if why else 0)
-                number = sum(node.open and node.free.covers(shape.amounts) for node in nodes) if why else 0
-                if number:
-                    counted[shape][why] = counted[shape].get(why, 0) + number
+                by_pods = not why and shape.need.pods is not None  # then nodes of equal labels differ
+                steps += 1 + (len(nodes) if why or by_pods else 0)
+                for node in nodes if why or by_pods else ():
+                    reason = why or shape.need.mismatch(node)
+                    if reason and node.open and node.free.covers(shape.amounts):
+                        counted[shape][reason] = counted[shape].get(reason, 0) + 1
         failed = dict(counted.get(shape, {}))
         for why, number in self._refusals.get(ask.key, {}).items():
             failed[why] = failed.get(why, 0) + number

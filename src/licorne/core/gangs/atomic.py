@@ -313,6 +313,8 @@ class AtomicGangs:
             node.free.plus(ask.shape.amounts)  # the trial has taken it, and `allocate` takes it again
             if counts and ask.shape.need.counted:
                 partition.needs.undo_try(node, ask)
+            if ask.shape.need.pods is not None:
+                partition.needs.topology.attempt(node.slot, ask.shape.need.pods, -1)
             partition.descent.allocate(app, ask, node)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:

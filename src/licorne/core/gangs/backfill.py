@@ -22,7 +22,7 @@ from licorne.core.queues.application import in_order
 from licorne.core.queues.ask import total_amounts
 from licorne.core.queues.usage import Tracker
 
-from .plans import StartPlan, make_plan
+from .plans import StartPlan, make_plan, short_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +148,10 @@ class Backfill:
         members: list[Ask] | None = gang.members(app)
         if not members or not partition.lifecycle.may_be_tried(app):
             return None
-        return None if partition.atomic.short_of(app, members, total_amounts(members)) else members
+        total = total_amounts(members)
+        # A claim to its quotas ends no hold: the ask would run on a node that opens, and its victims would go in vain.
+        short = partition.atomic.short_of(app, members, total) if self.hold_of(gang) is None else short_of(app, total)
+        return None if short else members
 
     def _changed(self, hold: Hold) -> bool:
         """Tell whether a new plan may differ from the last one."""
@@ -297,8 +300,8 @@ class Filling:
     def node_for(self, app: Application, ask: Ask) -> Node | None:
         """Return the first held node in order on which the ask cannot delay the gang; None if there is none."""
         amounts, need = ask.shape.amounts, ask.shape.need
-        if ask.required or ask.placeholder or need.counted:  # members may want these ports or devices
-            return None
+        if ask.required or ask.placeholder or need.counted or (need.pods is not None and need.pods.counts):
+            return None  # members may want these ports or devices, or have terms about such pods
         nodes = [node for node in self.nodes if node.free.covers(amounts) and need.matches(node)]
         if not nodes or not self._partition.descent.has_headroom(app, ask) or not self._leaves_quota(app, ask):
             return None
@@ -323,13 +326,19 @@ class Filling:
         return min(end, now + app.running_timeout_ns) if app.running_timeout_ns > 0 else end
 
     def _leaves_quota(self, app: Application, ask: Ask) -> bool:
-        """Tell whether the quotas and limits that ask and gang share leave room for both."""
+        """Tell whether the quotas and limits that ask and gang share leave room for both, also beside what others claim.
+
+        What the ask itself claims counts already, as the gang fits beside it.
+        """
+        members = [member for member, _ in self._hold.plan.placing]
         both = self._total.clone()
         both.plus(ask.shape.amounts)
-        return not any(
-            limit.binds(used, both)
-            for level, limit, used in ((v, *_quota(v)) for v in _levels(app))
-            if id(level) in self._levels and limit is not None
+        shared = [level for level in _levels(app) if id(level) in self._levels]
+        if any(limit is not None and limit.binds(used, both) for limit, used in map(_quota, shared)):
+            return False
+        claims = self._partition.claims
+        return ask in claims.by_ask or not any(
+            level in shared for level in claims.short_of(self._hold.app, members, both)
         )
 
 

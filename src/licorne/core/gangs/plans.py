@@ -71,7 +71,8 @@ class StartPlan(NamedTuple):
         if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
             return False
         for ask, node in self.placing:
-            if not (node.schedulable or ask.required) or not ask.shape.need.of_empty().matches(node):
+            # What its terms about pods say depends on the other members, which are not there yet.
+            if not (node.schedulable or ask.required) or not ask.shape.need.of_empty().labels_match(node):
                 return False
         for node in dict.fromkeys(node for _, node in self.placing):
             if partition.nodes.get(node.id) is not node or node.reservations:
@@ -159,6 +160,8 @@ class _ReleaseTimeline:
                 self._needs.lift(node, alloc)
             elif alloc.shape.need.demand is not None:
                 self._needs.lower(node, alloc)
+            if alloc.shape.need.pods is not None:
+                self._needs.topology.attempt(node.slot, alloc.shape.need.pods, -1 if to > self._at else 1)
             touched[node] = None
         for node in touched:
             self._index.mend(node)

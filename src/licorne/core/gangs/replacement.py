@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from licorne._plain import cython
 from licorne.core.amounts.vectors import Vec
 from licorne.core.base.states import ApplicationEvent, ApplicationState
+from licorne.core.nodes.domains import PodClass
 from licorne.core.nodes.index import NodeIndex
-from licorne.core.nodes.node import Node
+from licorne.core.nodes.node import Need, Node
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape, request_order
@@ -195,12 +196,23 @@ class Replacement:
         node: Node = cython.cast(Node, place.node)
         if ask.required and ask.required != node.id:
             return False
-        if ask.shape.need.demand is not None:
-            if not self.partition.needs.may_succeed(node, place, ask):
-                return False
-        elif not ask.shape.need.matches(node):
+        if not self._may_follow(ask, place, node):
             return False
         return self.partition.predicates is None or self.partition.predicate_allows(ask, node, False)
+
+    @cython.cfunc
+    def _may_follow(self, ask: Ask, place: Ask, node: Node) -> cython.bint:
+        """Tell whether the ask matches the node of a placeholder, whose devices it gets, and which no longer counts as a pod."""
+        need: Need = ask.shape.need
+        pods: PodClass | None = place.shape.need.pods if need.pods is not None else None
+        if pods is not None:
+            self.accounting.topology.attempt(node.slot, pods, -1)
+        may: cython.bint = (
+            self.partition.needs.may_succeed(node, place, ask) if need.demand is not None else need.matches(node)
+        )
+        if pods is not None:
+            self.accounting.topology.attempt(node.slot, pods, 1)
+        return may
 
     @cython.cfunc
     def _other_node(self, ask: Ask, place: Ask) -> Node | None:
@@ -248,6 +260,8 @@ class Replacement:
         node.free.minus(real.shape.amounts)
         if real.shape.need.counted:
             self.partition.needs.take(node, real)
+        if real.shape.need.pods is not None:
+            self.accounting.topology.begin(node.slot, real.shape.need.pods)
         self.index.mend(node)
 
     @cython.cfunc
@@ -262,6 +276,8 @@ class Replacement:
             del node.allocations[real]
             node.allocated.minus(amounts)
             node.free.plus(amounts)
+            if real.shape.need.pods is not None:
+                self.accounting.topology.end(node.slot, real.shape.need.pods)
         if real.shape.need.counted:
             self.partition.needs.give_back(node, real)
         if node.block is not None:
@@ -364,6 +380,10 @@ class Replacement:
         self.partition.timers.cancel(place.deadline)
         del node.allocations[place]
         node.allocations[real] = None
+        if real.shape.need.pods is not None:
+            self.accounting.topology.begin(node.slot, real.shape.need.pods)
+        if place.shape.need.pods is not None:
+            self.accounting.topology.end(node.slot, place.shape.need.pods)
         if place.shape.need.counted:
             self.partition.needs.hand_over(node, place, real)
             self.partition.needs.give_back(node, place)

@@ -7,13 +7,15 @@ before. It may open nodes that are held for the gang, and end allocations before
 Up to four ways are tried until all asks have a node: in request order, each ask on the first node in order that takes
 it; the largest ask first, again each on the first node; the largest first, each on the node on which it leaves the
 least; and for few asks a search that steps back (`licorne.core.gangs.packing`). If all asks are alike, the first way is
-exact: how many of them a node takes does not depend on the order.
+exact: how many of them a node takes does not depend on the order. Asks that want to be near pods are tried in one topology
+domain after the other at last.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from licorne.core.nodes.terms import NO_TERMS
 from licorne.core.queues.ask import total_amounts
 
 from .packing import MEMBERS_MAX, GangPacking
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.core.queues.ask import Ask
 
+DOMAINS_MAX = 64
+"""In how many topology domains a gang is tried whose members want to be near each other."""
 LOOKS_MAX = 20_000
 """Most nodes that the third way compares; a trial that needs more has failed."""
 
@@ -42,6 +46,7 @@ class Trial:
         given = partition.descent.orders
         self._choose = given.choose_node if given is not None else None
         self.counts = partition.needs.counts  # host ports or devices
+        self._topology = partition.needs.topology
         self._looks = 0
         self._wanted: list[tuple[int, int, int]] = []  # types that the asks want: how much, and the square of the total
         self.refused = False
@@ -59,7 +64,7 @@ class Trial:
 
     def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
         """Find a node for each ask, and take the room there; return None, with nothing taken, if one finds no node."""
-        shapes = {ask.shape: None for ask in asks if not ask.required}
+        shapes = {ask.shape: None for ask in asks if not ask.required and not _wants_near(ask)}
         if len(shapes) > 1:  # a shape that fits no node even alone ends the trial early
             for shape in shapes:
                 if self._index.find(shape.amounts, shape.need, None) is None:
@@ -75,7 +80,32 @@ class Trial:
         found = found if found is not None else self._in_order(largest, best=True)
         if found is None and len(asks) <= MEMBERS_MAX:
             found = GangPacking(self, largest, [d for d, _, _ in self._wanted]).find()
-        return found
+        return found if found is not None else self._near_each_other(asks)
+
+    def _near_each_other(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
+        """Try one domain after the other, where some of the asks want to be near pods, perhaps each other's.
+
+        One that has a node now comes first, best without such a term of its own: the others may want to be near it.
+        """
+        wanting = [ask.shape.need.pods for ask in asks if _wants_near(ask)]
+        keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
+        if not keys or any(ask.required for ask in asks):
+            return None
+        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, _wants_near(ask)))
+        tried: dict[tuple[str | None, ...], None] = {}
+        node = self._first(leader)
+        while node is not None and len(tried) < DOMAINS_MAX:
+            labels = dict(node.labels.pairs)
+            domain = tuple(labels.get(key) for key in keys)
+            if domain not in tried:
+                tried[domain] = None
+                self.put(leader, node)
+                found = self._in_order(others, best=False)
+                if found is not None:
+                    return [(leader, node), *found]
+                self.undo([(leader, node)])
+            node = self._first(leader, node)
+        return None
 
     def place_as(self, asks: list[Ask], plan: list[tuple[Ask, Node]]) -> list[tuple[Ask, Node]] | None:
         """Put the asks on the nodes of an earlier plan; return None, with nothing taken, if it no longer fits them."""
@@ -98,6 +128,8 @@ class Trial:
             node.free.plus(ask.shape.amounts)
             if self.counts and ask.shape.need.counted:
                 self._partition.needs.undo_try(node, ask)
+            if ask.shape.need.pods is not None:
+                self._topology.attempt(node.slot, ask.shape.need.pods, -1)
             self._index.mend(node)
 
     def put(self, ask: Ask, node: Node) -> None:
@@ -106,6 +138,8 @@ class Trial:
         node.free.minus(ask.shape.amounts)
         if self.counts and ask.shape.need.counted:
             self._partition.needs.try_take(node, ask)
+        if ask.shape.need.pods is not None:
+            self._topology.attempt(node.slot, ask.shape.need.pods, 1)
         self._index.mend(node)
 
     def _in_order(self, asks: list[Ask], *, best: bool) -> list[tuple[Ask, Node]] | None:
@@ -202,9 +236,17 @@ class Trial:
         return max((a / total.at(d) for d, a in enumerate(ask.shape.amounts.values()) if total.at(d) > 0), default=0.0)
 
 
+def _wants_near(ask: Ask) -> bool:
+    """Tell whether the ask has affinity to pods, which may be those that are placed with it."""
+    pods = ask.shape.need.pods
+    return pods is not None and bool(pods.terms.affinity)
+
+
 def _alike(asks: list[Ask]) -> bool:
-    """Tell whether all asks have equal amounts, node constraints and required node."""
+    """Tell whether all asks have equal amounts, node constraints and required node, and no terms about pods."""
     shape = asks[0].shape
+    if shape.need.pods is not None and shape.need.pods.terms != NO_TERMS:
+        return False
     for ask in asks:
         other = ask.shape
         if other is not shape and (other.need is not shape.need or not other.amounts.same(shape.amounts)):

@@ -25,8 +25,9 @@ from licorne.core.constants import (
     SUM_MAX,
     TOO_LARGE,
 )
-from licorne.core.nodes.constraints import ConstraintError
+from licorne.core.nodes.domains import PodClass
 from licorne.core.nodes.node import Need
+from licorne.core.nodes.reading import ConstraintError
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
@@ -36,7 +37,14 @@ from licorne.core.waiting.accounting import Accounting
 from licorne.core.waiting.parking import Parking
 from licorne.core.waiting.wakeups import WakeUps
 from licorne.si.allocations import Allocation
-from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.constants import (
+    TAG_ALLOCATION_CREATION_TIME,
+    TAG_FOREIGN,
+    TAG_NODE_CONSTRAINTS,
+    TAG_POD,
+    TAG_POD_TERMS,
+    TAG_REQUIRED_NODE,
+)
 from licorne.si.messages import AddApplication, RejectedApplication
 
 from .admission import add_application, timeout_ns
@@ -55,6 +63,7 @@ NEW = ApplicationState.NEW
 COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING
 FAILING = ApplicationState.FAILING
+NEED_TAGS = frozenset({TAG_NODE_CONSTRAINTS, TAG_POD, TAG_POD_TERMS})  # what they say, an ask needs of a node
 REPEATS_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 
 
@@ -158,9 +167,9 @@ class Intake:
         made: Application | None = None
         need: Need = self.plain
         fault: Fault | None = self._fault(app, message)
-        if fault is None and tags and TAG_NODE_CONSTRAINTS in tags:
+        if fault is None and tags and (TAG_POD in tags or TAG_NODE_CONSTRAINTS in tags or TAG_POD_TERMS in tags):
             try:
-                need = self.partition.needs.of_text(tags[TAG_NODE_CONSTRAINTS])
+                need = self.need_of(_with_known(app, message))
             except ConstraintError as error:
                 fault = str(error)
         if fault is None and app is None:
@@ -172,6 +181,17 @@ class Intake:
             if made is not None:
                 self.partition.remove_application(made)
             self.partition.out.append(refused_allocation(message, fault))
+
+    def need_of(self, tags: dict[str, str]) -> Need:
+        """Return the need that the tags of an ask say.
+
+        Raises:
+            ConstraintError: a text cannot be parsed, or there are terms without what the ask is as a pod.
+        """
+        needs = self.partition.needs
+        need: Need = needs.of_text(tags[TAG_NODE_CONSTRAINTS]) if TAG_NODE_CONSTRAINTS in tags else self.plain
+        pods: PodClass | None = needs.topology.class_of(tags)
+        return need if pods is None else needs.topology.need_for(need, pods)
 
     @cython.cfunc
     def _fault(self, app: Application | None, message: Allocation) -> Fault | None:
@@ -190,7 +210,8 @@ class Intake:
         elif message.independent and not app.independent:
             return naming("allocationKey: ", repr(message.key), ": an application has this ID")
         elif app.state is FAILING or (app.state is RESUMING and message.placeholder and message.task_group):
-            return naming("application ", message.application_id, f" is {app.state.lower()}")
+            if (message.uuid or message.key) not in app.allocations:  # what runs counts as it is
+                return naming("application ", message.application_id, f" is {app.state.lower()}")
         if not message.resource:
             return "allocation contains no resources"
         found: cython.int = self.types.read(message.resource, self.amounts)
@@ -226,7 +247,7 @@ class Intake:
         if pending is not None:
             _change_ask(self.partition, app, pending, message, need)
         elif alloc is not None:
-            _resize(self.partition, app, alloc, message)
+            _resize(self.partition, app, alloc, message, need)
         # An ask in flight is neither pending nor an allocation.
         elif app.gang is None or not self.partition.replacement.resize(
             app, message.key, self.amounts, message.resource
@@ -285,18 +306,33 @@ class Intake:
         return ask
 
 
-def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation, need: Need) -> None:
-    """Change the resources of a pending ask, its node constraints and, in the first interface, its number of repeats.
+def _with_known(app: Application | None, message: Allocation) -> dict[str, str]:
+    """Return the tags of a message, and of `NEED_TAGS` those that it leaves as they are of a known ask or allocation."""
+    tags: dict[str, str] = message.tags or {}
+    known: Ask | None = None
+    if app is not None:
+        known = app.asks.get(message.key) or app.allocations.get(message.uuid or message.key)
+    if known is None or not known.tags:
+        return tags
+    return {name: text for name, text in known.tags.items() if name in NEED_TAGS} | tags
 
-    Nothing else changes, so the ask keeps its age. A message without the tag of node constraints leaves them as they are.
+
+def _retagged(ask: Ask, message: Allocation) -> dict[str, str]:
+    """Return the tags of a known ask or allocation with those of `NEED_TAGS` that a message has."""
+    return (ask.tags or {}) | {name: text for name, text in (message.tags or {}).items() if name in NEED_TAGS}
+
+
+def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation, need: Need) -> None:
+    """Change the resources of a pending ask, its need and, in the first interface, its number of repeats.
+
+    Nothing else changes, so the ask keeps its age. A message without a tag of `NEED_TAGS` leaves what it says as it is.
     """
     repeats = message.max_allocations if partition.first_interface else ask.repeats
     amounts: Vec = partition.intake.amounts
-    constraints = message.tags.get(TAG_NODE_CONSTRAINTS) if message.tags else None
-    if constraints is None:
+    if not message.tags or NEED_TAGS.isdisjoint(message.tags):
         need = ask.shape.need
-    if constraints is not None and need is not ask.shape.need:
-        ask.tags = {**(ask.tags or {}), TAG_NODE_CONSTRAINTS: constraints}
+    if need is not ask.shape.need:
+        ask.tags = _retagged(ask, message)
         if ask.reserved is not None and not need.of_empty().matches(ask.reserved):
             partition.reservations.cancel(ask, Outcome.CHANGED)
     elif repeats == ask.repeats and partition.accounting.describes(ask.shape, amounts, message.resource):
@@ -315,12 +351,14 @@ def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, rep
         partition.claims.changed(ask)
 
 
-def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
-    """Change the amounts of an allocation, in all sums and without checking any limit.
+def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation, need: Need) -> None:
+    """Change the amounts of an allocation, in all sums and without checking any limit, and what it is as a pod.
 
     Source: forced, docs/spec/scheduling.md, section 8.2.
     """
     amounts: Vec = partition.intake.amounts
+    if message.tags and TAG_POD in message.tags and need.pods is not None and need.pods is not alloc.shape.need.pods:
+        _relabel(partition, alloc, message, need.pods)
     if partition.accounting.describes(alloc.shape, amounts, message.resource):
         return
     more = amounts.clone()
@@ -331,6 +369,19 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     partition.claims.review(Outcome.FORCED)
     for watcher in partition.accounting.watchers:
         watcher.resized(app, alloc)
+
+
+def _relabel(partition: Partition, alloc: Ask, message: Allocation, pods: PodClass) -> None:
+    """Give an allocation the labels and terms that its pod has now, and count it by them; its node constraints stay."""
+    needs, shape = partition.needs, alloc.shape
+    slot = -1 if alloc.node is None else alloc.node.slot
+    before = shape.need.pods
+    need = needs.topology.need_for(needs.get(shape.need.constraints), pods)
+    needs.topology.begin(slot, pods)
+    if before is not None:
+        needs.topology.end(slot, before)
+    alloc.tags = _retagged(alloc, message)
+    alloc.shape = partition.accounting.shape(shape.amounts, shape.resource, need)
 
 
 def _change_shape(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
@@ -387,7 +438,7 @@ def _placed_outside(
     """
     partition: Partition = intake.partition
     if alloc is not None:
-        _resize(partition, app, alloc, message)
+        _resize(partition, app, alloc, message, need)
         return None
     node = partition.nodes.get(message.node_id)
     if node is None:

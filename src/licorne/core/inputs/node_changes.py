@@ -18,11 +18,13 @@ from licorne.core.amounts.vectors import Vec
 from licorne.core.base.rejections import Fault, naming, refused_allocation, refused_node
 from licorne.core.base.states import ObjectState
 from licorne.core.base.tags import seconds_tag
-from licorne.core.nodes.constraints import ConstraintError, NodeLabels, parse_constraints
+from licorne.core.nodes.constraints import NodeLabels, parse_constraints
+from licorne.core.nodes.domains import PodClass
 from licorne.core.nodes.foreign import Foreign
 from licorne.core.nodes.node import Node
+from licorne.core.nodes.reading import ConstraintError
 from licorne.core.preemption.evictions import Outcome
-from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_NODE_CONSTRAINTS
+from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_NODE_CONSTRAINTS, TAG_POD
 from licorne.si.messages import (
     AcceptedNode,
     Allocation,
@@ -174,12 +176,12 @@ def remove_node(partition: Partition, node: Node) -> None:
     partition.reservations.mend_open(node)
     partition.reservations.cancel_all(node)
     partition.index.drop(node)
-    partition.needs.leave(node)
+    partition.needs.remove(node)
     del partition.nodes[node.id]
     partition.numbering.count_node(node, -1)
     partition.wakeups.forget_node(node)
     for key in node.foreign:
-        del partition.foreign[key]
+        _count_pod(partition, node, partition.foreign.pop(key).pods, None)
     for alloc in list(node.allocations):
         app = alloc.app
         if app.gang is not None:
@@ -215,11 +217,18 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
             foreign = _foreign(partition, message, node)
         except ConstraintError as error:
             fault = str(error)
+    elif not fault and foreign is not None and message.tags and TAG_POD in message.tags:
+        try:
+            tags = foreign.tags | message.tags
+            foreign = msgspec.structs.replace(foreign, pods=partition.needs.topology.class_of(tags), tags=tags)
+        except ConstraintError as error:
+            fault = str(error)
     if not fault and node is not None and foreign is not None:
         amounts = {name: amount for name, amount in (message.resource or {}).items() if amount}
         partition.numbering.number(amounts, "")
         unread = None if amounts.keys() <= partition.types.index.keys() else amounts
         partition.foreign[message.key] = msgspec.structs.replace(foreign, unread=unread)
+        _count_pod(partition, node, None if known is None else known.pods, foreign.pods)
         if known is None:
             partition.needs.take_ports(node, foreign.ports)
         _occupy(partition, node, message.key, partition.types.known(amounts, 0))
@@ -233,7 +242,18 @@ def _foreign(partition: Partition, message: Allocation, node: Node) -> Foreign:
     tags = message.tags or {}
     tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
     ports = parse_constraints(tags[TAG_NODE_CONSTRAINTS]).ports if TAG_NODE_CONSTRAINTS in tags else ()
-    return Foreign(node, tags, partition.now if tagged is None else tagged, message.priority, ports)
+    created = partition.now if tagged is None else tagged
+    return Foreign(node, tags, created, message.priority, ports, pods=partition.needs.topology.class_of(tags))
+
+
+def _count_pod(partition: Partition, node: Node, before: PodClass | None, now: PodClass | None) -> None:
+    """Count a foreign allocation as a pod of another class on its node; None: of none."""
+    if now is before:
+        return
+    if now is not None:
+        partition.needs.topology.begin(node.slot, now)
+    if before is not None:
+        partition.needs.topology.end(node.slot, before)
 
 
 def read_again(partition: Partition, key: str) -> None:
@@ -252,6 +272,7 @@ def remove_foreign(partition: Partition, key: str) -> None:
         if partition.events is not None:
             partition.events.records.foreign(key, known.node, ChangeType.REMOVE)
         partition.needs.give_back_ports(known.node, known.ports)
+        _count_pod(partition, known.node, known.pods, None)
         _occupy(partition, known.node, key, None)
         if known.ports:
             partition.wakeups.node_opened(known.node)

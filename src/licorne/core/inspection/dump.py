@@ -14,8 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from licorne.core.inputs.numbering import EVERYWHERE
-
-from .usage_history import most_used
+from licorne.core.queues.usage_history import most_used
 
 if TYPE_CHECKING:
     from licorne.core.cluster import Cluster

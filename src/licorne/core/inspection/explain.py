@@ -333,7 +333,7 @@ def on_required_node(partition: Partition, ask: Ask) -> list[RequiredNode]:
     if not node.capacity.covers(wanted):
         lacking = missing(partition.types, node.capacity, new_sum(), wanted)
         return [RequiredNode(node.id, TOO_SMALL, lacking, True)]
-    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    mismatch = ask.shape.need.mismatch(node)
     if mismatch:
         return [RequiredNode(node.id, mismatch, {}, not passes(mismatch))]
     lacking = lack(partition, node.free, wanted)
@@ -410,19 +410,22 @@ def survey(
     `nodes`: these alone; None: all. `own`: a node that the ask reserves is open to it, as it is not to asks that are alike.
     """
     asking = ask if own else None
-    amounts, constraints = ask.shape.amounts, ask.shape.need.constraints
+    amounts, need = ask.shape.amounts, ask.shape.need
     wanted = [(d, amount) for d, amount in enumerate(amounts.values()) if amount > 0]
     mismatches: dict[int, str] = {}  # by labels, which nodes share
     lacks: dict[tuple[int, ...], str] = {}
     for node in partition.nodes.values() if nodes is None else nodes:
         free = node.free
-        if node.capacity.covers(amounts):
-            labels = id(node.labels)
-            if labels not in mismatches:
-                mismatches[labels] = constraints.mismatch(node.labels)
-            unfit = mismatches[labels]
-        else:
-            unfit = TOO_SMALL
+        labels = id(node.labels)
+        if labels not in mismatches:
+            mismatches[labels] = need.constraints.mismatch(node.labels)
+        unfit = mismatches[labels]
+        among = "" if need.pods is None else need.mismatch_of_pods(node)
+        if not unfit or passes(unfit):
+            if not node.capacity.covers(amounts):
+                unfit = TOO_SMALL
+            elif among and not passes(among):
+                unfit = among
         never = unfit != "" and not passes(unfit)
         # What nothing but a change removes comes first: that a node is reserved, too, would promise that it opens.
         why = unfit if node.open or never else taken_up(partition, asking, node) or unfit
@@ -431,7 +434,7 @@ def survey(
             if types not in lacks:
                 lacks[types] = "lack of " + ", ".join(sorted(partition.types.names[d] for d in types))
             why = lacks[types]
-        yield node, why, never
+        yield node, why or among, never
 
 
 def taken_up(partition: Partition, ask: Ask | None, node: Node) -> str:

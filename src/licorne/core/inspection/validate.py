@@ -16,7 +16,7 @@ from licorne.core.base.states import ApplicationState, ObjectState
 from licorne.core.constants import SUM_MAX
 from licorne.core.gangs import check_placeholders
 from licorne.core.gangs.check_atomic import validate_gangs
-from licorne.core.nodes.check import index_steps
+from licorne.core.nodes.check import index_steps, validate_topology
 from licorne.core.nodes.devices import NO_DEVICES, WHOLE
 from licorne.core.queues.ask import request_order
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from licorne.core.nodes.constraints import HostPort
+    from licorne.core.nodes.domains import PodClass
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -90,6 +91,10 @@ def check_partition(partition: Partition) -> Iterator[None]:
         yield from index_steps(partition.index)
         partition.needs.validate()
         yield
+        validate_topology(
+            partition.needs.topology, {node.id: _pods(partition, node) for node in partition.nodes.values()}
+        )
+        yield
         partition.numbering.validate()
         yield
         partition.tree.validate()
@@ -125,6 +130,17 @@ def _ports(partition: Partition, node: Node) -> dict[HostPort, int]:
     for ports in holders:
         for port in ports:
             found[port] = found.get(port, 0) + 1
+    return found
+
+
+def _pods(partition: Partition, node: Node) -> dict[PodClass, int]:
+    """Count the pods that run on the node by their classes."""
+    found: dict[PodClass, int] = {}
+    classes = [alloc.shape.need.pods for alloc in node.allocations]
+    classes += [partition.foreign[key].pods for key in node.foreign]
+    for pods in classes:
+        if pods is not None:
+            found[pods] = found.get(pods, 0) + 1
     return found
 
 
@@ -326,8 +342,10 @@ def _failed(partition: Partition) -> Iterator[None]:
         ):
             continue
         for shape in parking.failed:
+            if shape.need in partition.wakeups.eased:
+                continue
             _expect(not node.fits(shape.amounts, shape.need), 12, f"node {node.id} has room for a shape that failed")
-        for need in parking.failed_needs:
+        for need in [one for one in parking.failed_needs if one not in partition.wakeups.eased]:
             for i in range(need.failed.count):
                 amounts = need.failed.row(i)
                 _expect(not node.fits(amounts, need), 12, f"node {node.id} has room for amounts that failed")

@@ -8,6 +8,13 @@ index           the nodes in order, in blocks, and the search for the first one 
 block           a block of nodes, and a group of blocks
 columns         what is free, in columns that a search compares at once
 constraints     labels, affinity and taints, with the meaning that Kubernetes gives them
+terms           what a pod is, and the terms by which pods demand each other near, far or spread
+counted         which pods a term counts, and by which label of nodes
+domains         how many of them run in each topology domain, and which asks that shuts out
+topology        which terms concern which pods, as these come, run and go
 needs           which nodes meet which constraints, as bitmaps
+reading         strict reading of the JSON texts of constraints and terms
+devices         devices of a node, such as GPUs
+foreign         what occupies a node and is not scheduled here
 check           the proof that an index agrees with its nodes
 """

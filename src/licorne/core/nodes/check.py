@@ -1,4 +1,4 @@
-"""The proof that a node index agrees with its nodes: order, columns and bounds (docs/spec/design.md, rule 1).
+"""The proof that a node index agrees with its nodes: order, columns and bounds (docs/spec/design.md, rule 1); that of domains.
 
 Rows repeat what the nodes say, and bounds summarise rows; a search trusts both without looking at a node. So both are
 compared with the nodes here: a row must be equal, a bound must not be lower.
@@ -10,11 +10,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from .block import NodeBlock
+    from .domains import PodClass
     from .index import NodeIndex
     from .node import Node
+    from .topology import Topology
 
 NEGATIVE = 1 << 63
 MODULUS = 1 << 64
@@ -74,3 +76,34 @@ def _row(index: NodeIndex, node: Node, block: NodeBlock) -> None:
 
 def _signed(entry: int) -> int:
     return entry - MODULUS if entry & NEGATIVE else entry
+
+
+def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass, int]]) -> None:
+    """Count the pods of all domains anew; raises AssertionError. `running`: classes by node, with how many pods run there."""
+    named = {node.id: topology.on[node.slot] for node in topology.nodes if node is not None}
+    assert {name: on for name, on in named.items() if on} == {name: on for name, on in running.items() if on}, (
+        "pods on nodes"
+    )
+    for counted, count in topology.counts.items():
+        found: dict[int, int] = {}
+        part: dict[int, int] = {}
+        for node in topology.nodes:
+            domain = 0 if node is None else count.key.domain_of[node.slot]
+            if node is None or not domain or not counted.takes_part(node.labels):
+                continue
+            assert count.key.number_of[dict(node.labels.pairs)[counted.key]] == domain, f"domain of node {node.id}"
+            part[domain] = part.get(domain, 0) + 1
+            for pods, number in topology.on[node.slot].items():
+                if (
+                    counted.terms in [(term,) for term in pods.terms.anti_affinity]
+                    if counted.held
+                    else counted.includes(pods.pod)
+                ):
+                    found[domain] = found.get(domain, 0) + number
+        assert count.counts == found, f"pods that {counted} counts"
+        assert not count.spread or count.taking_part == part, f"nodes that take part in {counted}"
+        assert not count.spread or count.least == min((found.get(one, 0) for one in part), default=0), (
+            f"least of {counted}"
+        )
+        for check in count.checks:
+            assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], f"checks of {counted}"

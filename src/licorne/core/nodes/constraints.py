@@ -18,10 +18,6 @@ Where Kubernetes is easily misread:
 * A host port on the address 0.0.0.0, which is meant where none is given, excludes that port on every address of the node.
   `::` is an address like any other. Each protocol has its own ports.
 
-`existingAntiAffinity` says in conditions on labels what the required anti-affinity of running pods says of selectors: the
-resource manager, which knows these pods, finds the labels. It excludes nodes as a term of `nodeAffinity` would, but the
-reason is another, and passes when they end.
-
 Devices (`licorne.core.nodes.devices`) are licorne's own: a node says how many it has, an ask how much of them it wants.
 
 Source: docs/spec/scheduler-interface.md, sections 8 (names) and 9.
@@ -31,11 +27,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Final, NamedTuple
 
 from .devices import CHOICES, DEFAULT_CHOICE, DEVICES_MAX, NO_DEVICES, WHOLE, Demand, DevicesLeft
+from .reading import fail, fields_of, list_of, one_of, read_json, sorted_set, text_of
 
 CONSTRAINTS_TAG: Final = "licorne/node-constraints"
 """The tag of an ask that holds its constraints."""
@@ -67,17 +64,15 @@ LABEL_ATTRIBUTES: Final = frozenset(
 """Attributes that count as labels under their own names; a `label/` attribute for the same key takes precedence."""
 FIELD_NAME: Final = "field:metadata.name"
 """The label under which licorne kube says the name of a node, for `matchFields`; no label of Kubernetes has a colon."""
-MAX_TEXT_LENGTH: Final = 64 * 1024
-"""The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
+FEATURE: Final = "feature:"
+"""The prefix of the labels by which licorne kube says which features a node declares."""
 
+NEAR: Final = "pod affinity"
+APART: Final = "pod anti-affinity"
 ANTI_AFFINITY: Final = "anti-affinity of running pods"
-"""The reason of `NodeConstraints.mismatch` where the required anti-affinity of running pods keeps the ask off the node."""
-MARK: Final = "anti-affinity:"
-"""The prefix of the labels by which licorne kube tells the scheduler of running pods' required anti-affinity: `anti-affinity:KEY:ID`.
-
-KEY is the topology key, ID stands for the term of the anti-affinity, and the nodes with the label are those in the topology
-domains where a pod with that term runs. No label of Kubernetes has a colon.
-"""
+SPREAD: Final = "topology spread"
+UNLABELLED: Final = "topology spread: no label"
+"""Reasons of `Need.mismatch`: what pods demand of each other. The last one, which the key of the label follows, does not pass."""
 HOST_PORT: Final = "hostPort"
 """How the reason of `NodeConstraints.mismatch` begins where a host port is taken on the node."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
@@ -87,20 +82,6 @@ PORT_MAX: Final = 65535
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
-_SHOWN_LENGTH = 120
-
-
-class ConstraintError(ValueError):
-    """Constraints or taints that cannot be parsed; names the field, its value and the rule that it breaks."""
-
-    def __init__(self, path: str, value: object, rule: str) -> None:
-        shown = json.dumps(value[:_SHOWN_LENGTH] if isinstance(value, str) else value)
-        if len(shown) > _SHOWN_LENGTH:
-            shown = shown[:_SHOWN_LENGTH] + "…"
-        super().__init__(f"{path}: {shown}: {rule}")
-        self.path = path
-        self.value = value
-        self.rule = rule
 
 
 class Taint(NamedTuple):
@@ -214,7 +195,7 @@ class NodeConstraints:
 
     `affinity` is None where no affinity is demanded, and empty where no node can satisfy it. `ports` are taken on the
     node as long as the allocation is there, and so is what `demand` says of its devices. `devices`: it must have so many,
-    in use or not. `apart`: conditions that hold for the nodes that the anti-affinity of running pods leaves to the ask.
+    in use or not. `features`: names of what the node must declare.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -223,7 +204,7 @@ class NodeConstraints:
     ports: tuple[HostPort, ...] = ()
     demand: Demand | None = None
     devices: int = 0
-    apart: tuple[Expression, ...] = ()
+    features: tuple[str, ...] = ()
 
     def matches(self, labels: NodeLabels) -> bool:
         """Return whether the ask may run on a node with these labels and taints."""
@@ -232,24 +213,26 @@ class NodeConstraints:
     def mismatch(self, labels: NodeLabels) -> str:
         """Return why the ask may not run there; empty if it may.
 
-        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>`, `too few devices`, `anti-affinity of running
-        pods`, `hostPort <port>` and `devices in use`; the last three pass when what runs ends (`passes`).
+        The reasons are `taint <taint>`, `nodeSelector`, `nodeAffinity`, `too few devices`, `feature <name>`, `hostPort
+        <port>` and `devices in use`; the last two pass when what runs ends (`passes`). The first that holds is returned: as
+        kube-scheduler has its filters, but what passes comes last.
         """
+        taints = [taint for taint in labels.taints if not any(one.bears(taint) for one in self.tolerations)]
+        if taints:
+            return f"taint {CORDON if CORDON in taints else taints[0]}"
         known: dict[str, str] = {}
-        if self.selector or self.affinity is not None or self.apart:
+        if self.selector or self.affinity is not None or self.features:
             known = dict(labels.pairs)
             for key, value in self.selector:
                 if known.get(key) != value:
                     return "nodeSelector"
             if self.affinity is not None and not any(_term_holds(term, known) for term in self.affinity):
                 return "nodeAffinity"
-        for taint in labels.taints:
-            if not any(toleration.bears(taint) for toleration in self.tolerations):
-                return f"taint {taint}"
         if self.devices > labels.devices.number:
             return TOO_FEW
-        if not all(expression.is_true(known) for expression in self.apart):
-            return ANTI_AFFINITY
+        for name in self.features:
+            if FEATURE + name not in known:
+                return f"feature {name}"
         for port in self.ports:
             if any(port.conflicts(taken) for taken in labels.ports):
                 return f"{HOST_PORT} {port}"
@@ -261,16 +244,12 @@ class NodeConstraints:
 
 
 def passes(mismatch: str) -> bool:
-    """Return whether a reason of `NodeConstraints.mismatch` passes when what runs there ends."""
-    return mismatch in (IN_USE, ANTI_AFFINITY) or mismatch.startswith(HOST_PORT)
+    """Return whether a reason of `Need.mismatch` passes when pods begin or end, on this node or others."""
+    return mismatch in (IN_USE, ANTI_AFFINITY, NEAR, APART, SPREAD) or mismatch.startswith(HOST_PORT)
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()
 """The constraints of an ask that states none: any node without a NoSchedule or NoExecute taint matches."""
-
-
-_T = TypeVar("_T")
-_Sortable = TypeVar("_Sortable", str, Expression, Toleration, Taint, HostPort, tuple[Expression, ...])
 
 
 def _term_holds(term: tuple[Expression, ...], labels: Mapping[str, str]) -> bool:
@@ -284,24 +263,24 @@ def parse_constraints(text: str) -> NodeConstraints:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
     """
     path = CONSTRAINTS_TAG
-    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "existingAntiAffinity")
-    fields = _fields(_read_json(text, path), path, known)
+    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "features")
+    fields = fields_of(read_json(text, path), path, known)
     selector = fields.get("nodeSelector", {})
     if not isinstance(selector, dict):
-        _fail(f"{path}.nodeSelector", selector, "must be an object of label to value")
+        fail(f"{path}.nodeSelector", selector, "must be an object of label to value")
     pairs = []
     for key, value in selector.items():
         where = f"{path}.nodeSelector[{json.dumps(key)}]"
-        pairs.append((_text(key, where, required=True), _text(value, where)))
+        pairs.append((text_of(key, where, required=True), text_of(value, where)))
     affinity = None
     if "nodeAffinity" in fields:
-        affinity = _sorted_set(_list(fields["nodeAffinity"], f"{path}.nodeAffinity", _read_term))
-    tolerations = _list(fields.get("tolerations", []), f"{path}.tolerations", _read_toleration)
+        affinity = sorted_set(list_of(fields["nodeAffinity"], f"{path}.nodeAffinity", _read_term))
+    tolerations = list_of(fields.get("tolerations", []), f"{path}.tolerations", _read_toleration)
     ports = parse_ports(fields.get("hostPorts", []), f"{path}.hostPorts")
     demand = _read_demand(fields.get("devices", 0), f"{path}.devices")
     number = demand.number if demand is not None else 0
-    apart = _read_term(fields.get("existingAntiAffinity", []), f"{path}.existingAntiAffinity")
-    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), ports, demand, number, apart)
+    features = sorted_set(list_of(fields.get("features", []), f"{path}.features", text_of))
+    return NodeConstraints(tuple(sorted(pairs)), affinity, sorted_set(tolerations), ports, demand, number, features)
 
 
 def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:
@@ -310,65 +289,66 @@ def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:
     Raises:
         ConstraintError: a port is malformed.
     """
-    return _sorted_set(_list(value, path, _read_port))
+    return sorted_set(list_of(value, path, _read_port))
 
 
 # -- reading -------------------------------------------------------------------------------------------------
 
 
 def _read_term(value: object, path: str) -> tuple[Expression, ...]:
-    return _sorted_set(_list(value, path, _read_expression))
+    return sorted_set(list_of(value, path, read_expression))
 
 
-def _read_expression(value: object, path: str) -> Expression:
-    fields = _fields(value, path, ("key", "operator", "values"))
-    key = _text(fields.get("key", ""), f"{path}.key", required=True)
-    operator = _one_of(fields.get("operator", ""), f"{path}.operator", _OPERATORS)
-    values = _list(fields.get("values", []), f"{path}.values", _text)
+def read_expression(value: object, path: str) -> Expression:
+    """Parse one condition on a label."""
+    fields = fields_of(value, path, ("key", "operator", "values"))
+    key = text_of(fields.get("key", ""), f"{path}.key", required=True)
+    operator = one_of(fields.get("operator", ""), f"{path}.operator", _OPERATORS)
+    values = list_of(fields.get("values", []), f"{path}.values", text_of)
     if operator in ("In", "NotIn"):
         if not values:
-            _fail(f"{path}.values", values, f"{operator} needs at least one value")
-        return Expression(key, operator, _sorted_set(values))
+            fail(f"{path}.values", values, f"{operator} needs at least one value")
+        return Expression(key, operator, sorted_set(values))
     if operator in ("Exists", "DoesNotExist"):
         if values:
-            _fail(f"{path}.values", values, f"{operator} takes no values")
+            fail(f"{path}.values", values, f"{operator} takes no values")
         return Expression(key, operator, ())
     number = integer(values[0]) if len(values) == 1 else None
     if number is None:
-        _fail(f"{path}.values", values, f"{operator} needs exactly one value, an integer of 64 bits")
+        fail(f"{path}.values", values, f"{operator} needs exactly one value, an integer of 64 bits")
     return Expression(key, operator, (str(number),))
 
 
 def _read_toleration(value: object, path: str) -> Toleration:
-    fields = _fields(value, path, ("key", "operator", "value", "effect"))
-    key = _text(fields.get("key", ""), f"{path}.key")
-    operator = _one_of(fields.get("operator", ""), f"{path}.operator", ("", "Equal", "Exists"))
-    borne = _text(fields.get("value", ""), f"{path}.value")
-    effect = _one_of(fields.get("effect", ""), f"{path}.effect", ("", *_EFFECTS))
+    fields = fields_of(value, path, ("key", "operator", "value", "effect"))
+    key = text_of(fields.get("key", ""), f"{path}.key")
+    operator = one_of(fields.get("operator", ""), f"{path}.operator", ("", "Equal", "Exists"))
+    borne = text_of(fields.get("value", ""), f"{path}.value")
+    effect = one_of(fields.get("effect", ""), f"{path}.effect", ("", *_EFFECTS))
     if operator == "Exists":
         if borne:
-            _fail(f"{path}.value", borne, "Exists takes no value")
+            fail(f"{path}.value", borne, "Exists takes no value")
     elif not key:
-        _fail(f"{path}.key", key, "a toleration without a key needs the operator Exists")
+        fail(f"{path}.key", key, "a toleration without a key needs the operator Exists")
     return Toleration(key, operator == "Exists", borne, effect)
 
 
 def _read_port(value: object, path: str) -> HostPort:
-    fields = _fields(value, path, ("hostPort", "protocol", "hostIP"))
+    fields = fields_of(value, path, ("hostPort", "protocol", "hostIP"))
     port = fields.get("hostPort", 0)
     if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= PORT_MAX:
-        _fail(f"{path}.hostPort", port, f"must be an integer from 1 to {PORT_MAX}")
-    protocol = _text(fields.get("protocol", ""), f"{path}.protocol") or DEFAULT_PROTOCOL
-    return HostPort(protocol, port, _text(fields.get("hostIP", ""), f"{path}.hostIP") or ANY_ADDRESS)
+        fail(f"{path}.hostPort", port, f"must be an integer from 1 to {PORT_MAX}")
+    protocol = text_of(fields.get("protocol", ""), f"{path}.protocol") or DEFAULT_PROTOCOL
+    return HostPort(protocol, port, text_of(fields.get("hostIP", ""), f"{path}.hostIP") or ANY_ADDRESS)
 
 
 def _read_demand(value: object, path: str) -> Demand | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= DEVICES_MAX * WHOLE:
-        _fail(path, value, f"must be an integer from 0 to {DEVICES_MAX * WHOLE}, in thousandths of a device")
+        fail(path, value, f"must be an integer from 0 to {DEVICES_MAX * WHOLE}, in thousandths of a device")
     try:
         return Demand.of(value) if value else None
     except ValueError:
-        _fail(path, value, f"must be a share of one device, 1 to {WHOLE - 1}, or a multiple of {WHOLE}")
+        fail(path, value, f"must be a share of one device, 1 to {WHOLE - 1}, or a multiple of {WHOLE}")
 
 
 def _read_devices(attributes: Mapping[str, str]) -> int:
@@ -376,8 +356,8 @@ def _read_devices(attributes: Mapping[str, str]) -> int:
     text = attributes.get(DEVICES_ATTRIBUTE, "0")
     number = integer(text)
     if number is None or not 0 <= number <= DEVICES_MAX:
-        _fail(f"attributes.{DEVICES_ATTRIBUTE}", text, f"must be an integer from 0 to {DEVICES_MAX}")
-    _one_of(
+        fail(f"attributes.{DEVICES_ATTRIBUTE}", text, f"must be an integer from 0 to {DEVICES_MAX}")
+    one_of(
         attributes.get(DEVICE_POLICY_ATTRIBUTE, DEFAULT_CHOICE), f"attributes.{DEVICE_POLICY_ATTRIBUTE}", tuple(CHOICES)
     )
     return number
@@ -386,73 +366,18 @@ def _read_devices(attributes: Mapping[str, str]) -> int:
 def _read_taints(text: str) -> tuple[Taint, ...]:
     """Parse the taints that exclude asks; an empty text or null means a node without taints."""
     path = f"attributes.{TAINTS_ATTRIBUTE}"
-    value = _read_json(text, path) if text else None
-    taints = [] if value is None else _list(value, path, _read_taint)
-    return _sorted_set([taint for taint in taints if taint.effect != "PreferNoSchedule"])
+    value = read_json(text, path) if text else None
+    taints = [] if value is None else list_of(value, path, _read_taint)
+    return sorted_set([taint for taint in taints if taint.effect != "PreferNoSchedule"])
 
 
 def _read_taint(value: object, path: str) -> Taint:
-    fields = _fields(value, path, ("key", "value", "effect"))
+    fields = fields_of(value, path, ("key", "value", "effect"))
     return Taint(
-        _text(fields.get("key", ""), f"{path}.key", required=True),
-        _text(fields.get("value", ""), f"{path}.value"),
-        _one_of(fields.get("effect", ""), f"{path}.effect", _EFFECTS),
+        text_of(fields.get("key", ""), f"{path}.key", required=True),
+        text_of(fields.get("value", ""), f"{path}.value"),
+        one_of(fields.get("effect", ""), f"{path}.effect", _EFFECTS),
     )
-
-
-def _read_json(text: str, path: str) -> Any:
-    if len(text) > MAX_TEXT_LENGTH:
-        _fail(path, text, f"is longer than {MAX_TEXT_LENGTH} characters")
-
-    def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = min(name for name in names if names.count(name) > 1)
-            _fail(path, twice, "a key is given twice")
-        return fields
-
-    try:
-        return json.loads(text, object_pairs_hook=without_duplicates)
-    except ConstraintError:
-        raise
-    except json.JSONDecodeError as error:  # the interpreter's own wording is not part of our answers
-        raise ConstraintError(path, text, f"is not JSON, from character {error.pos + 1} on") from None
-    except (ValueError, RecursionError):
-        raise ConstraintError(path, text, "is JSON with too large a number or too many levels") from None
-
-
-def _fields(value: object, path: str, known: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields that an object has; a field that is null counts as absent."""
-    if not isinstance(value, dict):
-        _fail(path, value, "must be an object")
-    for name in value:
-        if name not in known:
-            _fail(path, name, f"is an unknown key, known are {', '.join(known)}")
-    return {name: field for name, field in value.items() if field is not None}
-
-
-def _list(value: object, path: str, read: Callable[[object, str], _T]) -> list[_T]:
-    if not isinstance(value, list):
-        _fail(path, value, "must be a list")
-    return [read(item, f"{path}[{index}]") for index, item in enumerate(value)]
-
-
-def _text(value: object, path: str, *, required: bool = False) -> str:
-    if not isinstance(value, str):
-        _fail(path, value, "must be a text")
-    if required and not value:
-        _fail(path, value, "must not be empty")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        _fail(path, value, "holds half of a surrogate pair")
-    return value
-
-
-def _one_of(value: object, path: str, known: tuple[str, ...]) -> str:
-    text = _text(value, path)
-    if text not in known:
-        _fail(path, text, f"must be one of {', '.join(name for name in known if name)}")
-    return text
 
 
 def integer(text: str) -> int | None:
@@ -462,11 +387,3 @@ def integer(text: str) -> int | None:
         return None
     number = int(found[1] + found[2])
     return number if -(1 << 63) <= number < 1 << 63 else None
-
-
-def _sorted_set(values: list[_Sortable]) -> tuple[_Sortable, ...]:
-    return tuple(sorted(set(values)))
-
-
-def _fail(path: str, value: object, rule: str) -> NoReturn:
-    raise ConstraintError(path, value, rule)

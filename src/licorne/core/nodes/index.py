@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
+from typing import Any
 
 from licorne._plain import cython
 from licorne.core.amounts.vectors import Vec
@@ -32,7 +33,17 @@ ROWS = cython.declare(cython.Py_ssize_t, 64)  # the most nodes in a block, and b
 FILLED = cython.declare(cython.Py_ssize_t, 32)  # rows used after a fill or a split: half stays free
 FEW = cython.declare(cython.Py_ssize_t, 16)  # a block or group with fewer rows is joined with a neighbour
 JOINED = cython.declare(cython.Py_ssize_t, 48)  # if both together have at most this many
+FEW_OF = cython.declare(
+    cython.Py_ssize_t, 8
+)  # where fewer nodes than the eighth part take an ask, they are compared alone
 RANK_GAP = 1 << 32  # between the ranks of neighbours, so that a new id gets a rank between two others
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _is_before(one: Node, other: Node) -> cython.bint:
+    """Return whether a node comes before another one in order."""
+    return one.score < other.score or (one.score == other.score and one.rank < other.rank)
 
 
 @cython.cclass
@@ -359,6 +370,10 @@ class NodeIndex:
                 if cython.compiled:
                     block.prefetch_next()
                 return node
+        if need.checks is not None:
+            few = need.few_slots(len(self.by_id) // FEW_OF)
+            if few is not None:
+                return self._first_of(few, ask, need, after)
         if self.grid.take_in(ask):
             self._divide_anew()
         cell = self.grid.cell(ask)
@@ -382,6 +397,9 @@ class NodeIndex:
                     self.visits += 1
                     row = block.first(ask, need.word, need.mask, cell, first_row if i == first_block else 0)
                     first_row = 0
+                    if need.pods is not None:
+                        while row >= 0 and need.is_shut_out(cython.cast(Node, block.nodes[block.count - 1 - row])):
+                            row = block.first(ask, need.word, need.mask, cell, row + 1)
                     if row >= 0:
                         node = cython.cast(Node, block.nodes[block.count - 1 - row])
                         if cython.compiled:
@@ -396,6 +414,23 @@ class NodeIndex:
                 g = top.first(ask, need.word, need.mask, cell, g + 1)
             first_group = 0
         return None
+
+    @cython.cfunc
+    def _first_of(self, few: list[Any], ask: Vec, need: Need, after: Node | None) -> Node | None:
+        """Return what `find` does, where no node takes the ask but those of a few slots of the topology."""
+        node: Node
+        best: Node | None = None
+        assert need.topology is not None, "a need with checks has a topology"
+        nodes: list[Any] = need.topology.nodes
+        self.visits += 1
+        for slots in few:
+            for slot in cython.cast(dict, slots):
+                node = cython.cast(Node, nodes[slot])
+                if best is not None and not _is_before(node, best):
+                    continue
+                if (after is None or _is_before(after, node)) and node.fits(ask, need):
+                    best = node
+        return best
 
     @cython.cfunc
     def _divide_anew(self) -> cython.void:

@@ -28,6 +28,7 @@ from licorne.core.amounts.vectors import Vec
 
 from .constraints import (
     DEVICE_POLICY_ATTRIBUTE,
+    FEATURE,
     NO_CONSTRAINTS,
     HostPort,
     NodeConstraints,
@@ -37,14 +38,11 @@ from .constraints import (
 from .devices import DEFAULT_CHOICE, DeviceChoice, HostChoice, NodeDevices
 from .index import NodeIndex
 from .node import SHARED, WORD, Need, Node, first_need
+from .reading import TextCache
+from .topology import Topology
 
 if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
-
-TEXTS_MAX = 4096
-CHARACTERS_MAX = 1 << 20
-"""How many different texts of constraints are cached with their needs, and how many characters they have together."""
-
 
 Label = tuple[str, str]
 
@@ -63,21 +61,21 @@ class Needs:
     `choose_device`: the host's choice of the device for a share, in place of the nodes' policies; None: there is none.
     """
 
-    # A cache and its size, another cache, and what the host sets.
-    TRANSIENT = ("_by_text", "_characters", "_by_label", "choose_device")
+    # Two caches, what the host sets, and what is built anew of the allocations.
+    TRANSIENT = ("_by_text", "_by_label", "choose_device", "topology")
 
     def __init__(self, index: NodeIndex) -> None:
         self._index: NodeIndex = index
         self.plain: Need = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
-        self._by_text: dict[str, Need] = {}
-        self._characters: int = 0  # in the texts of `_by_text`
+        self._by_text: TextCache[str, Need] = TextCache()
         self._kinds: dict[NodeLabels, LabelSet] = {}
         self._by_label: dict[Label, list[tuple[NodeLabels, LabelSet]]] | None = None  # None: not up to date
         self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
         self._by_key: dict[str, dict[Need, None]] = {}  # needs by each label that they are about
         self._of_devices: dict[Need, None] = {}  # needs that depend on the devices of nodes
         self.choose_device: HostChoice | None = None
+        self.topology: Topology = Topology()
         self._free_numbers: list[int] = []
         self._next_number: int = 1
         self._many: int = SHARED  # at this number of needs the unused ones are forgotten
@@ -91,11 +89,7 @@ class Needs:
         need = self._by_text.get(text)
         if need is None:
             need = self.get(parse_constraints(text))
-            self._characters += len(text)
-            if len(self._by_text) >= TEXTS_MAX or self._characters > CHARACTERS_MAX:
-                self._by_text.clear()
-                self._characters = len(text)
-            self._by_text[text] = need
+            self._by_text.add(text, len(text), need)
         return need
 
     def get(self, constraints: NodeConstraints) -> Need:
@@ -147,7 +141,8 @@ class Needs:
         return sum(len(self._by_label.get(label, ())) for label in labels)
 
     def enter(self, node: Node) -> None:
-        """Give a node that is new its constraint bitmap, and its devices; the caller updates the index."""
+        """Give a node that is new its constraint bitmap, domains and devices; the caller updates the index."""
+        self.topology.enter(node)
         if node.labels.devices.number:
             policy = node.attributes.get(DEVICE_POLICY_ATTRIBUTE, DEFAULT_CHOICE)
             node.devices = NodeDevices(node.labels.devices.number, policy)
@@ -161,12 +156,17 @@ class Needs:
         node.constraint_bitmap = kind.bitmap
 
     def leave(self, node: Node) -> None:
-        """Take the node out of its label set, before it is removed."""
+        """Take the node out of its label set."""
         kind = self._kinds[node.labels]
         del kind.nodes[node]
         if not kind.nodes:
             del self._kinds[node.labels]
             self._by_label = None
+
+    def remove(self, node: Node) -> None:
+        """Forget a node that is removed."""
+        self.leave(node)
+        self.topology.leave(node)
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Give a node other labels, taints or taken ports, and the bitmap for them; the caller updates the index."""
@@ -207,7 +207,9 @@ class Needs:
             node.devices.policy = policy
             node.devices.resize(number)
             labels = replace(labels, devices=node.devices.left())
-        self.relabel(node, replace(labels, ports=node.labels.ports))
+        labels = replace(labels, ports=node.labels.ports)
+        self.topology.relabel(node, labels)
+        self.relabel(node, labels)
 
     @property
     def counts(self) -> bool:
@@ -354,8 +356,10 @@ class Needs:
                     self._free_numbers.append(need.number)
                     freed[need.word] = freed.get(need.word, 0) | need.mask
         self._clear(freed)
-        self._by_text = {text: need for text, need in self._by_text.items() if need.constraints in self._needs}
-        self._characters = sum(map(len, self._by_text))
+        known, self._by_text = self._by_text, TextCache()
+        for text, need in known.items():
+            if need.constraints in self._needs:
+                self._by_text.add(text, len(text), need)
 
     def _clear(self, freed: dict[int, int]) -> None:
         """Clear these bits, given by word, in all bitmaps."""
@@ -372,13 +376,30 @@ class Needs:
 
         One that was forgotten must not be used: its bit may belong to another need by now.
         """
-        return self._needs.get(need.constraints) is need
+        return self._needs.get(need.constraints) is (need if need.base is None else need.base)
 
     def find_empty(self) -> None:
         """Find the second need of each need with a demand for devices, after a restore."""
         for constraints, need in self._needs.items():
             if constraints.demand is not None:
                 need.empty = self._needs[replace(constraints, demand=None)]
+
+    def attach(self, need: Need) -> None:
+        """Give a need with a class of pods its place in the topology, after a restore."""
+        need.topology = self.topology
+        need.base = self._needs.get(need.constraints) or Need(need.constraints, need.number)
+        assert need.pods is not None, "a need without a class of pods has no place in the topology"
+        if need.base.empty is not None:
+            need.empty = self.topology.need_for(need.base.empty, need.pods)
+
+    def waiting(self) -> list[int]:
+        """Return how many asks each need is in use for."""
+        return [need.waiting for need in self._needs.values()]
+
+    def set_waiting(self, numbers: list[int]) -> None:
+        """Set what `waiting` has returned."""
+        for need, number in zip(self._needs.values(), numbers, strict=True):
+            need.waiting = number
 
     def validate(self) -> None:
         """Prove that every bit agrees with its need; raises AssertionError."""
@@ -395,8 +416,8 @@ class Needs:
 
 def _keys(constraints: NodeConstraints) -> set[str]:
     """Return the labels that constraints are about."""
-    terms = (*(constraints.affinity or ()), constraints.apart)
-    return {key for key, _ in constraints.selector} | {one.key for term in terms for one in term}
+    conditions = {one.key for term in constraints.affinity or () for one in term}
+    return {key for key, _ in constraints.selector} | conditions | {FEATURE + name for name in constraints.features}
 
 
 def _alternatives(constraints: NodeConstraints) -> list[list[list[Label]]]:

@@ -9,7 +9,7 @@ of them is met, so the node that a search found is evaluated once more (`Need.ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from licorne._plain import cython
 from licorne.core.amounts.minima import Minima
@@ -17,12 +17,14 @@ from licorne.core.amounts.vectors import Vec, new_sum
 
 from .constraints import NO_CONSTRAINTS, HostPort, NodeConstraints, NodeLabels
 from .devices import Demand, NodeDevices
+from .domains import DomainCheck, PodClass
 
 if TYPE_CHECKING:
     # for the type checker alone: the modules that define them import this one
     from licorne.core.queues.ask import Ask
 
     from .block import NodeBlock
+    from .topology import Topology
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import calloc, free
@@ -45,7 +47,10 @@ class Need:
 
     `failed` are the minima of the amounts for which no node with this need was found (`licorne.core.waiting.parking`).
     `counted`: allocations with it use up ports or devices. `empty`: for a need with a demand for devices the need of the same
-    constraints that a node meets whatever is left of its devices; None otherwise.
+    constraints that a node meets whatever is left of its devices; None otherwise. `pods`: for asks that say what they are as
+    pods, the class of these; their need shares the bit of `base`, that of their node constraints alone, and `checks` say
+    which nodes the terms of pods shut it out of (`licorne.core.nodes.topology`); None while no ask with it is pending. `waiters`
+    are its shapes that have failed and its asks that await their node: what is tried again when a check eases.
     """
 
     constraints: NodeConstraints
@@ -60,9 +65,27 @@ class Need:
     demand: Demand | None  # of the constraints
     counted: cython.bint
     empty: Need | None
+    base: Need | None
+    pods: PodClass | None
+    checks: list[DomainCheck] | None
+    topology: Topology | None
+    waiters: dict[Any, None]
 
     # They follow from the constraints and the number; `answers` is a cache.
-    TRANSIENT = ("word", "mask", "exact", "answers", "ports", "demand", "counted", "empty")
+    TRANSIENT = (
+        "word",
+        "mask",
+        "exact",
+        "answers",
+        "ports",
+        "demand",
+        "counted",
+        "empty",
+        "base",
+        "checks",
+        "topology",
+        "waiters",
+    )
 
     def __init__(self, constraints: NodeConstraints, number: int) -> None:
         self.constraints = constraints
@@ -77,6 +100,11 @@ class Need:
         self.demand = constraints.demand
         self.counted = bool(constraints.ports) or constraints.demand is not None
         self.empty = None
+        self.base = None
+        self.pods = None
+        self.checks = None
+        self.topology = None
+        self.waiters = {}
 
     @cython.ccall
     def of_empty(self) -> Need:
@@ -93,6 +121,48 @@ class Need:
         return bool(self.ports) and self.constraints.excludes(other.constraints)
 
     def matches(self, node: Node) -> bool:
+        """Return whether the node's labels and taints satisfy the constraints, and no term of pods shuts the ask out."""
+        return self.labels_match(node) and (self.pods is None or not self.is_shut_out(node))
+
+    def mismatch(self, node: Node) -> str:
+        """Return why the node does not match; empty if it does. The reasons are as in kube-scheduler's order of filters."""
+        return self.constraints.mismatch(node.labels) or self.mismatch_of_pods(node)
+
+    def mismatch_of_pods(self, node: Node) -> str:
+        """Return which demand of pods among each other keeps the ask off the node; empty if none does."""
+        return "" if self.topology is None or node.slot < 0 else self.topology.mismatch(self, node.slot)
+
+    def mismatch_when_new(self, labels: NodeLabels) -> str:
+        """Return why a new node with these labels, on which nothing runs, would not match; empty if it would."""
+        among = "" if self.topology is None else self.topology.mismatch_when_new(self, labels)
+        return self.constraints.mismatch(labels) or among
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def is_shut_out(self, node: Node) -> cython.bint:
+        """Return whether a term of pods shuts the ask out of the node."""
+        check: DomainCheck
+        if node.slot < 0:  # it has been removed
+            return False
+        if self.checks is None:
+            assert self.topology is not None, "a need with a class of pods has a topology"
+            return self.topology.shuts(self, node.slot)
+        for check in self.checks:
+            if check.shuts_node(node.slot):
+                return True
+        return False
+
+    @cython.cfunc
+    def few_slots(self, most: cython.Py_ssize_t) -> list[Any] | None:
+        """Return the slots of at most so many nodes, by domain, that alone some check does not shut; else None."""
+        check: DomainCheck
+        for check in self.checks or ():
+            few = check.few_slots(most)
+            if few is not None:
+                return few
+        return None
+
+    def labels_match(self, node: Node) -> bool:
         """Return whether the node's labels and taints satisfy the constraints."""
         if self.exact:
             return node.constraint_bitmap.at(self.word) & self.mask != 0
@@ -112,7 +182,8 @@ class Node:
     other schedulers use: `foreign` maps the key of each of their allocations to its amounts, `base_occupied` is what a
     node message reported as occupied besides. `allocations` and `reservations` are the allocations on the node and the
     asks that reserve it (as keys, in order of arrival). `rank` orders the nodes of a partition as their ids do (byte
-    order), `score` as the policy does; `block` is the node's block in the node index, None while it is in none.
+    order), `score` as the policy does; `block` is the node's block in the node index, None while it is in none. `slot` is its
+    number in the topology, -1 while it is in none.
     """
 
     # The fields are laid out in memory in this order: those that decisions read come first.
@@ -121,6 +192,7 @@ class Node:
     open: cython.bint  # schedulable and not reserved: asks in general may use it
     schedulable: cython.bint
     block: NodeBlock | None
+    slot: cython.Py_ssize_t
     score: cython.double
     rank: cython.longlong
     capacity: Vec
@@ -137,7 +209,7 @@ class Node:
     foreign: dict[str, Vec]
     base_occupied: Vec
 
-    TRANSIENT = ("block",)  # its place in the index, which is built anew
+    TRANSIENT = ("block", "slot")  # its places in the index and the topology, which are built anew
 
     def __init__(self, id: str, attributes: dict[str, str], labels: NodeLabels, capacity: Vec) -> None:
         self.id = id
@@ -156,6 +228,7 @@ class Node:
         self.constraint_bitmap = EMPTY_BITMAP
         self.score = 0.0
         self.block = None
+        self.slot = -1
         self.allocations = {}
         self.reservations = {}
         self.foreign = {}
@@ -176,7 +249,9 @@ class Node:
             or self.constraint_bitmap.v[need.word] & need.mask == 0
         ):
             return False
-        return need.exact or need.matches(self)
+        if need.pods is not None and need.is_shut_out(self):
+            return False
+        return need.exact or need.labels_match(self)
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -222,11 +222,15 @@ class Claims:
                 yield level, level.limit, held
 
     def short_of(self, app: Application, asks: list[Ask], total: Vec) -> list[Level]:
-        """The levels at which claims leave less than `total` to asks that are to be placed together."""
+        """The levels at which claims leave less than `total` to asks that are to be placed together.
+
+        The root queue is left out: its limit is the size of the cluster, and what is claimed there is claimed on nodes.
+        """
         if not self.by_ask:
             return []
-        lowest = min(ask.priority for ask in asks)
-        return [level for level, limit, planned in self.levels(app, lowest) if limit.binds(planned, total)]
+        lowest, root = min(ask.priority for ask in asks), self._partition.tree.root
+        found = self.levels(app, lowest)
+        return [level for level, limit, planned in found if level is not root and limit.binds(planned, total)]
 
     def fits_user(self, app: Application, amounts: Vec) -> bool:
         """Do the limits of user and group leave room to preempt for these amounts, beside all claims of any order?"""

@@ -8,5 +8,7 @@ requests        in which order an application's asks are tried
 freed_nodes     nodes on which room was freed since searches found none, in place of a search of all nodes
 priorities      the highest priority of what is pending
 limits          limits of users and groups: which applications count for whom; `usage`: one tracker
+bounds          the quotas and limits of an application, for people
+usage_history   what applications have used until now, if a host wants it
 cleaner         removes dynamic and draining queues once they are empty
 """

@@ -27,7 +27,7 @@ from .usage import Tracker
 if TYPE_CHECKING:
     from licorne.core.gangs.atomic import AtomicGang
     from licorne.core.gangs.placeholders import PlaceholderGang
-    from licorne.core.inspection.usage_history import PastUsage
+    from licorne.core.queues.usage_history import PastUsage
 
 if cython.compiled:
     from cython.cimports.prefetch import prefetch, prefetch_entries

@@ -69,7 +69,7 @@ class Tree:
         return self._by_path.get(path)
 
     def queues(self) -> list[Queue]:
-        """Return all queues by path, in byte order; the list is the caller's."""
+        """Return a new list of all queues, ordered by path, in byte order."""
         if self._sorted is None:
             self._sorted = [self._by_path[path] for path in sorted(self._by_path)]
         return list(self._sorted)

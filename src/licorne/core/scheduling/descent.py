@@ -116,6 +116,8 @@ class Descent:
         made: cython.longlong = 0
         placed: cython.longlong
         result: cython.int
+        if self.accounting.topology.unused:
+            self.accounting.topology.sweep()
         self.wakeups.apply_node_events()
         while made < limit and self.root.asks_pending:
             self.wakeups.apply_node_events()

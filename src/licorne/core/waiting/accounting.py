@@ -16,6 +16,7 @@ from licorne.core.amounts.vectors import Vec
 from licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Need, Node
+from licorne.core.nodes.topology import Topology
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
 from licorne.core.queues.queue import Queue
@@ -38,6 +39,7 @@ class Accounting:
     index: NodeIndex
     types: Types
     needs: Needs
+    topology: Topology  # of `needs`
     gangs: Gangs  # set by the partition later, as gangs are built upon this module
     watchers: list[Any]  # of the ends of allocations: objects with the methods `ending` and `resized`
     asks_seen: cython.longlong  # the number of the newest ask: asks are numbered in the order of their arrival
@@ -46,12 +48,13 @@ class Accounting:
     overdue: dict[Ask, None]  # likewise, and are not expected to end any more
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
-    TRANSIENT = ("watchers",)  # the usage history, if it is recorded; others are the host's
+    TRANSIENT = ("watchers", "topology")  # the usage history, if it is recorded, others are the host's; of `needs`
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types, needs: Needs) -> None:
         self.parking = parking
         self.needs = needs
-        self.wakeups = WakeUps(parking, index)
+        self.topology = needs.topology
+        self.wakeups = WakeUps(parking, index, needs.topology.eased)
         self.index = index
         self.types = types
         self.watchers = []
@@ -160,13 +163,14 @@ class Accounting:
         self.release_need(shape.need)
 
     @cython.ccall
-    @cython.exceptval(check=False)
     def retain_need(self, need: Need) -> cython.void:
         """Keep a need in use: for a shape of pending asks, or for an ask in flight that may become pending again.
 
         A need in use keeps its bit of the constraint bitmaps.
         """
         need.waiting += 1
+        if need.pods is not None and need.waiting == 1:
+            self.topology.open(need)
 
     @cython.ccall
     def release_need(self, need: Need) -> cython.void:
@@ -174,6 +178,18 @@ class Accounting:
         need.waiting -= 1
         if need.waiting == 0:
             self.parking.forget_need(need)
+            if need.pods is not None:
+                self.topology.close(need)
+                self._forget_bases(need)
+
+    @cython.cfunc
+    def _forget_bases(self, need: Need) -> cython.void:
+        """Forget the failures of the needs whose bits this one shared, if nothing else uses them."""
+        base: Need = cython.cast(Need, need.base)
+        if base.waiting == 0:
+            self.parking.forget_need(base)
+        if need.empty is not None:
+            self._forget_bases(cython.cast(Need, need.empty))
 
     @cython.cfunc
     def _forget_deadline(self, ask: Ask) -> cython.void:
@@ -274,6 +290,8 @@ class Accounting:
         node.allocated.plus(amounts)
         if alloc.shape.need.counted:
             self.needs.take(node, alloc)
+        if alloc.shape.need.pods is not None:
+            self.topology.begin(node.slot, alloc.shape.need.pods)
         if cython.compiled:
             self.index.prefetch_target()
         app.allocations[alloc.id] = alloc
@@ -305,6 +323,8 @@ class Accounting:
         node.allocated.minus(amounts)
         if alloc.shape.need.counted:
             self.needs.give_back(node, alloc)
+        if alloc.shape.need.pods is not None:
+            self.topology.end(node.slot, alloc.shape.need.pods)
         if cython.compiled:
             self.index.prefetch_target()
         if alloc.preempted:

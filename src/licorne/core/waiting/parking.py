@@ -246,12 +246,7 @@ class Parking:
     @cython.cfunc
     def wake_slots(self, blocked: dict[Any, Any]) -> cython.void:
         """Wake the blocked applications that do not wait for room alone, as a slot to run, or a turn, has come."""
-        app: Application
-        woken: list[Any] = []
-        for app, least in blocked.items():
-            if least is None:
-                woken.append(app)
-        self._wake_some(blocked, woken)
+        self._wake_some(blocked, [app for app, least in blocked.items() if least is None])
 
     @cython.cfunc
     def wake_tree(self, queue: Queue) -> cython.void:
@@ -320,6 +315,8 @@ class Parking:
             return
         shape.failed = True
         self.failed[shape] = None
+        if shape.need.pods is not None:
+            shape.need.waiters[shape] = None
         shape.need.failed.add(shape.amounts)
         self.failed_needs[shape.need] = None
         while ask is not None:
@@ -344,6 +341,7 @@ class Parking:
         """Forget that the shape has failed: a node may fit it, or it has no pending asks any longer."""
         shape.failed = False
         self.failed.pop(shape, None)
+        shape.need.waiters.pop(shape, None)
         self.freed_nodes.partly_parked.pop(shape, None)
 
     @cython.cfunc
@@ -381,6 +379,8 @@ class Parking:
         """Park an ask that waits for its required node."""
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
+        if ask.shape.need.pods is not None:
+            ask.shape.need.waiters[ask] = None
 
     @cython.cfunc
     def forget_parked(self, ask: Ask) -> cython.void:
@@ -388,6 +388,7 @@ class Parking:
         ask.parked = 0
         self.refused.pop(ask, None)
         if ask.required:
+            ask.shape.need.waiters.pop(ask, None)
             waiting = self.awaiting_node.get(ask.required)
             if waiting is not None:
                 waiting.pop(ask, None)
@@ -569,6 +570,7 @@ class Parking:
         ask: Ask
         for ask in self.awaiting_node.pop(node.id, {}):
             if ask.parked == AWAITS_NODE:
+                ask.shape.need.waiters.pop(ask, None)
                 self.retry(ask)
 
     @cython.cfunc

@@ -22,10 +22,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from licorne._plain import cython
+from licorne.core.constants import AWAITS_NODE
 from licorne.core.nodes.index import NodeIndex
-from licorne.core.nodes.node import Node
+from licorne.core.nodes.node import Need, Node
 from licorne.core.queues.application import Application
-from licorne.core.queues.ask import Ask
+from licorne.core.queues.ask import Ask, Shape
 from licorne.core.queues.queue import Queue
 from licorne.core.queues.usage import Tracker
 
@@ -44,8 +45,11 @@ class WakeUps:
     gangs_due: cython.bint  # something has happened on nodes since `retry_everything` last tried gangs again
     newly_freed: dict[Node, None]  # nodes on which room was freed since the last `apply_node_events`
     newly_opened: dict[Node, None]  # nodes that came, opened or changed since then
+    eased: dict[
+        Need, None
+    ]  # needs that terms of pods shut out of fewer nodes since then; noted by the checks themselves
 
-    def __init__(self, parking: Parking, index: NodeIndex) -> None:
+    def __init__(self, parking: Parking, index: NodeIndex, eased: dict[Need, None]) -> None:
         self.parking = parking
         self.index = index
         self.reservations = 0
@@ -54,6 +58,7 @@ class WakeUps:
         self.gangs_due = False
         self.newly_freed = {}
         self.newly_opened = {}
+        self.eased = eased
 
     # -- nodes -----------------------------------------------------------------------------------------
 
@@ -214,15 +219,40 @@ class WakeUps:
     def apply_node_events(self) -> cython.void:
         """Wake what may fit the nodes that changed; called before decisions, and after each pass that may change nodes."""
         app: Application
-        if not self.newly_freed and not self.newly_opened:
+        if not self.newly_freed and not self.newly_opened and not self.eased:
             return
         self.replacements_due = True
         self.gangs_due = True
         for app in self.parking.gangs:
             self.gang_may_fit(app)
-        self.parking.revive_fitting(self.newly_freed, self.newly_opened)
-        self.newly_freed.clear()
-        self.newly_opened.clear()
+        if self.newly_freed or self.newly_opened:
+            self.parking.revive_fitting(self.newly_freed, self.newly_opened)
+            self.newly_freed.clear()
+            self.newly_opened.clear()
+        if self.eased:
+            self.reserved_due = True
+            self.index.generation += 1
+            self._revive_eased()
+            self.eased.clear()
+
+    @cython.cfunc
+    def _revive_eased(self) -> cython.void:
+        """Try again what is parked of needs that terms of pods shut out of fewer nodes than before."""
+        need: Need
+        ask: Ask
+        for need in self.eased:
+            self.parking.forget_need(need)
+            for waiter in list(need.waiters):
+                if isinstance(waiter, Shape):
+                    self.parking.revive(cython.cast(Shape, waiter))
+                    continue
+                ask = cython.cast(Ask, waiter)
+                del need.waiters[ask]
+                if ask.parked == AWAITS_NODE:
+                    self.parking.awaiting_node.get(ask.required, {}).pop(ask, None)
+                    self.parking.retry(ask)
+        if self.parking.refused:  # a need may be met by a node that no predicate has been asked about
+            self.parking.retry_refused()
 
     @cython.ccall
     def retry_everything(self, root: Queue) -> cython.void:

@@ -18,9 +18,8 @@ from typing import Any
 import licorne
 from licorne.core.api import RegistrationError
 from licorne.grpc.client import DisconnectedError, SchedulerClient
-from licorne.grpc.demo.configuration import CONFIGURATION, SETTINGS
 from licorne.grpc.demo.manager import RM_ID, Manager
-from licorne.grpc.demo.scenario import scenario
+from licorne.grpc.demo.scenario import CLUSTER, scenario
 from licorne.si import ResourceManagerCallback, v19
 
 TICK_S = 0.1
@@ -105,12 +104,9 @@ class Demonstration:
         return int((time.monotonic() - self._began) * self._speed * 1e9)
 
     def _run(self) -> None:
+        given = CLUSTER.workload()
         request = v19.RegisterResourceManagerRequest(
-            rm_id=RM_ID,
-            version="1",
-            build_info=build_info(),
-            config=CONFIGURATION,
-            extra_config=dict(SETTINGS),
+            rm_id=RM_ID, version="1", build_info=build_info(), config=given.config or "", extra_config=given.extra
         )
         try:
             self._client.register_resource_manager(

@@ -5,6 +5,7 @@ sessions        registration, streams and messages of all resource managers; `se
 intake          requests: read to the end first, then passed to the scheduler, both in steps
 streams         one stream: reading, writing, its end
 engine          decisions in slices, and deadlines
+access          credentials and tokens
 settings        limits and times; `bounds`: those of the items of a request
 checking/       long configurations, read and checked in processes of their own
 groups/         which groups a user is in

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from licorne.core.api import SchedulerAPI
 from licorne.host.log import Log
-from licorne.host.web.courtesy import TURNS
 from licorne.host.web.monitor import Monitor
 
 from .session import Session
@@ -24,6 +23,8 @@ from .settings import ServiceSettings
 
 LEAST, FIRST = 10, 200
 """Allocations of a slice: at least, and in the first one. `ServiceSettings.batch`, those of a message, are the most."""
+TURNS = 3
+"""Extra turns of the loop that the engine yields after a slice while a REST request waits."""
 SHORTEST_SLEEP_S = 0.001
 LONGEST_SLEEP_S = 3600.0
 
@@ -57,7 +58,7 @@ class Engine:
         while True:
             wake.clear()
             if self.slice():
-                # One turn of the loop for gRPC; further ones, at most `TURNS`, while a REST request waits.
+                # One turn of the loop for gRPC; further ones while a REST request waits.
                 await asyncio.sleep(0)
                 for _ in range(TURNS):
                     if not self.waiting():

@@ -26,7 +26,7 @@ from licorne.host.descriptors import shares
 from licorne.host.follower import Follower
 from licorne.host.guesses import Guesses
 from licorne.host.listening import why_not
-from licorne.host.log import Log, dropped_of, level_of, named, no_log
+from licorne.host.log import Log, named, no_log
 from licorne.host.memory import Memory
 from licorne.host.pace import steady_clock
 from licorne.host.secrets import SecurityError
@@ -145,16 +145,7 @@ class Service:
             follower=self.follower,
         )
         settings = TABLE.fill(WebSettings(), texts)
-        self.monitor = self.engine.monitor = Monitor(
-            backend,
-            str(uuid.uuid4()),
-            health_interval_s=settings.health_interval_s,
-            event_capacity=settings.event_capacity,
-            log=self.log,
-        )
-        self.monitor.tracks_events = settings.tracks_events
-        self.monitor.log_level = lambda: level_of(self.log)
-        self.monitor.log_dropped = lambda: dropped_of(self.log)
+        self.monitor = self.engine.monitor = Monitor(backend, str(uuid.uuid4()), settings, self.log)
         log = named(self.log, "core.rest")
         self.web = WebServer(web, self.monitor, self.security, texts, log, self.guesses, self.memory)
         self.engine.waiting = self.web.waiting

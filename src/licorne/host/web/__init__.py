@@ -14,7 +14,7 @@ settings        those of events and health checks
 usage           the log line with the resource usage of an application that ends
 figures/        metrics and history
 rest/           the REST interface as an ASGI application; `page/`: pages for people beside it
-server          HTTP in the loop of the scheduler; `http`: limits of connections; `courtesy`: whether a client waits
+server          HTTP in the loop of the scheduler; `http`: limits of connections, and whether a client waits
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from licorne.core.inputs.node_changes import full_name
 from licorne.core.manager import RegisteredManager
 from licorne.core.partition import Partition
 from licorne.host.follower import Follower
-from licorne.host.lookups import COMMON
+from licorne.host.threads import COMMON
 from licorne.state.recording.noting import Both
 from licorne.state.recording.recorder import Figures as Recording
 from licorne.state.recording.recorder import Recorder

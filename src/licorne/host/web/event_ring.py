@@ -24,7 +24,7 @@ PAGE = 256
 """Events that are stored, and dropped, together; a record of more events is a page of its own."""
 
 
-def record(event: Event) -> EventRecord:
+def as_event_record(event: Event) -> EventRecord:
     """Return an event in the form of the REST interface."""
     return EventRecord(
         type=int(event.type),
@@ -198,4 +198,4 @@ class EventRing:
         self.listeners.pop(listener, None)
 
 
-__all__ = ["STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "PastEvents", "record"]
+__all__ = ["STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "PastEvents", "as_event_record"]

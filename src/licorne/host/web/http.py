@@ -35,6 +35,8 @@ IDLE_S = 75
 Clients and proxies close their idle connections earlier by default (httpx after 5 s, aiohttp 15, nginx 60). If the server closed
 them first, a client could send a request on a connection that is being closed, and get no answer.
 """
+PATIENT = ("/ws/v1/events/stream", "/debug/fullstatedump")
+"""Paths whose answers last by design; the engine does not yield for them."""
 INVALID = "Invalid HTTP request received."
 """The text of uvicorn, in its log and its answer, for what is not HTTP."""
 
@@ -50,6 +52,9 @@ class Connections:
     the connection, or from the first byte of a later request, until the head of the request must be complete; `idle_s`:
     seconds from an answer until the next byte; `send_s`: seconds for which a client may take no byte of what is written;
     `left`: called when a connection has ended.
+
+    `waiting`: requests under way, but for `PATIENT` ones. While there are any the engine yields more turns of the loop: a
+    request takes several, and with a slice of decisions in each an answer that is made in a millisecond would take 30.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Connections:
         self.idle_s = idle_s
         self.send_s = send_s
         self.left = left
+        self.waiting = 0
         self.open: dict[Protocol, None] = {}
         self._quiet: dict[Protocol, None] = {}
         self._by_address: dict[str, dict[Protocol, None]] = {}
@@ -201,6 +207,8 @@ class Protocol(asyncio.Protocol):
             if not self._transport.is_closing():  # uvicorn may have answered itself, to refuse the rest of the request
                 await send(message)
 
+        waits = scope["path"] not in PATIENT
+        self._all.waiting += waits
         self._answers += 1
         self.reading = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
         _cancel(self._head_timer)
@@ -210,7 +218,10 @@ class Protocol(asyncio.Protocol):
             await app(scope, receiving, sending)
             while self._transport.is_closing() and (await receive())["type"] != "http.disconnect":
                 pass  # uvicorn logs an incomplete answer as an error, except after a disconnect
+        except asyncio.CancelledError:
+            pass  # the server is shutting down
         finally:
+            self._all.waiting -= waits
             self._answers -= 1
             if not self._answers and self in self._all.open:
                 self._rest()

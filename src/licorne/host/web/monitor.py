@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from licorne.core.partition import Partition
@@ -39,19 +39,15 @@ class Monitor:
     Parameters:
         backend: the scheduler.
         uuid: identifies this process to readers of events (`InstanceUUID`).
-        health_interval_s: seconds between two runs of the health checks; 0 or less: no checks (`health.checkInterval`).
-        event_capacity: number of events kept (`event.ringBufferCapacity`); 0: no events are made
-            (`event.trackingEnabled`: false).
-        log: receives the usage summary of each application that ends.
+        settings: those of events and health checks; with the capacity 0 no events are ever made.
+        log: receives the usage summary of each application that ends; its level is shown, and how many lines it dropped.
     """
 
     def __init__(
         self,
         backend: Backend,
         uuid: str,
-        *,
-        health_interval_s: float = DEFAULTS.health_interval_s,
-        event_capacity: int = DEFAULTS.event_capacity,
+        settings: WebSettings = DEFAULTS,
         log: Log | None = None,
     ) -> None:
         self.backend = backend
@@ -61,12 +57,9 @@ class Monitor:
         self.gaps = Waits()
         """Seconds between two slices of the engine while there was more to decide."""
         self.decisions = 0
-        self.ring = EventRing(uuid, max(event_capacity, 1))
-        self.log_level: Callable[[], str] = lambda: "INFO"
-        """The lowest level that the host logs."""
-        self.log_dropped: Callable[[], int] = lambda: 0
-        """Number of lines that the host's log has dropped."""
-        self.tracks_events = event_capacity > 0
+        self.ring = EventRing(uuid, max(settings.event_capacity, 1))
+        self.log = log or no_log()
+        self.tracks_events = settings.tracks_events and settings.event_capacity > 0
         self.history = History(backend.clock())
         self.health: health.Health | None = None
         """The result of the last health check; None before the first one has ended, or if checks are disabled."""
@@ -76,17 +69,16 @@ class Monitor:
         """Failures of the scheduler itself, that is bugs."""
         self.rate = 0.0
         """Decisions per second, over the last tick."""
-        self._health_interval_s = health_interval_s
+        self._health_interval_s = settings.health_interval_s
         self._seen = (0, 0)  # errors and refused nodes at the last health check
         backend.cluster.watch_usage()
-        if self.tracks_events:
+        if settings.event_capacity > 0:
             backend.cluster.recorder = self.ring.record
         backend.cluster.watcher = self._watch
-        self._log = log or no_log()
 
     def _watch(self, partition: Partition) -> None:
         self.latencies.watch(partition)
-        partition.on_end = partial(tell_usage, self._log, partition)
+        partition.on_end = partial(tell_usage, self.log, partition)
 
     def retune(self, settings: WebSettings) -> None:
         """Apply changed settings at run time; events are made only if a recorder was installed at construction."""
@@ -133,9 +125,9 @@ class Monitor:
                 if 0 < self._health_interval_s <= now - checked:
                     checked = now
                     await self.check_health()
-            except Exception:  # noqa: BLE001  a bug, but the other periodic work must go on
+            except Exception:
                 self.errors += 1
-                self._log.exception("watching failed")
+                self.log.exception("watching failed")
 
     def tick(self) -> None:
         """Do the due work that is quick: settle latencies, and once a minute record the history."""

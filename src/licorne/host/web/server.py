@@ -12,7 +12,8 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from email.utils import formatdate
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,6 @@ from licorne.host.security import Security, grpc_address
 from licorne.host.setting_table import REST_ADDRESS, TABLE
 from licorne.host.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
-from .courtesy import Waiting, quiet
 from .http import HEADER_BYTES, Connections, Protocol, guarded, of_interest
 from .monitor import Monitor
 from .page.routes import live_pages
@@ -71,63 +71,11 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to the owner of the loop and limits its connections.
-
-    `startup` sets what the method of uvicorn sets, so pyproject.toml excludes versions of uvicorn in which that may differ.
-    """
-
-    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
-        self._connections = connections
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen. uvicorn's own method is replaced because it sets no time limit for the TLS handshake."""
-        config, loop = self.config, asyncio.get_running_loop()
-        await self.lifespan.startup()
-
-        def http(state: dict[str, Any]) -> Any:
-            made = config.http_protocol_class
-            return made(config=config, server_state=self.server_state, app_state=state, _loop=loop)  # type: ignore[call-arg]
-
-        limit_s = self._connections.head_s if config.ssl else None
-        self.servers = [
-            await loop.create_server(
-                partial(Protocol, http, self._connections),
-                sock=one,
-                backlog=config.backlog,
-                ssl=config.ssl,
-                ssl_handshake_timeout=limit_s,
-            )
-            for one in sockets or ()
-        ]
-        self.started = True
-        self.ready.set()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening; answers under way get `GRACE_S` seconds, then their connections are closed.
-
-        A connection whose request is incomplete is closed at once.
-        """
-        for one in [one for one in self._connections.open if one.reading]:
-            one.cut()
-        cutting = asyncio.get_running_loop().call_later(GRACE_S, self._cut)
-        await super().shutdown(sockets)
-        cutting.cancel()
-
-    def _cut(self) -> None:
-        for one in list(self._connections.open):
-            one.cut()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture no signals."""
-        yield
-
-
 class WebServer:
-    """A REST server, from `start` to `stop`."""
+    """A REST server, from `start` to `stop`.
+
+    uvicorn's own server is not used, as it sets no time limit for the TLS handshake; only its protocol is, in `Protocol`.
+    """
 
     def __init__(
         self,
@@ -151,7 +99,6 @@ class WebServer:
             on_change=lambda **fields: log.warning("a change by REST", **fields),
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
-        self._counted = Waiting(self._app)
         self._connections_max = shares().rest  # further ones are answered 503
         self.connections = Connections(self._connections_max, left=memory.connection_ended)
         self._web = web
@@ -161,13 +108,14 @@ class WebServer:
         self._guesses = guesses
         self._log = log
         self._tasks: list[asyncio.Task[None]] = []
-        self._server: _Server | None = None
+        self._state = uvicorn.server.ServerState()
+        self._listening: list[asyncio.Server] = []
         self.addresses: list[str] = []
         """The addresses it listens on, known once it has started."""
 
     def waiting(self) -> bool:
         """Whether a client waits for an answer."""
-        return self._counted.count > 0
+        return self.connections.waiting > 0
 
     async def start(self) -> None:
         """Listen, and start the monitor.
@@ -176,7 +124,7 @@ class WebServer:
             SecurityError: an address is not available, or a certificate is not usable.
         """
         config = uvicorn.Config(
-            quiet(guarded(self._counted)),
+            guarded(self._app),
             http="h11",
             lifespan="off",
             log_config=None,
@@ -187,31 +135,52 @@ class WebServer:
             limit_concurrency=self._connections_max,
             backlog=BACKLOG,
             timeout_keep_alive=self.connections.idle_s,
-            timeout_graceful_shutdown=GRACE_S + 1,
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
         config.load()
         logging.getLogger("uvicorn.error").addFilter(of_interest)
         config.ssl = self._security.context(self._guesses)
-        sockets = _sockets(self._web.addresses)
-        self.addresses = [_shown(one, given) for one, given in zip(sockets, self._web.addresses, strict=True)]
-        self._server = _Server(config, self.connections)
-        self._tasks = [
-            asyncio.create_task(self._server.serve(sockets=sockets)),
-            asyncio.create_task(self._monitor.run()),
-        ]
-        self._tasks[1].add_done_callback(self._watch_ended)
-        ready = asyncio.create_task(self._server.ready.wait())
-        await asyncio.wait([ready, self._tasks[0]], return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
-        if not self._server.started:
-            raise SecurityError(f"{', '.join(self._web.addresses)}: cannot listen there")
+        self.addresses = await self._listen(config)
+        self._tasks = [asyncio.create_task(self._monitor.run()), asyncio.create_task(self._date())]
+        self._tasks[0].add_done_callback(self._watch_ended)
         self._log.info("listening for REST", addresses=self.addresses, tls=config.ssl is not None)
         if exposed := self._security.exposed(self.addresses, tokens=self.wants_token):
             self._log.warning("open to everybody, as insecure was said", addresses=exposed, permits="reading")
         elif self._security.token and not self.wants_token and not self._security.client_ca:
             text = "gRPC asks for a token and REST for none, so whoever reaches REST may read and change everything"
             self._log.warning(f"{text}; rest-token-file gives it tokens", addresses=self.addresses)
+
+    async def _listen(self, config: uvicorn.Config) -> list[str]:
+        """Listen on all addresses, and return them with their ports."""
+        limit_s = self.connections.head_s if config.ssl else None
+
+        def http(state: dict[str, Any]) -> Any:
+            return config.http_protocol_class(config=config, server_state=self._state, app_state=state)  # type: ignore[call-arg]
+
+        found: list[str] = []
+        try:
+            for given in self._web.addresses:
+                one = listen(grpc_address(given))
+                server = await asyncio.get_running_loop().create_server(
+                    partial(Protocol, http, self.connections),
+                    sock=one,
+                    backlog=config.backlog,
+                    ssl=config.ssl,
+                    ssl_handshake_timeout=limit_s,
+                )
+                self._listening.append(server)
+                found.append(_shown(one, given))
+        except OSError as error:
+            for server in self._listening:
+                server.close()
+            raise SecurityError(f"{given}: cannot listen there: {reason(error)}") from None
+        return found
+
+    async def _date(self) -> None:
+        """Keep the date that answers have."""
+        while True:
+            self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+            await asyncio.sleep(1)
 
     def retune(self, texts: Mapping[str, str], request_s: float, body_bytes: int) -> None:
         """Apply changed settings at run time; `texts`: those of the scheduler, other keys mean nothing."""
@@ -227,30 +196,34 @@ class WebServer:
             self._log.error("history and health checks have ended", exc_info=task.exception())
 
     async def stop(self) -> None:
-        """Stop listening, and end the requests and streams under way."""
-        if self._server is None:
+        """Stop listening, and end the requests and streams under way: they get `GRACE_S` seconds, an incomplete one none."""
+        if not self._listening:
             return
-        self._tasks[1].cancel()
+        for task in self._tasks:
+            task.cancel()
         self._monitor.ring.end_all(SHUTTING_DOWN)
-        self._server.should_exit = True
+        for server in self._listening:
+            server.close()
+        for one in [one for one in self.connections.open if one.reading]:
+            one.cut()
+        for http in list(self._state.connections):
+            http.shutdown()
+        for _ in range(GRACE_S * 20):
+            if not self.connections.open:
+                break
+            await asyncio.sleep(0.05)
+        for one in list(self.connections.open):
+            one.cut()
+        if self._state.tasks:
+            _, late = await asyncio.wait(self._state.tasks, timeout=1)
+            for unended in late:
+                unended.cancel()
         await asyncio.wait(self._tasks)
         for address in self.addresses:
             if address.startswith("unix:"):
                 with contextlib.suppress(OSError):
                     os.unlink(address.removeprefix("unix:"))  # noqa: PTH108
-        self._server = None
-
-
-def _sockets(addresses: Sequence[str]) -> list[socket.socket]:
-    made: list[socket.socket] = []
-    try:
-        for given in addresses:
-            made.append(listen(grpc_address(given)))
-    except OSError as error:
-        for one in made:
-            one.close()
-        raise SecurityError(f"{given}: cannot listen there: {reason(error)}") from None
-    return made
+        self._listening = []
 
 
 def _shown(one: socket.socket, given: str) -> str:

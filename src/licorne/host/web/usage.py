@@ -3,20 +3,20 @@
 Source: docs/spec/events.md, section 6.
 
 The line is the original's, to the letter. It is written only for applications that have started. The usage is summed by
-`licorne.core.inspection.usage_history`.
+`licorne.core.queues.usage_history`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from licorne.core.inspection.usage_history import PastUsage
+from licorne.core.queues.usage_history import PastUsage
 from licorne.host.log import Log
 
 if TYPE_CHECKING:
-    from licorne.core.inspection.usage_history import Usage
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
+    from licorne.core.queues.usage_history import Usage
 
 LOGGER = "core.scheduler.application.usage"
 

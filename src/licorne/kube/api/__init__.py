@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from licorne._extras import require
+
+require("kube")
+
 from .client import Client, Fault, Page, Requests, WatchEvent
 from .config import Access
 from .errors import ApiError, ExpiredError, KubeconfigError, UnansweredError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -12,9 +12,11 @@ from licorne.kube.objects import (
     Lease,
     Namespace,
     Node,
+    PlainWorkload,
     Pod,
     PodDisruptionBudget,
     PriorityClass,
+    Workload,
 )
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -63,6 +65,15 @@ PRIORITY_CLASSES: Final = Kind(
 CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
 LEASES: Final = Kind("Lease", Lease, "/apis/coordination.k8s.io/v1", "leases")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
+
+APPS: Final = "/apis/apps/v1"
+WORKLOADS: Final[tuple[Kind[Any], ...]] = (
+    Kind("Service", PlainWorkload, CORE, "services"),
+    Kind("ReplicationController", PlainWorkload, CORE, "replicationcontrollers"),
+    Kind("ReplicaSet", Workload, APPS, "replicasets"),
+    Kind("StatefulSet", Workload, APPS, "statefulsets"),
+)
+"""What default spread constraints ask for the selector of a pod's workload; read only where there are such constraints."""
 
 
 def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:

@@ -1,4 +1,4 @@
-"""Bindings: sent in the order of decisions, repeated where that may help, and never given up without looking."""
+"""Bindings: sent in the order of decisions, repeated where that may help, and never given up without looking (`binder`)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ From the top down, as the imports point:
 - `manager`: namespaces, priority classes and nodes; `decisions`: what the scheduler says; `diagnostics`: what a state dump shows.
 - `lifecycle`: the way of each pod; `applications`: their beginning and end; `gangs`: gangs with placeholder pods.
 - `holding`: takes pods back from the scheduler; `waiting`: what pods that wait are told; `yunikorn_events`: other events.
-- `anti_affinity`: what running pods keep off; `budgets`: disruption budgets.
+- `budgets`: disruption budgets.
 - `outbox`: what is told to the scheduler and the API server; `commands`: what is to be done there.
 - `records`: what is remembered; `stages`: the stages of a pod, as a table.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from licorne.kube.objects import Pod, PodDisruptionBudget
-from licorne.kube.predicates import selects
+from licorne.kube.pods.selectors import selects
 from licorne.si.messages import DisruptionBudgetUpdate
 
 from .outbox import Outbox

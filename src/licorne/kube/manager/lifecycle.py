@@ -14,9 +14,9 @@ again, whereas this one would go on with records that the scheduler does not sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -36,12 +36,17 @@ from licorne.kube.pods.work import (
     lacks_class,
     read_pod,
     unix_seconds,
+    with_surroundings,
 )
-from licorne.kube.predicates.terms import AntiAffinityTerm
-from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.constants import (
+    TAG_ALLOCATION_CREATION_TIME,
+    TAG_NODE_CONSTRAINTS,
+    TAG_POD,
+    TAG_POD_TERMS,
+    TAG_REQUIRED_NODE,
+)
 from licorne.si.messages import Allocation, Termination
 
-from .anti_affinity import AntiAffinity
 from .applications import Applications
 from .budgets import Budgets
 from .commands import AskAgain
@@ -53,7 +58,7 @@ from .stages import COUNTED, PLACED, PodEvent, Stage
 from .waiting import Waiting
 from .yunikorn_events import BOUND, COMPLETED, GATED, QUEUED, YuniKornEvents
 
-BACKOFF = Backoff(first_s=1.0, longest_s=20.0)
+ASK_AGAIN_BACKOFF: Final = Backoff(first_s=1.0, longest_s=20.0)
 """How long a pod that could not be bound waits before it is asked for again: not as long as the scheduler keeps an application
 of which nothing runs or waits (`COMPLETING_TIMEOUT_NS`), so that it need not begin anew."""
 CLASS_WAIT_S = 1.0
@@ -64,6 +69,9 @@ PODS_A_BEAT = 1000
 """How many pods are read at the start between two calls of `Outbox.awake`, by which a watchdog knows that the process works."""
 NOTED_MAX = 20
 """The most events about misspelled keys that the pods of an application get together."""
+
+KEPT = (TAG_NODE_CONSTRAINTS, TAG_POD_TERMS)
+"""Tags that an ask keeps when it is told again without them."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -78,8 +86,7 @@ class PodLifecycle:
     def __init__(self, records: Records, outbox: Outbox) -> None:
         self._records = records
         self._outbox = outbox
-        self.context = PodContext(records.classes)
-        self.anti_affinity = AntiAffinity(records)
+        self.context = PodContext(records.classes, records.namespaces)
         self.budgets = Budgets(records, outbox)
         self.yunikorn_events = YuniKornEvents(records, outbox)
         self.holding = Holding(records, outbox, self.yunikorn_events)
@@ -90,20 +97,13 @@ class PodLifecycle:
         """How many times a pod was set aside because of an exception."""
 
     def flush(self) -> None:
-        """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off.
+        """Tell the scheduler which pods are new, changed and gone.
 
         Raises:
             SharedFaultError: an exception was raised.
         """
-        outbox, existing = self._outbox, self.anti_affinity.existing
+        outbox = self._outbox
         try:
-            if existing.changed_terms:
-                resubmit = partial(self._resubmit, self.anti_affinity.take_changed_terms())
-                for record in self._records.pods.values():
-                    if record.stage is Stage.ASKED:
-                        self.run_isolated(record.pod, resubmit, record)
-            if existing.changed_nodes and (nodes := self.anti_affinity.take_changed_nodes()):
-                outbox.send(*nodes)
             self.budgets.send()
             while outbox.asks or outbox.releases:
                 outbox.send_some()
@@ -111,10 +111,6 @@ class PodLifecycle:
             raise
         except Exception as error:
             raise SharedFaultError(error) from error
-
-    def _resubmit(self, changed_terms: Collection[AntiAffinityTerm], record: PodRecord) -> None:
-        if self.anti_affinity.matches(changed_terms, record):
-            self.ask(record)
 
     # -- pods that are shown ------------------------------------------------------------------------------------
 
@@ -205,7 +201,6 @@ class PodLifecycle:
     def pod_gone(self, pod: Pod) -> None:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
-        self.anti_affinity.existing.pod_removed(uid)
         record = self._records.pods.pop(uid, None)
         evicted = record is not None and record.leaving is Termination.PREEMPTED_BY_SCHEDULER
         self.budgets.pod_gone(uid, evicted=evicted)
@@ -233,34 +228,60 @@ class PodLifecycle:
             return
         uid = pod.metadata.uid
         record = self._records.foreign.get(uid)
-        allocation = foreign_allocation(pod, with_ports=record is None or record.with_ports)
-        self.anti_affinity.existing.pod_added(pod, pod.spec.node_name)
         if record is None:
-            record = self._records.foreign[uid] = ForeignRecord(pod, allocation.resource or {})
+            record = self._records.foreign[uid] = ForeignRecord(pod, self._foreign_allocation(pod, whole=True))
             self.place_foreign(record)
             return
         record.pod = pod
-        if record.known and record.resources != allocation.resource:
-            self._outbox.ask(allocation)
-        record.resources = allocation.resource or {}
+        self._tell_foreign(record)
+
+    def _foreign_allocation(self, pod: Pod, *, whole: bool) -> Allocation:
+        return foreign_allocation(pod, self._records.namespaces.get(pod.metadata.namespace), whole=whole)
+
+    def _tell_foreign(self, record: ForeignRecord) -> None:
+        """Tell of a pod of another scheduler again, if something has changed that counts."""
+        was, record.told = record.told, self._foreign_allocation(record.pod, whole=record.whole)
+        if record.known and (was.resource, was.tags) != (record.told.resource, record.told.tags):
+            self._outbox.ask(record.told)
 
     def place_foreign(self, record: ForeignRecord) -> None:
         """Count a pod of another scheduler, if its node is known."""
         node = record.pod.spec.node_name
         record.known = node in self._records.nodes
         if record.known:
-            self._outbox.ask(foreign_allocation(record.pod, with_ports=record.with_ports))
+            self._outbox.ask(record.told)
         else:
             self._records.await_node(record.pod.metadata.uid, node)
 
     def foreign_refused(self, uid: str, why: str) -> None:
-        """Report a pod of another scheduler again without its host ports, because the scheduler has refused it with them."""
+        """Report a pod of another scheduler again, without host ports, labels and terms, with which it was refused."""
         record = self._records.foreign.get(uid)
-        if record is not None and record.known and record.with_ports:
-            record.with_ports = False
-            self.place_foreign(record)
+        if record is not None and record.known and record.whole:
+            record.whole = False
+            self._tell_foreign(record)
             meta = record.pod.metadata
-            self._outbox.warn(f"pod {meta.namespace}/{meta.name}: its host ports do not count: {why}", None)
+            text = f"its host ports, labels and demands of other pods do not count: {why}"
+            self._outbox.warn(f"pod {meta.namespace}/{meta.name}: {text}", None)
+
+    # -- namespaces ---------------------------------------------------------------------------------------------
+
+    def namespace_changed(self, name: str) -> None:
+        """Tell the scheduler again of the pods of a namespace: its labels have changed, or the selectors of its workloads."""
+        for record in list(self._records.pods.values()):
+            if record.pod.metadata.namespace == name:
+                self.run_isolated(record.pod, self._surroundings_changed, record)
+        for foreign in list(self._records.foreign.values()):
+            if foreign.pod.metadata.namespace == name:
+                self.run_isolated(foreign.pod, self._tell_foreign, foreign)
+
+    def _surroundings_changed(self, record: PodRecord) -> None:
+        was, record.work = record.work, with_surroundings(record.work, record.pod, self.context)
+        if record.work is was:
+            return
+        if record.stage is Stage.ASKED:
+            self.ask(record)
+        elif record.stage in COUNTED:
+            self.report(record)
 
     # -- pods of ours -------------------------------------------------------------------------------------------
 
@@ -313,10 +334,10 @@ class PodLifecycle:
     def _enter(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod, or hold it."""
         self.gangs.changed(record)
-        self.place(record)
+        self.report_or_ask(record)
         self.yunikorn_events.grouped(record)
 
-    def place(self, record: PodRecord) -> None:
+    def report_or_ask(self, record: PodRecord) -> None:
         """Report a pod that has a node; ask for another one, unless it must wait."""
         if record.node or record.pod.spec.node_name:  # be it that its binding is under way
             self.report(record)
@@ -356,16 +377,17 @@ class PodLifecycle:
 
     def ask(self, record: PodRecord) -> None:
         """Submit the ask of a pod. A pending ask that has changed keeps its age if the scheduler can change it in place."""
-        ask = self.anti_affinity.ask_of(record)
+        ask = ask_with(record.work.ask, originator=True) if record.is_driver else record.work.ask
         was, record.asked = record.asked, ask
         untold = record.uid in self._outbox.asks
         if record.stage is Stage.ASKED and was is not None and (untold or not _is_alike(ask, was)):
             tags, had = ask.tags or {}, was.tags or {}
             # The scheduler changes what waits, but not which node it requires, nor what is to replace a placeholder.
             if self.waiting.ask_of(record) is not None and tags.get(TAG_REQUIRED_NODE) == had.get(TAG_REQUIRED_NODE):
-                if TAG_NODE_CONSTRAINTS not in tags and (TAG_NODE_CONSTRAINTS in had or untold):
-                    # An ask without the tag would keep the constraints that the scheduler has.
-                    ask = ask_with(ask, tags=tags | {TAG_NODE_CONSTRAINTS: "{}"})
+                # An ask without such a tag would keep what the scheduler has.
+                gone = [name for name in KEPT if name not in tags and (name in had or untold)]
+                if gone:
+                    ask = ask_with(ask, tags=tags | dict.fromkeys(gone, "{}"))
             elif not _is_alike(ask, was):
                 self._outbox.release(record.application.id, record.uid)
         record.move(PodEvent.ASK)
@@ -375,13 +397,12 @@ class PodLifecycle:
         """Ask for the pods that waited for the room of their gang."""
         for record in list(application.pods.values()):
             if record.stage is Stage.HELD:
-                self.run_isolated(record.pod, self.place, record)
+                self.run_isolated(record.pod, self.report_or_ask, record)
 
     def report(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod that has a node."""
         node = record.pod.spec.node_name or record.node
         record.node = node
-        self.anti_affinity.existing.pod_added(record.pod, node)
         if node not in self._records.nodes:
             if record.stage is Stage.ASKED:  # somebody else has bound it
                 self.holding.leave(record)
@@ -427,8 +448,8 @@ class PodLifecycle:
     def _changed(self, record: PodRecord, pod: Pod) -> None:
         known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
         work = record.work if known else _work_in(record.application, read_pod(pod, self.context))
-        grown = work.ask.resource != record.work.ask.resource
         was = record.work
+        differs = not _is_alike(work.ask, was.ask)
         self.budgets.pod_seen(pod, record.pod)
         record.pod, record.work = pod, work
         self.gangs.changed(record)
@@ -441,9 +462,9 @@ class PodLifecycle:
             self._moved(record)
         elif node and record.stage is Stage.ASSUMED:
             record.move(PodEvent.SEE)
-            if grown:
+            if differs:
                 self.report(record)
-        elif grown and record.stage in COUNTED:
+        elif differs and record.stage in COUNTED:
             self.report(record)
         elif not node and record.stage in (Stage.HELD, Stage.ASKED, Stage.REFUSED):
             self._waiting_changed(record, was != work)
@@ -454,7 +475,7 @@ class PodLifecycle:
         elif changed:
             if record.stage is Stage.REFUSED and record.failure:  # perhaps not any more, as it is now
                 record.move(PodEvent.HOLD)
-            self.place(record)
+            self.report_or_ask(record)
 
     def _moved(self, record: PodRecord) -> None:
         """Take back a decision that another scheduler was faster than: the pod runs on another node."""
@@ -471,9 +492,9 @@ class PodLifecycle:
             self.yunikorn_events.post(record, BOUND)
 
     def not_bound(self, uid: str, reason: str) -> None:
-        """Release the place of a pod whose binding has failed for good, and have the pod asked for again later.
+        """Release the place of a pod whose binding the binder has given up, and have the pod asked for again later.
 
-        It is asked for again a little later each time. If it is gone, or somebody else has bound it, the API server says
+        The wait doubles each time. If the pod is gone, or somebody else has bound it, the API server says
         so before that.
         """
         record = self._take_back(uid)
@@ -483,7 +504,7 @@ class PodLifecycle:
         record.failure = reason
         self.waiting.add(uid)
         record.failures += 1
-        self._outbox.commands.append(AskAgain(uid, BACKOFF.wait_s(record.failures)))
+        self._outbox.commands.append(AskAgain(uid, ASK_AGAIN_BACKOFF.wait_s(record.failures)))
 
     def outdated(self, uid: str) -> None:
         """Release the place of a pod whose binding is not sent, since it was decided on a past state, and ask again at once."""
@@ -531,7 +552,7 @@ def _work_in(application: ApplicationRecord, work: Work) -> Work:
 def _is_alike(ask: Allocation, other: Allocation) -> bool:
     """Return whether two asks of a pod say the same of where it may run, and what it takes."""
     tags, others = ask.tags or {}, other.tags or {}
-    alike = all(tags.get(name) == others.get(name) for name in (TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE))
+    alike = all(tags.get(name) == others.get(name) for name in (*KEPT, TAG_POD, TAG_REQUIRED_NODE))
     return alike and ask.resource == other.resource
 
 

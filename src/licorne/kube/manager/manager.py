@@ -5,7 +5,7 @@ Objects come in (pods in `lifecycle`), decisions come from the scheduler in proc
 
 from __future__ import annotations
 
-from licorne.kube.objects import Namespace, Node, PriorityClass
+from licorne.kube.objects import Namespace, Node, PlainWorkload, PriorityClass, Workload
 from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
 from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.work import with_classes
@@ -30,7 +30,7 @@ class Manager:
         self.refused_nodes: dict[str, NodeUpdate] = {}
         """By name, the nodes that the scheduler has refused, as they were sent; the same one is not sent again."""
 
-    def commands(self) -> list[AnyCommand]:
+    def flush(self) -> list[AnyCommand]:
         """Tell the scheduler what has changed, and return what is to be done at the API server since the last call.
 
         Nothing is left to be told: a gang that turns out to need no placeholders has its pods asked for at once.
@@ -56,11 +56,11 @@ class Manager:
         before = self.records.namespaces.get(name)
         self.records.namespaces[name] = namespace
         if before is None or (before.metadata.labels or {}) != (namespace.metadata.labels or {}):
-            self._ask_anew(name)
+            self.lifecycle.namespace_changed(name)
         if before is None:
             for record in list(self.records.pods.values()):
                 if record.stage is Stage.HELD and record.pod.metadata.namespace == name:
-                    self.lifecycle.run_isolated(record.pod, self.lifecycle.place, record)
+                    self.lifecycle.run_isolated(record.pod, self.lifecycle.report_or_ask, record)
         elif (tags := namespace_tags(namespace)) != namespace_tags(before):
             self.lifecycle.applications.tell_of_quota(name, tags)
         told = () if before is None else _namespace_faults(before)
@@ -74,7 +74,17 @@ class Manager:
     def namespace_gone(self, namespace: Namespace) -> None:
         """Forget a namespace."""
         if self.records.namespaces.pop(namespace.metadata.name, None) is not None:
-            self._ask_anew(namespace.metadata.name)
+            self.lifecycle.namespace_changed(namespace.metadata.name)
+
+    def workload_seen(self, kind: str, found: Workload | PlainWorkload) -> None:
+        """Take in a service or a controller of pods; default spread constraints spread the pods that it selects."""
+        if self.lifecycle.context.spreading.seen(kind, found):
+            self.lifecycle.namespace_changed(found.metadata.namespace)
+
+    def workload_gone(self, kind: str, found: Workload | PlainWorkload) -> None:
+        """Forget a service or a controller of pods."""
+        self.lifecycle.context.spreading.gone(kind, found)
+        self.lifecycle.namespace_changed(found.metadata.namespace)
 
     def class_seen(self, known: PriorityClass) -> None:
         """Take in a priority class; it counts for pods that the scheduler has not been told of yet."""
@@ -102,12 +112,6 @@ class Manager:
         """Forget a priority class."""
         self.records.classes.pop(known.metadata.name, None)
 
-    def _ask_anew(self, namespace: str) -> None:
-        """Ask anew for the pending pods of a namespace, whose labels have changed: other terms may match them."""
-        for record in self.records.pods.values():
-            if record.stage is Stage.ASKED and record.pod.metadata.namespace == namespace:
-                self.lifecycle.run_isolated(record.pod, self.lifecycle.ask, record)
-
     # -- nodes --------------------------------------------------------------------------------------------------
 
     def node_seen(self, node: Node) -> None:
@@ -119,13 +123,10 @@ class Manager:
         if self.refused_nodes.get(name) == update:
             return  # it would be refused again
         self.refused_nodes.pop(name, None)
-        is_changed = before is None or update != node_update(before, action)
-        if is_changed:
-            self.lifecycle.flush()  # before the node is another one, because the marks of nodes are told there too
         self.records.nodes[name] = node
-        if is_changed:
-            self.lifecycle.anti_affinity.existing.node_updated(name, node.metadata.labels or {})
-            self.outbox.send(self.lifecycle.anti_affinity.node_update(node, action))
+        if before is None or update != node_update(before, action):
+            self.lifecycle.flush()
+            self.outbox.send(update)
         if before is not None or name not in self.records.nodes:
             return
         self.lifecycle.yunikorn_events.node_accepted(node)
@@ -152,7 +153,6 @@ class Manager:
         )
         if name not in self.outbox.partition.nodes:
             del self.records.nodes[name]
-            self.lifecycle.anti_affinity.node_gone(name)
             self.refused_nodes[name] = node_update(node, NodeAction.CREATE)
 
     def node_gone(self, node: Node) -> None:
@@ -166,7 +166,6 @@ class Manager:
             return
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)
-        self.lifecycle.anti_affinity.node_gone(name)
         for record in self.records.pods.values():
             if record.node == name and record.stage in COUNTED:
                 record.move(PodEvent.LOSE)

@@ -74,9 +74,10 @@ class ForeignRecord:
     """A pod of another scheduler that takes room on a node."""
 
     pod: Pod
-    resources: dict[str, int]
-    with_ports: bool = True
-    """Whether its host ports count: not if the scheduler has refused it because of them."""
+    told: Allocation
+    """As the scheduler is told of it, or will be when its node is known."""
+    whole: bool = True
+    """Whether its host ports, its labels and its demands of other pods count: not if the scheduler has refused it with them."""
     known: bool = False
     """Whether the scheduler knows it: not while its node is unknown."""
 

@@ -42,7 +42,7 @@ EVENT_AGAIN_S: Final = 600.0
 """Seconds until an event with a reason that the pod was told before may be posted again."""
 LOOKED_AT_MAX: Final = 1000
 """The most waiting pods that one review goes through."""
-TOLD_MAX: Final = 100
+CONDITIONS_MAX: Final = 100
 """The most pods whose condition one review has written."""
 NODES_MAX: Final = 50_000
 """The most comparisons of a pod with a node that one review makes, to find out why nodes do not take it."""
@@ -130,7 +130,7 @@ class Waiting:
             early = _is_within(now, since, FIRST_S) or _is_within(now, record.told_s, AGAIN_S)
             if early or record.pod.metadata.deletion_timestamp:
                 last[uid] = since
-            elif told >= TOLD_MAX or not self._affordable(record, budget):
+            elif told >= CONDITIONS_MAX or not self._affordable(record, budget):
                 first[uid] = since
             else:
                 last[uid] = since

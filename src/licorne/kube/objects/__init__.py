@@ -3,13 +3,15 @@
 Decoding skips every other field, so a field that is added to Kubernetes costs nothing, and one of a strange type does no
 harm unless it is used. A field that is absent or null has its default. The names are those of the API, in lower case
 with underscores.
+
+`meta`: what all objects have; `pods`, `nodes`, and `others`: the rest.
 """
 
 from __future__ import annotations
 
 from .meta import KubernetesObject, ObjectMeta, OwnerReference
 from .nodes import Node
-from .others import ConfigMap, Lease, Namespace, PodDisruptionBudget, PriorityClass
+from .others import ConfigMap, Lease, Namespace, PlainWorkload, PodDisruptionBudget, PriorityClass, Workload
 from .pods import Container, Pod, PodSpec, PodStatus
 
 __all__ = [
@@ -21,9 +23,11 @@ __all__ = [
     "Node",
     "ObjectMeta",
     "OwnerReference",
+    "PlainWorkload",
     "Pod",
     "PodDisruptionBudget",
     "PodSpec",
     "PodStatus",
     "PriorityClass",
+    "Workload",
 ]

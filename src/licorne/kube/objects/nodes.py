@@ -41,6 +41,7 @@ class NodeStatus(Object):
     conditions: tuple[Condition, ...] | None = None
     addresses: tuple[NodeAddress, ...] | None = None
     node_info: dict[str, Any] | None = None
+    declared_features: tuple[str, ...] | None = None
 
 
 class Node(KubernetesObject):

@@ -1,4 +1,4 @@
-"""Namespaces, priority classes, ConfigMaps, disruption budgets, leases."""
+"""Namespaces, priority classes, ConfigMaps, disruption budgets, leases, and what has pods by a selector."""
 
 from __future__ import annotations
 
@@ -64,3 +64,33 @@ class PodDisruptionBudget(KubernetesObject):
 
     spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)
+
+
+class _Chosen(Object):
+    selector: LabelSelector | None = None
+
+
+class _ChosenByPairs(Object):
+    selector: dict[str, str] | None = None
+
+
+class Workload(KubernetesObject):
+    """A ReplicaSet or a StatefulSet, of which only the selector of its pods is read."""
+
+    spec: _Chosen = msgspec.field(default_factory=_Chosen)
+
+    @property
+    def selector(self) -> LabelSelector:
+        """Which pods it has."""
+        return self.spec.selector or LabelSelector()
+
+
+class PlainWorkload(KubernetesObject):
+    """A service or a ReplicationController, whose selector is a map of labels."""
+
+    spec: _ChosenByPairs = msgspec.field(default_factory=_ChosenByPairs)
+
+    @property
+    def selector(self) -> LabelSelector:
+        """Which pods it has."""
+        return LabelSelector(self.spec.selector or {})

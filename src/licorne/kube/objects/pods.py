@@ -97,10 +97,16 @@ class Toleration(Object, frozen=True):  # type: ignore[misc]  # what holds for d
 
 
 class TopologySpreadConstraint(Object):
-    """How evenly pods must be spread."""
+    """How evenly pods must be spread, or had better be. No selector: no pod is meant; no policy: the default one."""
 
     topology_key: str = ""
     when_unsatisfiable: str = ""
+    max_skew: int = 1
+    min_domains: int | None = None
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
 
 
 class Volume(Object):

@@ -1,7 +1,9 @@
 """What pods, nodes and namespaces mean to the scheduler. Pure: objects in, messages of the scheduler out.
 
-- `work`: a pod that licorne schedules, as application and ask; `task_groups`: its gang; `resources`: how much it takes; `constraints`: where it
-  may run; `unsupported`: what is not decided yet; `namespaces`: quotas from annotations.
+- `work`: a pod that licorne schedules, as application and ask; `task_groups`: its gang; `resources`: how much it takes;
+  `constraints`: where it may run; `terms`: what it demands of other pods; `spreading`: the default spread of its workload;
+  `selectors`: which labels a selector means; `unsupported`: what is not decided yet.
+- `namespaces`: quotas from annotations.
 - `foreign`: a pod of another scheduler; `nodes`: a node.
-- `keys`: labels and annotations.
+- `keys`: labels and annotations; `misspelled`: those that mean nothing.
 """

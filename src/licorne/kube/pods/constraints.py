@@ -1,4 +1,4 @@
-"""On which nodes a pod may run, as node constraints of the scheduler: selector, required affinity, tolerations, host ports.
+"""On which nodes a pod may run, as node constraints of the scheduler: selector, required affinity, tolerations, host ports, features.
 
 The scheduler evaluates them once for each set of labels and taints (docs/spec/scheduler-interface.md, section 9). The
 name of a node is known to it as a label too, `FIELD_NAME`, whose colon no label of Kubernetes can have.
@@ -12,7 +12,7 @@ more operators than this program.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -30,10 +30,9 @@ _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)
 """A value that a label can have."""
 
 
-def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = (), required: str = "") -> dict[str, Any]:
+def node_constraints(pod: Pod, required: str = "") -> dict[str, Any]:
     """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none.
 
-    `conditions`: those that the anti-affinity of running pods sets on the labels of a node (`licorne.kube.predicates.anti_affinity`).
     `required`: the name of the pod's `required_node`, if that is said elsewhere; it is then no condition.
     """
     spec = pod.spec
@@ -48,25 +47,35 @@ def node_constraints(pod: Pod, conditions: Sequence[dict[str, Any]] = (), requir
         affinity = [others] if others else None
     if affinity is not None:
         constraints["nodeAffinity"] = affinity
-    if conditions:
-        constraints["existingAntiAffinity"] = [*conditions]
     tolerations = [made for one in spec.tolerations or () if (made := _toleration(one)) is not None]
     if tolerations:
         constraints["tolerations"] = tolerations
     ports = host_ports(pod)
     if ports:
         constraints["hostPorts"] = ports
+    features = _features(pod)
+    if features:
+        constraints["features"] = features
     return constraints
 
 
-def constraints_text(pod: Pod, conditions: Sequence[dict[str, Any]] = ()) -> str:
+def constraints_text(pod: Pod) -> str:
     """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none.
 
     The name of the node that a pod of a DaemonSet is made for is left out, because the tag of the required node says it: all
     its pods then have the same constraints, which the scheduler evaluates once for them all.
     """
-    constraints = node_constraints(pod, conditions, required_node(pod))
+    constraints = node_constraints(pod, required_node(pod))
     return msgspec.json.encode(constraints).decode() if constraints else ""
+
+
+def _features(pod: Pod) -> list[str]:
+    """Return the features that the pod's node must declare."""
+    spec = pod.spec
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    rules = [rule.action for one in containers for rule in one.restart_policy_rules or ()]
+    needed = ["RestartAllContainersOnContainerExits"] if "RestartAllContainers" in rules else []
+    return [*needed, "UserNamespacesHostNetworkSupport"] if spec.host_network and spec.host_users is False else needed
 
 
 def unknown_operators(pod: Pod) -> list[str]:

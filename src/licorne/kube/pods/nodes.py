@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
 from licorne.core.constants import SUM_MAX
-from licorne.core.nodes.constraints import CORDON, FIELD_NAME
+from licorne.core.nodes.constraints import CORDON, FEATURE, FIELD_NAME
 from licorne.kube.objects import Node
 from licorne.si.constants import (
     ATTRIBUTE_LABEL_PREFIX,
@@ -24,13 +23,11 @@ KEEPING_OFF: Final = ("NoSchedule", "NoExecute")
 DEFAULT_RACK: Final = "/rack-default"
 
 
-def node_update(node: Node, action: NodeAction, marks: Iterable[str] = ()) -> NodeUpdate:
+def node_update(node: Node, action: NodeAction) -> NodeUpdate:
     """Return the message that makes or changes a node.
 
     A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
     only with one of the effects `NoSchedule` and `NoExecute`, so others are left out, whatever they mean.
-
-    `marks`: further labels, which keep pods off (`licorne.kube.predicates.anti_affinity`).
     """
     meta = node.metadata
     taints = [
@@ -49,7 +46,7 @@ def node_update(node: Node, action: NodeAction, marks: Iterable[str] = ()) -> No
         ATTRIBUTE_LABEL_PREFIX + FIELD_NAME: meta.name,
         ATTRIBUTE_TAINTS: json.dumps(taints, separators=(",", ":")) if taints else "",
     }
-    attributes |= {ATTRIBUTE_LABEL_PREFIX + mark: "" for mark in marks}
+    attributes |= {ATTRIBUTE_LABEL_PREFIX + FEATURE + name: "" for name in node.status.declared_features or ()}
     return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=read_allocatable(node))
 
 

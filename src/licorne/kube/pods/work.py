@@ -16,10 +16,10 @@ from licorne.config.kubernetes import QuantityError
 from licorne.config.manifest import SCHEDULER_NAMES
 from licorne.core.constants import SUM_MAX
 from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
-from licorne.core.nodes.constraints import MAX_TEXT_LENGTH
+from licorne.core.nodes.reading import MAX_TEXT_LENGTH
 from licorne.core.preemption.evictions import GRACE_PERIOD_S
 from licorne.host.setting_table import TABLE
-from licorne.kube.objects import Pod, PriorityClass
+from licorne.kube.objects import Namespace, Pod, PriorityClass
 from licorne.si.constants import (
     NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
@@ -28,6 +28,8 @@ from licorne.si.constants import (
     TAG_GRACE_PERIOD,
     TAG_NAMESPACE,
     TAG_NODE_CONSTRAINTS,
+    TAG_POD,
+    TAG_POD_TERMS,
     TAG_REQUIRED_NODE,
 )
 from licorne.si.messages import AddApplication, Allocation
@@ -36,7 +38,9 @@ from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
 from .misspelled import STYLE, TIMEOUT, misspelled
 from .resources import PODS, read_countable, read_resources, takes_the_same
+from .spreading import Spreading
 from .task_groups import read_task_groups
+from .terms import pod_text, terms_text
 from .unsupported import why_later
 
 ID_MAX: Final = 63
@@ -48,6 +52,14 @@ ATOMIC: Final = "atomic"
 TOPOLOGY: Final = "topology.kubernetes.io/"
 SHOWN_MAX: Final = 60
 """Characters of an annotation that an event about it shows."""
+
+
+READ_TAGS: Final = {
+    TAG_NODE_CONSTRAINTS: "node selector, required node affinity, tolerations and host ports",
+    TAG_POD: "labels and those of its namespace",
+    TAG_POD_TERMS: "required affinity and anti-affinity to pods and its topology spread constraints",
+}
+"""The tags of an ask that the scheduler reads, with what they hold."""
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):
@@ -79,9 +91,11 @@ class WorkSettings(msgspec.Struct, frozen=True):
 
 
 class PodContext(msgspec.Struct, frozen=True):
-    """What else the meaning of a pod depends on; the map is read, never changed."""
+    """What else the meaning of a pod depends on; the maps, by name, are read, never changed."""
 
     classes: Mapping[str, PriorityClass] = {}
+    namespaces: Mapping[str, Namespace] = {}
+    spreading: Spreading = Spreading()
     settings: WorkSettings = WorkSettings()
 
 
@@ -147,6 +161,7 @@ def asks_the_same(was: Pod, now: Pod) -> bool:
         and _has_the_same_labels(was, now)
         and one.annotations == other.annotations
         and one.owner_references == other.owner_references
+        and bool(one.deletion_timestamp) is bool(other.deletion_timestamp)
         and takes_the_same(was, now)
     )
 
@@ -179,7 +194,7 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
         application_id=application_id,
         resource=resources,
         priority=min(max(pod.spec.priority or 0, PRIORITY_MIN), PRIORITY_MAX),
-        tags=_ask_tags(pod),
+        tags=_ask_tags(pod, context),
         # A placeholder was made before gangs were turned off, and its gang goes on.
         task_group=_label(pod, keys.TASK_GROUP_NAME) if context.settings.gangs or placeholder else "",
         placeholder=placeholder,
@@ -214,6 +229,13 @@ def with_classes(work: Work, pod: Pod, classes: Mapping[str, PriorityClass]) -> 
     if evictable == work.ask.allow_preempt_self:
         return work
     return msgspec.structs.replace(work, ask=ask_with(work.ask, allow_preempt_self=evictable))
+
+
+def with_surroundings(work: Work, pod: Pod, context: PodContext) -> Work:
+    """Return what a pod asks for where its namespace, or the selector of its workload, is another than when it was read."""
+    kept = {tag: text for tag, text in (work.ask.tags or {}).items() if tag != TAG_POD_TERMS}
+    tags = kept | _tags_of_surroundings(pod, context)
+    return work if tags == work.ask.tags else msgspec.structs.replace(work, ask=ask_with(work.ask, tags=tags))
 
 
 def ask_with(ask: Allocation, **values: object) -> Allocation:
@@ -385,10 +407,10 @@ def _beyond_limits(pod: Pod, application: AddApplication, ask: Allocation, setti
         "queue": application.queue,
         "task group": ask.task_group,
     }
-    constraints = len((ask.tags or {}).get(TAG_NODE_CONSTRAINTS, ""))
-    if constraints > MAX_TEXT_LENGTH:
-        what = "its node selector, required node affinity, tolerations and host ports have"
-        return f"{what} {constraints} characters, and at most {MAX_TEXT_LENGTH} can be read"
+    for tag, what in READ_TAGS.items():
+        length = len((ask.tags or {}).get(tag, ""))
+        if length > MAX_TEXT_LENGTH:
+            return f"its {what} have {length} characters, and at most {MAX_TEXT_LENGTH} can be read"
     entries = {"labels": pod.metadata.labels or (), "kinds of resources": ask.resource or ()}
     return _too_long(names, settings) or _too_many(entries, settings)
 
@@ -449,9 +471,13 @@ def _gang_parameters(pod: Pod, notes: list[Note]) -> tuple[bool, int]:
 # -- the ask -----------------------------------------------------------------------------------------------------
 
 
-def _ask_tags(pod: Pod) -> dict[str, str]:
+def _ask_tags(pod: Pod, context: PodContext) -> dict[str, str]:
     meta = pod.metadata
-    tags = {keys.TAG_POD_NAMESPACE: meta.namespace, keys.TAG_POD_NAME: meta.name}
+    tags = {
+        keys.TAG_POD_NAMESPACE: meta.namespace,
+        keys.TAG_POD_NAME: meta.name,
+        **_tags_of_surroundings(pod, context),
+    }
     for name, value in (meta.labels or {}).items():
         tags[keys.TAG_LABEL + name] = value
     if pod.spec.node_name:
@@ -463,6 +489,14 @@ def _ask_tags(pod: Pod) -> dict[str, str]:
     grace_s = pod.spec.termination_grace_period_seconds
     if grace_s is not None and grace_s != GRACE_PERIOD_S:
         tags[TAG_GRACE_PERIOD] = str(grace_s)
+    return tags
+
+
+def _tags_of_surroundings(pod: Pod, context: PodContext) -> dict[str, str]:
+    """Return the tags that depend on more than the pod: what it is for other pods, and what it demands of them."""
+    tags = {TAG_POD: pod_text(pod, context.namespaces.get(pod.metadata.namespace))}
+    if terms := terms_text(pod, context.spreading.of(pod)):
+        tags[TAG_POD_TERMS] = terms
     return tags
 
 

@@ -6,6 +6,8 @@
     await reflector.synced.wait()
     print(len(reflector.store))
 
+`reflector`: the reflector; `source`: what it needs of a client.
+
 It needs `licorne.kube.api` and `licorne.kube.objects` alone. docs/understand/reflector.md says what it promises.
 """
 

@@ -1,4 +1,4 @@
-"""Every write but bindings: evictions, placeholders, conditions, events."""
+"""Every write but bindings: evictions, placeholders, conditions, events (`writer`)."""
 
 from __future__ import annotations
 

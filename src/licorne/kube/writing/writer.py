@@ -2,7 +2,7 @@
 
 Evictions and failures are never dropped, and placeholders only when their gang does not want them any more. An eviction or
 a failure that the API server refuses, as an admission webhook may, is tried again every `REFUSED_S` until the pod is gone:
-the scheduler waits for its room. A victim that cannot be told why it goes is deleted all the same, after `TRIES_TO_TELL`
+the scheduler waits for its room. A victim that cannot be told why it goes is deleted all the same, after `TRIES_TO_REPORT`
 requests. Conditions and events share what is left of a bounded queue: above the bound, and when the API server is too busy,
 they are left out and counted.
 
@@ -35,7 +35,7 @@ from licorne.kube.results import Results
 AT_ONCE: Final = 8
 CREATING_AT_ONCE: Final = 6
 """Placeholders that are being created at once, at most."""
-TOLD_MAX: Final = 5000
+REPORTS_MAX: Final = 5000
 """Conditions and events that wait to be written at most."""
 REPEAT_S: Final = 600.0
 """Seconds until the count of an event that repeats is written again, from its second time on."""
@@ -45,7 +45,7 @@ BACKOFF: Final = Backoff(first_s=0.5, longest_s=30.0, jitter=(0.5, 1.0))
 """Nobody waits for a write as for a binding, so an API server that is too busy is left alone for longer."""
 REFUSED_S: Final = 30.0
 """Seconds after which what was refused is tried again; meanwhile it keeps nothing else waiting."""
-TRIES_TO_TELL: Final = 3
+TRIES_TO_REPORT: Final = 3
 """Requests after which a condition or an event is left out, and a victim deleted though it could not be told why."""
 NOTE_MAX: Final = 1024
 """Characters of an event's note, as the API server allows."""
@@ -100,15 +100,15 @@ _KINDS: Final[dict[type[_Command], str]] = {
 class _Job:
     """A command that is to be carried out, and how often that has failed so far."""
 
-    __slots__ = ("command", "failures", "told", "untold")
+    __slots__ = ("command", "failures", "reported", "unreported")
 
     def __init__(self, command: _Command) -> None:
         self.command = command
         self.failures = 0
         """How often it has failed and was to be repeated."""
-        self.untold = 0
+        self.unreported = 0
         """How often the condition `DisruptionTarget` of the pod that is evicted could not be set."""
-        self.told = not (isinstance(command, Evict) and command.disruption)
+        self.reported = not (isinstance(command, Evict) and command.disruption)
         """Whether it is deleted next: it has been told, need not be, or cannot be."""
 
 
@@ -164,7 +164,7 @@ class Writer:
         self._later = 0  # commands that are to be repeated after some time
         self._failing: FailingNamespaces[_Job] = FailingNamespaces(AT_ONCE, self._queue)
         self._creating = 0
-        self._telling = 0  # conditions and events that are not done
+        self._reports = 0  # conditions and events that are not done
         self._newest: dict[str, SetCondition] = {}  # by UID: an older condition is not written after it
         self._warned: set[str] = set()  # UIDs of pods of which something was refused and is not done
         self.results = results or Results()
@@ -175,10 +175,10 @@ class Writer:
         if isinstance(command, PostEvent) and not self._is_due(command):
             return
         if isinstance(command, SetCondition | PostEvent):
-            if self._telling >= TOLD_MAX:
+            if self._reports >= REPORTS_MAX:
                 self._leave_out(command)
                 return
-            self._telling += 1
+            self._reports += 1
             if isinstance(command, SetCondition):
                 self._newest[command.uid] = command
         self._queue(_Job(command))
@@ -237,7 +237,7 @@ class Writer:
         if isinstance(command, CreatePod) and not self._is_wanted(command):
             return None
         if isinstance(command, SetCondition) and self._newest.get(command.uid) is not command:
-            self._telling -= 1  # a newer one says what is so now
+            self._reports -= 1  # a newer one says what is so now
             return None
         try:
             await self._send(job)
@@ -265,7 +265,7 @@ class Writer:
             status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
             await client.patch_pod_status(command.namespace, command.name, command.uid, status)
         elif isinstance(command, Evict):
-            if not job.told:
+            if not job.reported:
                 await self._tell_victim(job, command)
             await client.delete_pod(command.namespace, command.name, command.uid)
         elif isinstance(command, SetCondition):
@@ -288,12 +288,12 @@ class Writer:
                 command.namespace, command.name, command.uid, {"conditions": [condition]}
             )
         except (ApiError, UnansweredError) as error:
-            job.untold += 1
+            job.unreported += 1
             gone = isinstance(error, ApiError) and self._says_gone(command, error)
-            if gone or job.untold < TRIES_TO_TELL:
+            if gone or job.unreported < TRIES_TO_REPORT:
                 raise
             self._warn_once(command, f"{error}; it is evicted without the condition DisruptionTarget")
-        job.told = True
+        job.reported = True
         await self._guard.recent()
 
     def _may_pass(self, job: _Job, error: ApiError) -> bool:
@@ -305,7 +305,7 @@ class Writer:
         command = job.command
         if error.status == TOO_MANY or error.status >= SERVER_ERROR:
             return True
-        if isinstance(command, Evict) and not job.told:
+        if isinstance(command, Evict) and not job.reported:
             return not self._says_gone(command, error)
         return isinstance(command, Evict | Fail) and error.status == CONFLICT and not self._is_gone(command.uid)
 
@@ -315,7 +315,7 @@ class Writer:
     def _try_later(self, job: _Job, asked_s: float | None) -> None:
         """Repeat a command after some time, which grows; a condition or an event that has failed often is left out."""
         command = job.command
-        if isinstance(command, SetCondition | PostEvent) and job.failures >= TRIES_TO_TELL - 1:
+        if isinstance(command, SetCondition | PostEvent) and job.failures >= TRIES_TO_REPORT - 1:
             self._give_up(command)
             return
         job.failures += 1
@@ -333,7 +333,7 @@ class Writer:
         if isinstance(command, Evict | Fail):
             self._warned.discard(command.uid)
         elif not isinstance(command, CreatePod):
-            self._telling -= 1
+            self._reports -= 1
             if isinstance(command, SetCondition) and self._newest.get(command.uid) is command:
                 del self._newest[command.uid]
 

@@ -23,6 +23,7 @@ from licorne.lab.papers.fragmentation import Fragmentation, Shape, typical_shape
 from licorne.lab.papers.node_orders import (
     LeastFragmentation,
     Machine,
+    Score,
     best_fit,
     class_of,
     dot_product,
@@ -66,7 +67,9 @@ class Random(Policy):
 
 
 class _ByNumber(Policy):
-    """Base of policies that give numbers to nodes."""
+    """Base of policies that give numbers to nodes: `number` is that of a node on which a pod of the shape fits."""
+
+    number: Score
 
     def __init__(self) -> None:
         self._machines: dict[str, Machine] = {}
@@ -95,10 +98,6 @@ class _ByNumber(Policy):
         made = self._machines[node.id] = Machine(model, cpu, 0, free, classes=classes, level=self.level(cpu))
         return made
 
-    def number(self, node: Machine, shape: Shape) -> int:
-        """Return the number of a node on which a pod of the shape fits."""
-        raise NotImplementedError
-
     def classes(self, node: Node) -> int:
         """Return the classes of the pods on a node, for a policy that looks at them."""
         return 0
@@ -111,25 +110,19 @@ class _ByNumber(Policy):
 class DotProd(_ByNumber):
     """Takes the node on which the product of what the pod wants and what is left is least."""
 
-    def number(self, node: Machine, shape: Shape) -> int:
-        """Return the number of a node."""
-        return dot_product(node, shape)
+    number = staticmethod(dot_product)
 
 
 class BestFit(_ByNumber):
     """Takes the node of which the least is left with the pod on it."""
 
-    def number(self, node: Machine, shape: Shape) -> int:
-        """Return the number of a node."""
-        return best_fit(node, shape)
+    number = staticmethod(best_fit)
 
 
 class GpuClustering(_ByNumber):
     """Takes a node whose pods want devices as this pod does: shares, or as many whole ones."""
 
-    def number(self, node: Machine, shape: Shape) -> int:
-        """Return the number of a node."""
-        return gpu_clustering(node, shape)
+    number = staticmethod(gpu_clustering)
 
     def classes(self, node: Node) -> int:
         """Return the classes of the pods on a node."""
@@ -142,9 +135,7 @@ class GpuClustering(_ByNumber):
 class GpuPacking(_ByNumber):
     """Takes a node with used devices that suffice, else one with used devices, else one with few devices."""
 
-    def number(self, node: Machine, shape: Shape) -> int:
-        """Return the number of a node."""
-        return gpu_packing(node, shape)
+    number = staticmethod(gpu_packing)
 
 
 class FGD(_ByNumber):
@@ -152,6 +143,8 @@ class FGD(_ByNumber):
 
     Fragmentation is what is idle and of no use for the typical pods of the workload, which are known from `begin`.
     """
+
+    number: LeastFragmentation
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,13 +158,9 @@ class FGD(_ByNumber):
             counts[shape_of(pod)] += pod.number
         self._learn(counts)
 
-    def number(self, node: Machine, shape: Shape) -> int:
-        """Return the number of a node."""
-        return self._least(node, shape)
-
     def choose_device(self, pod: Pod, node: Node, share: int) -> int:
         """Return the device where fragmentation grows least, the first of equal ones."""
-        return self._least.device(self.machine(node), shape_of(pod))
+        return self.number.device(self.machine(node), shape_of(pod))
 
     def level(self, cpu: int) -> int:
         """Return for how many of the amounts of CPU that typical pods want this much is enough."""
@@ -179,4 +168,4 @@ class FGD(_ByNumber):
 
     def _learn(self, counts: Counter[Shape]) -> None:
         self._fragmentation = Fragmentation(typical_shapes(counts))
-        self._least = LeastFragmentation(self._fragmentation)
+        self.number = LeastFragmentation(self._fragmentation)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from licorne._version import __version__
 from licorne._wording import counted
 from licorne.lab.report.fairness import evenness, shortfall
 from licorne.lab.report.figures import (
@@ -163,7 +164,7 @@ class Collector(Observer):
             lack.add(used, pending, guaranteed, self._grid.width_ns)
 
     def _read(self, partition: Partition) -> _State:
-        """Read the queues."""
+        """Return what the figures take of the queues now: values over time, and what each lacks of its guarantees."""
         root, *others = partition.tree.queues()
         values: _Values = [
             (self._series("pending asks"), root.asks_pending),
@@ -282,6 +283,7 @@ class Collector(Observer):
         missing = self.never_placed()
         return Figures(
             label=label or result.workload,
+            licorne=__version__,
             workload=result.workload,
             result=_steady(result),
             timed=timed,

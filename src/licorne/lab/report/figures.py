@@ -141,7 +141,8 @@ class Bar(msgspec.Struct, frozen=True):
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one simulation.
 
-    `label` names it beside others. `start_s` and `bin_s`: where the bins of lists over time begin, and how long one is; there
+    `label` names it beside others. `licorne` is the version that simulated, `command` the command line, where it was one, each ""
+    if not known. `start_s` and `bin_s`: where the bins of lists over time begin, and how long one is; there
     are `bins` of them, made of `samples`. `pending_asks` wait in the scheduler, `held_asks` before it, for a gang or a strict
     order. `evenness` is Jain's index over what queues have of their claims, and `evenness_mean` its mean over time.
     `never_placed` are asks up to a bound, `never_placed_all` counts all. `bars` are empty if there would be too many. `notes`
@@ -150,6 +151,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = VERSION
     label: str
+    licorne: str = ""
+    command: str = ""
     workload: str
     result: dict[str, Any]
     timed: bool

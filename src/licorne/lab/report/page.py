@@ -68,9 +68,8 @@ def page(
         parts=drawn,
         light=Markup(colours(LIGHT)),  # noqa: S704  # colours of this program
         dark=Markup(colours(DARK)),  # noqa: S704
-        foot=" ".join(
-            [f"Made by licorne {__version__}.", *(f"Digest of {run.label}: {run.result['digest']}." for run in runs)]
-        ),
+        version=__version__,
+        runs=runs,
         made=made,
     )
 

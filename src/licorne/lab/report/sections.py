@@ -95,10 +95,27 @@ def _summary(runs: Sequence[Figures]) -> Section:
     rows.append(["mean wait of a pod", *(duration(figures.everything.waiting_s.mean) for figures in runs)])
     rows.append(["mean bounded slowdown", *(number(figures.everything.slowdown.mean) for figures in runs)])
     rows.append(["mean of Jain's index", *(number(figures.evenness_mean) for figures in runs)])
-    rows.append(["digest of the decisions", *(figures.result["digest"][:16] + "…" for figures in runs)])
+    rows.append(["digest of the decisions", *(figures.result["digest"] for figures in runs)])
     columns = ("<what", *(figures.label if len(runs) > 1 else "value" for figures in runs))
     text = "What was asked for, and what became of it."
-    return Section("summary", "Summary", text, (), (Table("All pods", columns, rows),))
+    return Section("summary", "Summary", text, (), (Table("All pods", columns, rows), _by_queue(runs)))
+
+
+def _by_queue(runs: Sequence[Figures]) -> Table:
+    rows = [
+        [
+            *_label(runs, figures),
+            row.name or "(none)",
+            f"{row.pods:,}",
+            f"{row.never_placed:,}",
+            *(duration(value) if row.waiting_s.number else "–" for value in (row.waiting_s.mean, row.waiting_s.p95)),
+            number(row.slowdown.mean) if row.slowdown.number else "–",
+        ]
+        for figures in runs
+        for row in figures.by_queue
+    ]
+    titles = ("<queue", "pods", "never placed", "mean wait", "95 % wait at most", "mean bounded slowdown")
+    return _cut(Table("By queue; waits are those of pods that were placed", (*_run(runs), *titles), rows))
 
 
 def _utilisation(runs: Sequence[Figures]) -> Section:

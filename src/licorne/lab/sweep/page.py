@@ -213,7 +213,8 @@ def _section(rows: Sequence[Row], metric: Metric) -> Section:
             [setting.words(varied), f"{number:,}", _shown(mean, metric), _shown(change, metric), base.words(varied)]
         )
     columns = ("<setting", "points", "mean", "difference", "<from")
-    title = metric.title.partition(" [")[0].capitalize()
+    title = metric.title.partition(" [")[0]
+    title = title[0].upper() + title[1:]  # names within it keep their letters
     if any(setting.load is not None for setting in groups) and len({setting.load for setting in groups}) > 1:
         panels = len({setting.workload for setting in groups})
         heights = (3.4 * -(-panels // 2), 3.4 * panels + 0.6)

@@ -18,7 +18,7 @@ from licorne._files import file_text, opened
 from licorne._version import __version__
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import digest_of, find_policy
-from licorne.sim.policies.watch import POLICY_TIMEOUT_S, Watch, watch_calls
+from licorne.sim.policies.watch import POLICY_TIMEOUT_S, watch_calls
 from licorne.workload.workload import ASKS_MAX, WorkloadError
 from licorne.workload.yaml_files import composed
 
@@ -130,13 +130,19 @@ class Keys:
             if name:
                 sha.update(self._digest(name).encode())
         if point.policy != OWN:
-            sha.update(self._policy(point.policy, watch_calls(point.policy_timeout_s)).encode())
+            sha.update(self.digest_of_policy(point).encode())
         return sha.hexdigest()[:32]
 
-    def _policy(self, name: str, watch: Watch) -> str:
-        """Return the digest of the file that defines a policy; of one that cannot be loaded "", since its points fail."""
+    def digest_of_policy(self, point: Point) -> str:
+        """Return the digest of the file that defines a point's policy; "" for one that cannot be loaded: the point fails.
+
+        Raises:
+            PolicyError: the time for loading it is limited, and that cannot be watched here.
+        """
+        name = point.policy
         found = self._policies.get(name)
         if found is None:
+            watch = watch_calls(point.policy_timeout_s)
             try:
                 with watch:
                     found = digest_of(watch.run(f"policy {name}: loading its code", find_policy, name))
@@ -153,20 +159,23 @@ class Keys:
 
 
 def _contents(path: Path) -> str:
-    """Return a digest of a file, or of all files of a folder and their names. A scenario may name others."""
+    """Return a digest of the files that a workload or a configuration consists of, and their names."""
     sha = hashlib.sha256()
-    if path.is_dir():
-        files = sorted(each for each in path.rglob("*") if each.is_file())
-    elif path.suffix in (".yaml", ".yml"):
-        beside = sorted(each for each in path.parent.glob("*.y*ml") if each != path)
-        files = [path, *beside, *(each for each in named_files(path) if each not in beside)]
-    else:
-        files = [path]
-    for each in files:
+    for each in files_of(path):
         sha.update(each.name.encode() + b"\0")
         with opened(each) as stream:
             sha.update(hashlib.file_digest(stream, "sha256").digest())
     return sha.hexdigest()
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a workload or a configuration: all of a folder; with a YAML file those beside it, and those it names."""
+    if path.is_dir():
+        return sorted(each for each in path.rglob("*") if each.is_file())
+    if path.suffix in (".yaml", ".yml"):
+        beside = sorted(each for each in path.parent.glob("*.y*ml") if each != path)
+        return [path, *beside, *(each for each in named_files(path) if each not in beside)]
+    return [path]
 
 
 def named_files(path: Path) -> list[Path]:

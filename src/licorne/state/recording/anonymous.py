@@ -5,7 +5,9 @@ applications, and in limits, access control lists and filters of the configurati
 drawn at random and kept nowhere: nobody can find out names by trying them. A user and a group of one name have one
 digest, since a user who has no groups is in the group of that name.
 
-What the scheduler does not read is left out, as it may hold names too: tags (labels of pods among them), comments and
+Values of pods' labels, which may hold names too, are replaced in the same way, in labels and in selectors alike.
+
+What the scheduler does not read is left out: tags, comments and
 descriptions in the configuration, texts of refusals. Names of queues, namespaces, applications, pods and nodes stay:
 siblings that are alike are ordered by them, so others would lead to other decisions. For the same reason a configuration
 in which queues have the names of users, or in which a filter is an expression over names, cannot be recorded so.
@@ -16,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -43,6 +45,8 @@ from licorne.si.constants import (
     TAG_NAMESPACE,
     TAG_NAMESPACE_PARENT_QUEUE,
     TAG_NODE_CONSTRAINTS,
+    TAG_POD,
+    TAG_POD_TERMS,
     TAG_REQUIRED_NODE,
     TAG_WHOLE_TIMEOUT,
 )
@@ -67,6 +71,8 @@ _READ_TAGS: Final = frozenset(
         TAG_NAMESPACE,
         TAG_NAMESPACE_PARENT_QUEUE,
         TAG_NODE_CONSTRAINTS,
+        TAG_POD,
+        TAG_POD_TERMS,
         TAG_REQUIRED_NODE.lower(),
         TAG_WHOLE_TIMEOUT,
         f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}".lower(),
@@ -76,6 +82,8 @@ _READ_TAGS: Final = frozenset(
 """Tags that the scheduler reads, and those by which people name pods, in small letters."""
 _DESCRIBING: Final = ("labels", "annotations")
 """Members of a task group that describe its placeholder pods and mean nothing to the scheduler."""
+_LABELS: Final = ("labels", "namespaceLabels", "matchLabels", "values")
+"""Members of what pods are and of their terms below which texts are values of labels."""
 LEFT_OUT: Final = "left out"
 """In place of a text; with its blank it is no legal name."""
 
@@ -144,7 +152,26 @@ class Names:
     def tags(self, tags: Mapping[str, str]) -> dict[str, str]:
         """Return the tags that the scheduler reads, without what describes pods in task groups."""
         kept = {key: text for key, text in tags.items() if key.lower() in self._kept_tags}
-        return {key: _bare_groups(text) if key.lower() == GROUPS_TAG else text for key, text in kept.items()}
+        read: dict[str, Callable[[str], str]] = {
+            GROUPS_TAG: _bare_groups,
+            TAG_POD: self._labels,
+            TAG_POD_TERMS: self._labels,
+        }
+        return {key: read[key.lower()](text) if key.lower() in read else text for key, text in kept.items()}
+
+    def _labels(self, text: str) -> str:
+        """Return what a pod is, or its terms, with the values of labels replaced, which selectors compare for equality."""
+        try:
+            return json.dumps(self._without_values(json.loads(text)))
+        except (ValueError, RecursionError):
+            return LEFT_OUT
+
+    def _without_values(self, value: Any, inside: str = "") -> Any:  # noqa: ANN401  plain data
+        if isinstance(value, dict):
+            return {key: self._without_values(each, key if key in _LABELS else inside) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._without_values(each, inside) for each in value]
+        return self.of(value) if inside and isinstance(value, str) else value
 
     def _replaced(self, value: Any, *path: str) -> Any:  # noqa: ANN401  plain data
         """Return a part of a configuration with the names replaced; `path`: the keys that lead to it."""

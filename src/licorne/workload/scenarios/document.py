@@ -21,7 +21,6 @@ LENGTH_MAX_S = 3_650 * 86_400
 Value = str | int | float
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Load = Annotated[float, msgspec.Meta(gt=0, le=1_000)]
-Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)]
@@ -160,6 +159,9 @@ class Arrivals(_Mapping):
     timeout: Value | None = None
     nodes: dict[Text, str | list[str]] = {}
     tolerates: list[str | Toleration] = []
+    near: dict[Text, Name] = {}
+    apart: dict[Text, Name] = {}
+    spread: dict[Text, Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]] = {}
     evictable: bool = False
     evicts: bool = False
 

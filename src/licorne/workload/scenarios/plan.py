@@ -33,7 +33,8 @@ from licorne.workload.scenarios.excerpts import Excerpts
 from licorne.workload.scenarios.faults import DocumentError, DocumentErrors, Path, Problem
 from licorne.workload.scenarios.rates import Rates, rates_of
 from licorne.workload.scenarios.reading import Problems
-from licorne.workload.scenarios.unused import warn_of_labels, warn_of_queues
+from licorne.workload.scenarios.terms import PodTags, pod_tags
+from licorne.workload.scenarios.unused import check_terms, warn_of_labels, warn_of_queues
 from licorne.workload.scenarios.values import (
     COUNT,
     DEVICES,
@@ -109,6 +110,7 @@ class Class(msgspec.Struct, kw_only=True):
     priority: Variable
     timeout_ms: int
     constraints: dict[str, str] | None
+    terms: PodTags | None
 
     def expected(self, load: float) -> float:
         """Return the number of applications that is expected, or nearly so where numbers of bursts are drawn."""
@@ -178,6 +180,7 @@ class Planner:
                 )
         self.problems.refuse()
         warn_of_labels(document, self.problems)
+        check_terms(document, self.problems)
         warn_of_queues(known, self.configurations, self.problems)
         return Plan(
             document=document,
@@ -270,6 +273,7 @@ class Planner:
             priority=self._variable(given.priority, PRIORITY, (*path, "priority")),
             timeout_ms=0 if given.timeout is None else milliseconds(self._time(given.timeout, (*path, "timeout"))),
             constraints=_constraints(given),
+            terms=pod_tags(self.document, name),
         )
 
     def _time(self, value: Value, path: Path) -> int:

@@ -132,6 +132,8 @@ class Applications:
         """Yield the asks of an application. The pods of a gang run equally long, others as long as is drawn for each."""
         about, source, given = self._about, self._source, self._about.given
         duration, tags = about.duration, about.constraints
+        if about.terms is not None:
+            tags = {**(tags or {}), **about.terms.of(name)}
         priority = about.priority.draw(source)
         requested = None if about.requested is None else seconds(about.requested.draw(source))
         group = GROUP if given.gang else ""

@@ -18,6 +18,7 @@ from licorne.core.placement.static_tree import StaticTree
 from licorne.workload.scenarios.document import Arrivals, Document, Pool
 from licorne.workload.scenarios.faults import DocumentError, Path
 from licorne.workload.scenarios.reading import Problems
+from licorne.workload.scenarios.terms import OWN
 from licorne.workload.scenarios.values import filled
 
 if TYPE_CHECKING:
@@ -47,6 +48,20 @@ def warn_of_labels(document: Document, problems: Problems) -> None:
                     problems.warn(DocumentError(at, _no_such_label(key, value, known, pools)))
         if all_known and not any(_matches(pool, accepted) for pool in pools):
             problems.warn(DocumentError(path, "no pool of the cluster has all of these labels"))
+
+
+def check_terms(document: Document, problems: Problems) -> None:
+    """Note each class that terms of another name and that there is none of, and warn of each label that no node has."""
+    labels = sorted({HOSTNAME, *(label for pool in document.cluster.values() for label in pool.labels)})
+    for name, given in document.arrivals.items():
+        for kind, terms in (("near", given.near), ("apart", given.apart), ("spread", given.spread)):
+            for key, which in terms.items():
+                path: Path = ("arrivals", name, kind, key)
+                if isinstance(which, str) and which not in (OWN, *document.arrivals):
+                    known = _listed([OWN, *document.arrivals])
+                    problems.add(DocumentError(path, f"is no class of applications: {which!r}; known are {known}"))
+                if key not in labels:
+                    problems.warn(DocumentError(path, f"no node has the label {key}; known are {_listed(labels)}"))
 
 
 def _no_such_label(key: str, value: str, known: Sequence[str], pools: Sequence[Pool]) -> str:

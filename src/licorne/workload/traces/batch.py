@@ -34,7 +34,10 @@ GROUP = "job"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A parallel job: `units` processors, or GPUs, from its submission on for `run_s` seconds; `line`: where it stands, 0: nowhere."""
+    """A parallel job: `units` processors, GPUs or pods, from its submission on for `run_s` seconds; `line`: where it stands, 0: nowhere.
+
+    `each`: what a unit amounts to, where that is not the same for all jobs.
+    """
 
     name: str
     line: int
@@ -42,6 +45,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     user: str
     groups: tuple[str, ...] = ()
     units: int
+    each: dict[str, int] | None = None
     submit_s: float
     run_s: float
     estimate_s: float
@@ -140,9 +144,12 @@ class JobLines(LineStream):
 
 
 def job_lines(job: Job, jobs_as: JobsAs, unit: dict[str, int]) -> list[Line]:
-    """Return a job as an application and its asks; `unit` is what a processor, or a GPU, amounts to."""
+    """Return a job as an application and its asks.
+
+    `unit`: the resources of one processor, or GPU, of a job that does not say its own.
+    """
     number = 1 if jobs_as == "one" else job.units
-    each = _times(job.units if jobs_as == "one" else 1, unit)
+    each = _times(job.units if jobs_as == "one" else 1, unit if job.each is None else job.each)
     gang = jobs_as == "gang" and number > 1
     application = App(
         at=job.submit_s,

@@ -1,10 +1,16 @@
-"""Mappings: which column of a table of GPU jobs means what, and the cluster that the jobs ran on; a small YAML file.
+"""Mappings: which column of a table of jobs means what, and the cluster that the jobs ran on; a small YAML file.
 
     columns: {job: job_id, user: user, queue: vc, gpus: gpu_num, submitted: submit_time, duration: duration}
     cluster: {nodes: 133, gpus: 8}
 
-`columns` names a column of the table for each field; `user` and `queue` (the virtual cluster) may be missing. `cluster` says
-how many nodes there are, of how many GPUs each; both may be missing. Mappings for published traces are part of the package.
+    columns: {job: id, cores: cpus, memory: mem_gib, submitted: submit, duration: runtime}
+    units: {memory: Gi}
+    cluster: {nodes: 4, cores: 16, memory: 64Gi}
+
+`columns` names a column of the table for each field; `user`, `queue` (the virtual cluster) and `pods` may be missing, and of
+`gpus`, `cores` and `memory` all but one. `units` is that of the numbers in the column of memory, else bytes. `cluster` says how
+many nodes there are and what each has; it may be missing where GPUs are all that is said of a job. Mappings for published
+traces are part of the package.
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ from pathlib import Path
 import msgspec
 
 from licorne._files import file_text
+from licorne.config.nodes import YamlNode
+from licorne.config.quantity import FACTORS, QuantityError, parse_quantity
 from licorne.workload.traces.batch import NODES_MAX
 from licorne.workload.workload import WorkloadError
 from licorne.workload.yaml_files import composed, entries, place, text_of, whole_of
@@ -21,19 +29,34 @@ from licorne.workload.yaml_files import composed, entries, place, text_of, whole
 FOLDER = Path(__file__).with_name("mappings")
 READY = ("helios", "philly")
 """The mappings that are part of the package."""
-NEEDED = ("job", "gpus", "submitted", "duration")
-FIELDS = (*NEEDED, "user", "queue")
+GPU = "nvidia.com/gpu"
+"""The resource type of GPUs, as Kubernetes knows them."""
+TYPES = {"gpus": GPU, "cores": "vcore", "memory": "memory"}
+"""The resource type of each amount of a job."""
+NEEDED = ("job", "submitted", "duration")
+FIELDS = (*NEEDED, *TYPES, "pods", "user", "queue")
 GPUS_MAX = 1_000
 """GPUs of a node, at most."""
+GPUS_EACH = 8
+"""GPUs of a node of which a mapping does not say them."""
 
 
 class Mapping(msgspec.Struct, frozen=True, kw_only=True):
-    """The column of each field, and the cluster: `nodes` of `gpus_each` GPUs; 0 nodes: as many as the jobs need."""
+    """The column of each field, what 1 in the column of memory is in bytes, and the cluster.
+
+    It has `nodes` with these amounts `each`, by resource type; 0 nodes: as many as jobs that have GPUs alone need.
+    """
 
     name: str
     columns: dict[str, str]
+    memory_bytes: int = 1
     nodes: int = 0
-    gpus_each: int = 8
+    each: dict[str, int]
+
+    @property
+    def amounts(self) -> list[str]:
+        """What of `TYPES` the table says of a job."""
+        return [field for field in TYPES if field in self.columns]
 
 
 def read_mapping(name: str) -> Mapping:
@@ -56,22 +79,53 @@ def read_mapping(name: str) -> Mapping:
 
 
 def parse_mapping(text: str, name: str) -> Mapping:
-    """Return the mapping that a text says; `name` is that of its file in messages. Raises WorkloadError as `read_mapping`."""
+    """Parse a mapping of the columns of a table of jobs.
+
+    Raises:
+        WorkloadError: it is not usable; the text names line and column, and `name` as its file.
+    """
     root = composed(text, name)
     if root is None:
         raise WorkloadError(f"{name}:1:1: the file is empty, and names no column")
-    parts = entries(root, name, "a mapping", ("columns", "cluster"))
+    parts = entries(root, name, "a mapping", ("columns", "units", "cluster"))
     if "columns" not in parts:
         raise WorkloadError(f"{place(name, root)}: a mapping needs `columns`, which names the columns of the table")
     found = entries(parts["columns"], name, "columns", FIELDS)
-    for field in NEEDED:
+    for field in (*NEEDED, *(() if found.keys() & TYPES.keys() else ("gpus",))):
         if field not in found:
-            raise WorkloadError(f"{place(name, parts['columns'])}: columns: names no column for `{field}`")
+            other = ", nor for `cores` or `memory`" if field == "gpus" else ""
+            raise WorkloadError(f"{place(name, parts['columns'])}: columns: names no column for `{field}`{other}")
     columns = {field: text_of(node, name, f"columns: {field}") for field, node in found.items()}
-    cluster = entries(parts["cluster"], name, "cluster", ("nodes", "gpus")) if "cluster" in parts else {}
+    units = entries(parts["units"], name, "units", ("memory",)) if "units" in parts else {}
+    cluster = entries(parts["cluster"], name, "cluster", ("nodes", *TYPES)) if "cluster" in parts else {}
+    said = [field for field in ("cores", "memory") if field in columns]
+    for field in ("nodes", *said) if said or "pods" in columns else ():
+        if field not in cluster:
+            where = place(name, parts.get("cluster", root))
+            raise WorkloadError(f"{where}: cluster: says no `{field}`, which jobs with cores, memory or pods need")
     return Mapping(
         name=name,
         columns=columns,
+        memory_bytes=_factor(units["memory"], name) if "memory" in units else 1,
         nodes=whole_of(cluster["nodes"], name, "cluster: nodes", NODES_MAX, least=1) if "nodes" in cluster else 0,
-        gpus_each=whole_of(cluster["gpus"], name, "cluster: gpus", GPUS_MAX, least=1) if "gpus" in cluster else 8,
+        each={TYPES[field]: _each(field, cluster.get(field), name) for field in TYPES if field in columns},
     )
+
+
+def _factor(given: YamlNode, name: str) -> int:
+    text = text_of(given, name, "units: memory")
+    if text not in FACTORS:
+        raise WorkloadError(f"{place(name, given)}: units: memory: must be one of {', '.join(filter(None, FACTORS))}")
+    return FACTORS[text]
+
+
+def _each(field: str, given: YamlNode | None, name: str) -> int:
+    """Return how many cores, how much memory or how many GPUs a node of the simulated cluster has."""
+    if given is None:
+        return GPUS_EACH
+    if field == "gpus":
+        return whole_of(given, name, "cluster: gpus", GPUS_MAX, least=1)
+    try:
+        return parse_quantity(text_of(given, name, f"cluster: {field}"), TYPES[field])
+    except QuantityError as error:
+        raise WorkloadError(f"{place(name, given)}: cluster: {field}: {error}") from None

@@ -1,12 +1,13 @@
-"""Tables of GPU jobs as workloads: a CSV file with a header, and a mapping of its columns (`licorne.workload.traces.columns`).
+"""Tables of jobs as workloads: a CSV file with a header, and a mapping of its columns (`licorne.workload.traces.columns`).
 
-A row is a job: its name, user, virtual cluster, number of GPUs, submission and duration. Submissions are seconds, or dates
-(`2020-06-09 18:41:01`; UTC unless they say otherwise); second 0 is the earliest one. A job becomes an application of one GPU
-for each pod in the forms of `licorne.workload.traces.batch`, in the queue of its virtual cluster.
+A row is a job: its name, user, virtual cluster, submission and duration, and its GPUs, cores and memory, as far as the table
+has them. Submissions are seconds, or dates (`2020-06-09 18:41:01`; UTC unless they say otherwise); second 0 is the earliest
+one. A job becomes an application in the forms of `licorne.workload.traces.batch`, in the queue of its virtual cluster. It has as
+many pods as its column of pods says, else one for each GPU, and one where it has none; its amounts are spread evenly over them.
 
 A row that is cut off, or has something else than numbers and dates where these belong, refuses the table with file and line.
-A job that says too little (no submission, no duration, no GPUs), or has a negative duration or number of GPUs, is left out,
-and counted with the reason: such jobs never ran, or still ran when the table was made.
+A job that says too little (no submission, no duration, no amount), or has a negative duration or amount, is left out, and
+counted with the reason: such jobs never ran, or still ran when the table was made.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from pathlib import Path
 import msgspec
 
 from licorne._wording import counted
+from licorne.config.quantity import spoken
 from licorne.config.structure import QUEUE_NAME
-from licorne.workload.traces.batch import QUEUE, Job, JobLines, JobsAs, queues, skip_notes, skip_words, spread
-from licorne.workload.traces.columns import Mapping
+from licorne.workload.traces.batch import CORE, QUEUE, Job, JobLines, JobsAs, queues, skip_notes, skip_words, spread
+from licorne.workload.traces.columns import GPU, TYPES, Mapping
 from licorne.workload.traces.swf import DECIMAL, PROCESSORS_MAX, TIME_MAX_S, SwfSkip, opened_lines
 from licorne.workload.traces.tables import parsed_rows
 from licorne.workload.workload import ASKS_MAX, Mode, Workload, WorkloadError
 
-GPU = "nvidia.com/gpu"
-"""The resource type of GPUs, as Kubernetes knows them."""
+WORDS = {"gpus": "number of GPUs", "cores": "number of cores", "memory": "memory", "pods": "number of pods"}
+MEMORY_MAX = 2**53
+"""Bytes of memory of a job, at most: all whole numbers up to here are exact."""
 UNKNOWN = frozenset({"", "none", "null", "nan", "nat", "na", "n/a"})
 """How tables write that a value is not known, in lower case."""
 
@@ -65,7 +68,7 @@ def parse_gpu_csv(stream: Iterable[bytes], mapping: Mapping, *, file: str, jobs_
     for found in parsed_rows(stream, file, needed, notes):
         place = f"{file}:{found.line}"
         row = {field: found.values[column] for field, column in mapping.columns.items()}
-        job = _job(row, found.line, place)
+        job = _job(row, mapping, found.line, place)
         if isinstance(job, str):
             skipped.setdefault(job, SwfSkip(job, 0, found.line)).jobs += 1
             continue
@@ -103,20 +106,20 @@ def gpu_workload(
     jobs = [msgspec.structs.replace(job, submit_s=job.submit_s - zero) for job in table.jobs]
     if jobs_as != "one":
         _check_names(table.file, jobs)
-    number = mapping.nodes or -(-peak_gpus(jobs) // mapping.gpus_each)
-    nodes = spread(table.file, number * mapping.gpus_each, 1 if jobs_as == "one" else number, {GPU: 1})
-    cluster = f"the cluster has {counted(number, 'node')} of {counted(mapping.gpus_each, 'GPU')}, "
+    number = mapping.nodes or -(-peak_gpus(jobs) // mapping.each[GPU])
+    nodes = spread(table.file, number, 1 if jobs_as == "one" else number, mapping.each)
+    cluster = f"the cluster has {counted(number, 'node')} of {_spoken(mapping.each)}, "
     cluster += (
         f"as the mapping {mapping.name} says"
         if mapping.nodes
         else "as many as hold all jobs if each starts on its arrival; a mapping with `cluster: {nodes: N, gpus: M}` says it"
     )
-    pool = ["the machine is one node: GPUs are a pool, and no job waits because they lie apart"]
+    pool = ["the machine is one node: what it has is a pool, and no job waits because it lies apart"]
     return Workload(
         name=f"{table.file} ({jobs_as})",
         mode=Mode.TIMED,
         config=queues(sorted({job.queue for job in jobs}), order=order, backfill=backfill),
-        lines=JobLines(table.file, nodes, jobs, jobs_as, {GPU: 1}, asks_max),
+        lines=JobLines(table.file, nodes, jobs, jobs_as, {}, asks_max),
         notes=[*skip_notes(table.file, table.skipped), *table.notes, cluster, *(pool if jobs_as == "one" else [])],
     )
 
@@ -147,37 +150,68 @@ def _check_names(file: str, jobs: list[Job]) -> None:
             raise WorkloadError(f"{file}:{job.line}: job: {job.name} is also the name of a pod of job {base}")
 
 
-def _job(row: dict[str, str], line: int, place: str) -> Job | str:
+def _spoken(each: dict[str, int]) -> str:
+    """Return what a node has, in words."""
+    words = {
+        GPU: lambda amount: counted(amount, "GPU"),
+        "vcore": lambda amount: f"{spoken('vcore', amount)} cores",
+        "memory": lambda amount: f"{spoken('memory', amount)} of memory",
+    }
+    return ", ".join(words[kind](amount) for kind, amount in each.items())
+
+
+def _job(row: dict[str, str], mapping: Mapping, line: int, place: str) -> Job | str:
     """Return the job of a row, or why it cannot be simulated."""
     if _unknown(row["job"]):
         return "the name of the job is not known"
     submit_s = _time(row["submitted"], f"{place}: submitted")
     run_s = _number(row["duration"], f"{place}: duration", TIME_MAX_S)
-    gpus = _number(row["gpus"], f"{place}: gpus", PROCESSORS_MAX)
-    if gpus is not None and gpus != int(gpus):
-        raise WorkloadError(f"{place}: gpus: {row['gpus'][:40]} is not a whole number")
-    for value, what in ((submit_s, "submission"), (run_s, "duration"), (gpus, "number of GPUs")):
+    amounts = {field: _amount(row, field, mapping, place) for field in (*mapping.amounts, "pods") if field in row}
+    for value, what in (
+        (submit_s, "submission"),
+        (run_s, "duration"),
+        *((value, WORDS[field]) for field, value in amounts.items()),
+    ):
         if value is None:
             return f"the {what} is not known"
         if value < 0 and what != "submission":
             return f"the {what} is negative"
-    if not gpus:
-        return "it has no GPUs"
+    known = {field: value for field, value in amounts.items() if value}
+    if not known.keys() & TYPES.keys():
+        return f"it has no {' and no '.join('GPUs' if field == 'gpus' else field for field in mapping.amounts)}"
+    if "pods" in amounts and "pods" not in known:
+        return "it has no pods"
     assert submit_s is not None
     assert run_s is not None
     user, queue = row.get("user", ""), row.get("queue", "")
     if not _unknown(queue) and not QUEUE_NAME.fullmatch(queue):
         raise WorkloadError(f"{place}: queue: {queue[:80]!r} cannot be the name of a queue")
+    units = int(known.get("pods") or known.get("gpus") or 1)
+    base = {"gpus": 1, "cores": CORE, "memory": mapping.memory_bytes}
     return Job(
         name=row["job"],
         line=line,
         queue=QUEUE if _unknown(queue) else f"root.{queue.lower()}",
         user="nobody" if _unknown(user) else user,
-        units=int(gpus),
+        units=units,
+        each={
+            TYPES[field]: -(-max(round(known[field] * base[field]), 1) // units)
+            for field in mapping.amounts
+            if field in known
+        },
         submit_s=submit_s,
         run_s=run_s,
         estimate_s=run_s,
     )
+
+
+def _amount(row: dict[str, str], field: str, mapping: Mapping, place: str) -> float | None:
+    """Return how many cores, GPUs or pods, or how much memory, a row of the table says; None where it says that it is unknown."""
+    most = MEMORY_MAX // mapping.memory_bytes if field == "memory" else PROCESSORS_MAX
+    value = _number(row[field], f"{place}: {field}", most)
+    if field in ("gpus", "pods") and value is not None and value != int(value):
+        raise WorkloadError(f"{place}: {field}: {row[field][:40]} is not a whole number")
+    return value
 
 
 def _unknown(text: str) -> bool:

@@ -183,7 +183,10 @@ class _Lines:
 
     def _asked(self, one: messages.Allocation) -> None:
         if TAG_FOREIGN in (one.tags or {}):
-            self.lines.append(lines.Foreign(at=self._at, key=one.key, node=one.node_id, res=one.resource or {}))
+            tags = {name: text for name, text in (one.tags or {}).items() if name != TAG_FOREIGN} or None
+            self.lines.append(
+                lines.Foreign(at=self._at, key=one.key, node=one.node_id, res=one.resource or {}, tags=tags)
+            )
             return
         pod = (one.application_id, one.key)
         if one.priority_class:

@@ -26,7 +26,7 @@ from typing import cast
 
 from licorne.config import ConfigError, Configuration, Problem, Report
 from licorne.host.log import Log, no_log
-from licorne.host.lookups import COMMON, Threads
+from licorne.host.threads import COMMON, Threads
 
 from .check_process import Answer, Job, Kind, done, receive, send
 from .queue_texts import is_short

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from licorne.core.api import ConfigurationError
 from licorne.host.log import Levels, Log, named
-from licorne.host.lookups import Threads
+from licorne.host.threads import Threads
 from licorne.si import v19
 
 from . import building

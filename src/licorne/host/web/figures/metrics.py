@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 import licorne
 from licorne.core import compiled
+from licorne.host.log import dropped_of
 from licorne.host.web.backend import full_name
 from licorne.host.web.monitor import Monitor
 from licorne.state.recording.recorder import STATES
@@ -330,7 +331,7 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     _recording(found, monitor.backend.recording())
     clock = (time.time_ns() - monitor.backend.clock()) / 1e9
     found.gauge("licorne_clock_offset_seconds", [], [((), round(clock, 3))])
-    found.counter("licorne_log_lines_dropped", [], [((), monitor.log_dropped())])
+    found.counter("licorne_log_lines_dropped", [], [((), dropped_of(monitor.log))])
     info = (licorne.__version__, platform.python_version(), "true" if compiled else "false")
     found.gauge("licorne_build_info", ["version", "python", "compiled"], [(info, 1)])
 

@@ -15,7 +15,7 @@ from typing import Final
 from licorne.answers.recorded import NothingRecordedError, restore_moment
 from licorne.core.api import SchedulerAPI
 from licorne.host.guesses import Guesses
-from licorne.host.lookups import COMMON
+from licorne.host.threads import COMMON
 from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.rest.access import Access, RequestLimits

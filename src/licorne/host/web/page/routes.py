@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from licorne import __version__
 from licorne.core.base.states import SECOND_NS
-from licorne.host.lookups import COMMON
+from licorne.host.threads import COMMON
 from licorne.host.web.rest.errors import RestError, refuse
 from licorne.host.web.rest.routing import Call, Endpoint
 from licorne.host.web.rest.sessions import COOKIE, cookie, from_here

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from licorne.answers.process import Question, UnansweredError, ask
-from licorne.host.lookups import COMMON
+from licorne.host.threads import COMMON
 from licorne.host.web.rest.answers import encode
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects

@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from licorne.answers.chain import told
+from licorne.answers.chain import waiting_reason
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import sentence
-from licorne.core.inspection.usage_history import most_used
 from licorne.core.preemption import eviction_plans
+from licorne.core.queues.usage_history import most_used
 from licorne.si import rest_objects as objects
 
 from .amounts import by_name
 
 if TYPE_CHECKING:
-    from licorne.core.inspection.usage_history import PastUsage, Usage
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
+    from licorne.core.queues.usage_history import PastUsage, Usage
 
 NEVER_STARTED_MS = -62_135_596_800_000
 """The start time of an application that never started, in milliseconds, as in the original: the year 1."""
@@ -70,7 +70,7 @@ def ask(found: Ask, home: Partition, reasons: Sequence[explain.Reason]) -> objec
         originator=bool(found.originator),
         scheduling_attempted=bool(found.attempted or found.parked or _stopped_by_queue(log)),
         triggered_scale_up=bool(found.reported),
-        waiting_reasons=[told(reason) for reason in reasons],
+        waiting_reasons=[waiting_reason(reason) for reason in reasons],
     )
 
 

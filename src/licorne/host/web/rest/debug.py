@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 
 import licorne
 from licorne.core import compiled
-from licorne.host.lookups import COMMON
+from licorne.host.threads import COMMON
 from licorne.si import rest_objects as objects
 
 from .answers import json_response

@@ -22,9 +22,9 @@ from licorne.core.partition import Partition
 from licorne.core.placement.rules import INVALID_QUEUE_NAME, legal_queue_name
 from licorne.core.queues.application import Application
 from licorne.core.queues.queue import Queue
-from licorne.host.lookups import COMMON
 from licorne.host.pace import paced
-from licorne.host.web.event_ring import record
+from licorne.host.threads import COMMON
+from licorne.host.web.event_ring import as_event_record
 from licorne.host.web.figures import metrics
 from licorne.host.web.monitor import Monitor
 from licorne.si import rest_objects as objects
@@ -381,7 +381,7 @@ class Handlers:
         head = {"InstanceUUID": ring.uuid, "LowestID": lowest, "HighestID": highest}
         if events is None:
             return json_response(head | {"EventRecords": None})
-        pieces = json_list(encoded(record(event)) for event in events)
+        pieces = json_list(encoded(as_event_record(event)) for event in events)
         return await in_pieces(_with(encode(head), "EventRecords", pieces))
 
     async def event_stream(self, call: Call) -> Response:

@@ -12,6 +12,7 @@ from licorne.core.base.rejections import Rejection
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import dump
+from licorne.host.log import level_of
 from licorne.host.web.monitor import Monitor
 from licorne.si import rest_objects as objects
 
@@ -98,37 +99,29 @@ def state_pieces(
     homes = [(partition, backend.shown_name(partition)) for partition in backend.partitions()]
     streams = [objects.OpenStream(name=str(n), host=host) for n, host in enumerate(monitor.ring.listeners.values())]
     held = [objects.PartitionHolds(partition=name, holds=found) for home, name in homes if (found := dump.holds(home))]
-    members: list[tuple[str, Iterator[bytes]]] = [
-        ("timestamp", encoded(backend.clock())),
-        ("partitions", json_list(encoded(views.partition(backend, home)) for home, _ in homes)),
-        ("applications", json_list(_all_applications(homes))),
-        ("appHistory", encoded(app_history)),
-        ("nodes", json_list(_partition_nodes(home, name) for home, name in homes)),
-        ("clusterInfo", encoded([views.cluster(backend, home) for home, _ in homes])),
-        ("containerHistory", encoded(container_history)),
-        ("queues", json_list(queue_pieces(home.tree.root, name) for home, name in homes)),
-        ("rmDiagnostics", encoded(backend.diagnostics() or {"empty": "Resource Manager did not register callback"})),
-        ("logLevel", encoded(LEVELS.get(level := monitor.log_level(), level.lower()))),
-        ("config", encoded(config)),
-        ("placementRules", json_list(encoded(_rules(home, name)) for home, name in homes)),
-        ("eventStreams", encoded(streams)),
-        ("gangHolds", encoded(held)),
-        ("licorne", encoded(exact)),
+    apps = any(home.applications or home.terminated or home.rejected for home, _ in homes)
+    members: list[tuple[str, object, Iterator[bytes]]] = [
+        ("timestamp", True, encoded(backend.clock())),
+        ("partitions", homes, json_list(encoded(views.partition(backend, home)) for home, _ in homes)),
+        ("applications", apps, json_list(_all_applications(homes))),
+        ("appHistory", app_history, encoded(app_history)),
+        ("nodes", homes, json_list(_partition_nodes(home, name) for home, name in homes)),
+        ("clusterInfo", homes, encoded([views.cluster(backend, home) for home, _ in homes])),
+        ("containerHistory", container_history, encoded(container_history)),
+        ("queues", homes, json_list(queue_pieces(home.tree.root, name) for home, name in homes)),
+        (
+            "rmDiagnostics",
+            True,
+            encoded(backend.diagnostics() or {"empty": "Resource Manager did not register callback"}),
+        ),
+        ("logLevel", True, encoded(LEVELS.get(level := level_of(monitor.log), level.lower()))),
+        ("config", True, encoded(config)),
+        ("placementRules", homes, json_list(encoded(_rules(home, name)) for home, name in homes)),
+        ("eventStreams", streams, encoded(streams)),
+        ("gangHolds", held, encoded(held)),
+        ("licorne", exact, encoded(exact)),
     ]
-    full = {
-        "partitions": bool(homes),
-        "applications": any(home.applications or home.terminated or home.rejected for home, _ in homes),
-        "nodes": bool(homes),
-        "clusterInfo": bool(homes),
-        "queues": bool(homes),
-        "placementRules": bool(homes),
-        "appHistory": bool(app_history),
-        "containerHistory": bool(container_history),
-        "eventStreams": bool(streams),
-        "gangHolds": bool(held),
-        "licorne": exact is not None,
-    }
-    yield from spliced(b"{}", [(name, pieces) for name, pieces in members if full.get(name, True)])
+    yield from spliced(b"{}", [(name, pieces) for name, filled, pieces in members if filled])
 
 
 def _all_applications(homes: list[tuple[Partition, str]]) -> Iterator[Iterator[bytes]]:

@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from licorne.host.lookups import COMMON
 from licorne.host.pace import SLICE_S
+from licorne.host.threads import COMMON
 
 from .answers import JSON, in_pieces
 

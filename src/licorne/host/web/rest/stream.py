@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from licorne.host.web.event_ring import EventRing, Listener, record
+from licorne.host.web.event_ring import EventRing, Listener, as_event_record
 from licorne.host.web.http import CONNECTION, Protocol
 from licorne.si.events import Event
 from licorne.si.rest_objects import EventStream, Failure
@@ -74,7 +74,7 @@ class StreamResponse(Response):
                 return
 
     async def _events(self, send: Send, events: Iterator[Event]) -> None:
-        while lines := [encode(record(event)) for event in islice(events, CHUNK)]:
+        while lines := [encode(as_event_record(event)) for event in islice(events, CHUNK)]:
             await self._lines(send, lines)
             await asyncio.sleep(0)  # give the loop a turn: `send` does not suspend while the client keeps up
 

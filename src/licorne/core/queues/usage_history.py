@@ -11,13 +11,12 @@ An allocation that was resized counts with each of its sizes for the time during
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from licorne.core.base.states import SECOND_NS
 from licorne.si.constants import INSTANCE_TYPE
 
 if TYPE_CHECKING:
-    from licorne.core.contents import PartitionContents
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
 
@@ -49,11 +48,17 @@ class PastUsage:
         self.used, self.preempted, self.placeholders, self.since = {}, {}, {}, {}
 
 
+class Clock(Protocol):
+    """What has the time in nanoseconds: a partition."""
+
+    now: int
+
+
 class UsageHistory:
     """Records the usage of the applications of a partition."""
 
-    def __init__(self, partition: PartitionContents) -> None:
-        self._partition = partition
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
 
     def ending(self, app: Application, alloc: Ask) -> None:
         """Record the usage of an allocation that is about to end, or to change its size."""
@@ -69,7 +74,7 @@ class UsageHistory:
         else:
             usages = past.placeholders if alloc.placeholder else past.used
         since = past.since.pop(alloc.id, alloc.bound_ns) if past.since else alloc.bound_ns
-        seconds = (self._partition.now - since) // SECOND_NS
+        seconds = (self._clock.now - since) // SECOND_NS
         if seconds < 0 or alloc.node is None:
             return
         usage = usages.setdefault(alloc.node.attributes.get(INSTANCE_TYPE) or UNKNOWN_TYPE, {})
@@ -80,7 +85,7 @@ class UsageHistory:
     def resized(self, app: Application, alloc: Ask) -> None:
         """Record the time of an allocation's change of size; `ending` must have been called before the change."""
         assert app.past is not None, "`ending` was called first"
-        app.past.since[alloc.id] = self._partition.now
+        app.past.since[alloc.id] = self._clock.now
 
 
 def most_used(app: Application) -> Amounts:

@@ -1,0 +1,80 @@
+"""Which pods a term counts, by which label of nodes, as a value: equal ones share one count (`licorne.core.nodes.domains`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from .constraints import NodeConstraints, NodeLabels, Toleration
+from .terms import PodLabels, PodTerm, PodTerms, Selector, SpreadConstraint
+
+TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
+ANY_NODE: Final = NodeConstraints(tolerations=TOLERATES_ALL)
+Handle = tuple[str, str, str]
+"""A namespace, and a label of pods; empty texts for any."""
+
+
+class Counted(NamedTuple):
+    """A value that says which pods are counted, and by which topology key.
+
+    They are those that all `terms` mean; `held`: those that have the one term as their anti-affinity; `spread`: those
+    that a constraint counts, on nodes that meet `policy` and have all labels of `keys`.
+    """
+
+    key: str
+    terms: tuple[PodTerm, ...] = ()
+    near: bool = False
+    held: bool = False
+    spread: SpreadConstraint | None = None
+    keys: tuple[str, ...] = ()
+    policy: NodeConstraints = ANY_NODE
+
+    def includes(self, pod: PodLabels) -> bool:
+        """Return whether a pod that runs is counted; of `held`, whether one that waits is shut out."""
+        if self.spread is not None:
+            return self.spread.counts(pod)
+        return all(term.selects(pod, runs=self.held) for term in self.terms)
+
+    def takes_part(self, labels: NodeLabels) -> bool:
+        """Return whether the pods of a node count for a spread."""
+        if len(self.keys) > 1 and not dict(labels.pairs).keys() >= {*self.keys}:
+            return False
+        return self.policy is ANY_NODE or self.policy.matches(labels)
+
+    def handles(self) -> Iterator[Handle]:
+        """Yield namespaces with a label of which each included pod has one; nothing if it may be in any namespace."""
+        if self.spread is not None:
+            yield (self.spread.namespace, *_demanded(self.spread.selector))
+        elif self.terms[0].namespace_selector is None:
+            for namespace in self.terms[0].namespaces:
+                yield (namespace, *_demanded(self.terms[0].selector))
+
+
+def _demanded(selector: Selector) -> tuple[str, str]:
+    """Return a label that a selector demands; empty texts if it demands none."""
+    for one in selector or ():
+        if one.operator == "In" and len(one.values) == 1:
+            return one.key, one.values[0]
+    return "", ""
+
+
+def handles_of(pod: PodLabels) -> list[Handle]:
+    """Return the handles under which counts that include the pod may be found."""
+    return [(pod.namespace, "", ""), *((pod.namespace, key, value) for key, value in pod.labels)]
+
+
+def counted_near(terms: PodTerms) -> list[Counted]:
+    """Return what the affinity of an ask counts, by each topology key."""
+    keys = dict.fromkeys(term.topology_key for term in terms.affinity)
+    return [Counted(key, terms.affinity, near=True) for key in keys]
+
+
+def counted_spread(one: SpreadConstraint, keys: tuple[str, ...], constraints: NodeConstraints) -> Counted:
+    """Return what a spread constraint counts for an ask with these node constraints."""
+    policy = NodeConstraints(
+        constraints.selector if one.honor_affinity else (),
+        constraints.affinity if one.honor_affinity else None,
+        constraints.tolerations if one.honor_taints else TOLERATES_ALL,
+    )
+    alike = SpreadConstraint(one.topology_key, one.selector, one.namespace)
+    return Counted(one.topology_key, spread=alike, keys=keys, policy=ANY_NODE if policy == ANY_NODE else policy)
