@@ -13,7 +13,7 @@ from licorne import SchedulerAPI
 from licorne.host.log import Log
 from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
-from licorne.host.web.page.routes import live_pages
+from licorne.host.web.page.past import live_pages
 from licorne.host.web.rest import Access, RequestLimits, make_app
 from licorne.host.web.settings import WebSettings
 from licorne.si import v19

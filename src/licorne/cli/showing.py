@@ -24,7 +24,13 @@ def serve_pages(opened: Opened, port: int, told: Callable[[str], object]) -> Non
     except OSError as error:
         raise CommandError(f"127.0.0.1:{port}: {error.strerror}; --port takes another one") from None
     config = uvicorn.Config(
-        pages_app(opened, _failed), lifespan="off", log_config=None, access_log=False, server_header=False, ws="none"
+        pages_app(opened, _failed),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
     )
     told(f"127.0.0.1:{listening.getsockname()[1]}")
     with listening:

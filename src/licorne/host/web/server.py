@@ -33,7 +33,7 @@ from licorne.host.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
 from .http import HEADER_BYTES, Connections, Protocol, guarded, of_interest
 from .monitor import Monitor
-from .page.routes import live_pages
+from .page.past import live_pages
 from .rest import Access, RequestLimits, make_app
 from .rest.app import no_pages
 from .settings import WebSettings
@@ -202,6 +202,7 @@ class WebServer:
         for task in self._tasks:
             task.cancel()
         self._monitor.ring.end_all(SHUTTING_DOWN)
+        self._app.end()
         for server in self._listening:
             server.close()
         for one in [one for one in self.connections.open if one.reading]:

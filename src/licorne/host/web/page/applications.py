@@ -11,9 +11,9 @@ from licorne.core.base.states import SECOND_NS
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
-from .source import ROWS, ApplicationSummary, Source
+from .source import ROWS, ApplicationSummary
 from .tables import Column, Query, part, table
-from .view import View, chosen
+from .view import Source, View, chosen
 
 ENDED = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
 
@@ -39,8 +39,12 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         Column[ApplicationSummary]("user", "User", lambda row: row.app.user),
         Column[ApplicationSummary]("running", "Pods running", lambda row: row.running, number=True),
         Column[ApplicationSummary]("waiting", "Pods waiting", lambda row: row.waiting, number=True),
-        Column[ApplicationSummary]("used", "Used", lambda row: row.app.used_resource.get(name, 0), number=True),
-        Column[ApplicationSummary]("wanted", "Wanted", lambda row: row.app.pending_resource.get(name, 0), number=True),
+        Column[ApplicationSummary](
+            "used", "Used", lambda row: row.app.used_resource.get(name, 0), number=True, unit="amount"
+        ),
+        Column[ApplicationSummary](
+            "wanted", "Wanted", lambda row: row.app.pending_resource.get(name, 0), number=True, unit="amount"
+        ),
         Column[ApplicationSummary]("submitted", "Submitted", lambda row: row.app.submission_time, number=True),
     )
     return {
@@ -145,7 +149,7 @@ def _reason(ask: objects.Ask) -> str:
     return max(ask.allocation_log, key=lambda entry: entry.last_occurrence).message if ask.allocation_log else ""
 
 
-VIEW = View("applications", "Applications", "/applications", _fetch, _context)
+VIEW = View("applications", "Applications", "/applications", _fetch, _context, compared=True)
 ONE = View("application", "Application", "/application", _fetch_one, _context_one, nav=False, parent="applications")
 
 __all__ = ["ENDED", "ONE", "VIEW", "pod"]

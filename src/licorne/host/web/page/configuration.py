@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -9,9 +10,9 @@ from licorne.config import Report, check
 from licorne.si import rest_objects as objects
 from licorne.state.configuration import as_yaml
 
-from .source import Figures, Source
+from .source import Figures
 from .tables import Query
-from .view import View
+from .view import Source, View
 
 if TYPE_CHECKING:
     from licorne.host.web.health import Health
@@ -52,7 +53,28 @@ def _context(found: _Objects, _query: Query) -> dict[str, Any]:
         "rules": [_told(rule) for rule in found.rules],
         "health": found.health,
         "figures": found.figures,
+        "facts": {
+            path: {"": value}
+            for path, value in _flat("", {"Partitions": queues, "Extra": found.configuration.get("Extra")})
+        },
     }
+
+
+def _flat(path: str, part: object) -> Iterator[tuple[str, str]]:
+    """Yield the values of a configuration, each with the way to it; parts of a list by their name, where they have one."""
+    if isinstance(part, dict):
+        pairs = [(str(key), value) for key, value in part.items()]
+    elif isinstance(part, list):
+        pairs = [
+            (str(value.get("Name") or at) if isinstance(value, dict) else str(at), value)
+            for at, value in enumerate(part)
+        ]
+    else:
+        if part is not None:
+            yield path, str(part)
+        return
+    for key, value in pairs:
+        yield from _flat(f"{path}.{key}" if path else key, value)
 
 
 @lru_cache(maxsize=4)
@@ -71,6 +93,6 @@ def _told(rule: objects.Rule) -> tuple[str, str]:
     return rule.name, "; ".join(words)
 
 
-VIEW = View("configuration", "Configuration and health", "/configuration", _fetch, _context)
+VIEW = View("configuration", "Configuration and health", "/configuration", _fetch, _context, compared=True)
 
 __all__ = ["VIEW"]

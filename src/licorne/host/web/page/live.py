@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from licorne.answers.process import Question
+from licorne.answers.timeline import Timeline
 from licorne.core.partition import Partition
 from licorne.host.pace import SLICE_S, paced
 from licorne.host.web.rest import allocations as allocation_views
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
     from licorne.host.web.health import Health
     from licorne.host.web.rest.handlers import Handlers
-
-    from .tables import Query
 
 FACTOR: Final = 100.0
 KEPT_S: Final = 2.0
@@ -50,9 +49,9 @@ class LiveSource:
         self._making: dict[tuple[str, str], asyncio.Task[list[Any]]] = {}
         self._kept: dict[tuple[str, str], tuple[float, list[Any]]] = {}
 
-    async def opened(self, _query: Query) -> LiveSource:
-        """Return this source, whatever the address of the page: there is no other."""
-        return self
+    def version(self) -> object:
+        """Return something that is another when anything of the scheduler has changed."""
+        return [views.partition_state(found) for found in self._backend.partitions()]
 
     def now_ns(self) -> int:
         """Return the scheduler's time."""
@@ -181,6 +180,10 @@ class LiveSource:
             "" if recorder is None else str(recorder.folder),
             None if self.name else self._backend.follower is not None,
         )
+
+    async def timeline(self, _window_s: float) -> Timeline | None:
+        """Return what was decided last, and how queues fared, as far as this process has noted it."""
+        return self._handlers.monitor.timeline
 
     async def answer(self, question: Question) -> bytes:
         """Return the answer of the process that follows, or of one that is given a checkpoint."""

@@ -11,9 +11,9 @@ from licorne.workload.quantities import amount
 
 from .applications import pod
 from .bars import Bar, Segment, bar, ordered, share, strip
-from .source import NodeSummary, Source
+from .source import NodeSummary
 from .tables import Column, Query, table
-from .view import View, chosen
+from .view import Source, View, chosen
 
 
 class Packing(NamedTuple):
@@ -39,10 +39,12 @@ def _context(found: Sequence[NodeSummary], query: Query) -> dict[str, Any]:
     columns = (
         Column[NodeSummary]("node", "Node", lambda row: row.node.node_id),
         Column[NodeSummary]("", "Use"),
-        Column[NodeSummary]("share", "Share", lambda row: _share(row.node, name), number=True),
-        Column[NodeSummary]("used", "Used", lambda row: row.node.allocated.get(name, 0), number=True),
-        Column[NodeSummary]("others", "Used by others", lambda row: row.node.occupied.get(name, 0), number=True),
-        Column[NodeSummary]("free", "Free", lambda row: row.node.available.get(name, 0), number=True),
+        Column[NodeSummary]("share", "Share", lambda row: _share(row.node, name), number=True, compared=False),
+        Column[NodeSummary]("used", "Used", lambda row: row.node.allocated.get(name, 0), number=True, unit="amount"),
+        Column[NodeSummary](
+            "others", "Used by others", lambda row: row.node.occupied.get(name, 0), number=True, unit="amount"
+        ),
+        Column[NodeSummary]("free", "Free", lambda row: row.node.available.get(name, 0), number=True, unit="amount"),
         Column[NodeSummary]("pods", "Pods", lambda row: row.running, number=True),
         Column[NodeSummary]("state", "State", lambda row: _states(row.node)),
     )
@@ -127,7 +129,7 @@ def _context_one(node: objects.Node, query: Query) -> dict[str, Any]:
     }
 
 
-VIEW = View("nodes", "Nodes", "/nodes", _fetch, _context)
+VIEW = View("nodes", "Nodes", "/nodes", _fetch, _context, compared=True)
 ONE = View("node", "Node", "/node", _fetch_one, _context_one, nav=False, parent="nodes")
 
 __all__ = ["ONE", "VIEW"]

@@ -12,9 +12,9 @@ from licorne.workload.quantities import amount
 
 from .applications import ENDED
 from .bars import Bar, bar, ordered, walk, within_guarantees
-from .source import ApplicationSummary, Figures, NodeSummary, Source
+from .source import ApplicationSummary, Figures, NodeSummary
 from .tables import Query
-from .view import View
+from .view import Source, View
 
 if TYPE_CHECKING:
     from licorne.host.web.health import Health
@@ -83,6 +83,18 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "waiting_applications": len(waiting),
         "history": _history(found.figures),
         "now_ns": found.now_ns,
+        "facts": {
+            "Pods": {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)},
+            "Cluster": {"applications": len(live), "nodes": len(found.nodes)},
+            **{
+                each.name: {
+                    "used": amount(each.name, each.used),
+                    "of": amount(each.name, each.full),
+                    "waiting": amount(each.name, each.waiting),
+                }
+                for each in _resources(found.partition, found.root)
+            },
+        },
     }
 
 
@@ -173,6 +185,6 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(name[:60] for name in islice(listed, NAMED)) + more
 
 
-VIEW = View("now", "Now", "/", _fetch, _context)
+VIEW = View("now", "Now", "/", _fetch, _context, compared=True)
 
 __all__ = ["VIEW"]

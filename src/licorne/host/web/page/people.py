@@ -10,9 +10,9 @@ from licorne.si import rest_objects as objects
 
 from .applications import ENDED
 from .bars import Bar, bar
-from .source import ApplicationSummary, People, Source
+from .source import ApplicationSummary, People
 from .tables import Column, Query, table
-from .view import View, chosen
+from .view import Source, View, chosen
 
 
 class _Objects(NamedTuple):
@@ -64,13 +64,13 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
     rows = [_row(each, usages.get(each), name, waiting[each], wanted.get(each, Counter())[name]) for each in names]
     columns = (
         Column[Row]("name", "Group" if groups else "User", lambda row: row.name),
-        Column[Row]("used", "Used", lambda row: row.used, number=True),
+        Column[Row]("used", "Used", lambda row: row.used, number=True, unit="amount"),
         Column[Row]("", "Of the limit"),
-        Column[Row]("limit", "Limit", lambda row: row.limit.limit if row.limit else -1, number=True),
+        Column[Row]("limit", "Limit", lambda row: row.limit.limit if row.limit else -1, number=True, unit="amount"),
         Column[Row]("at", "At queue", lambda row: row.limit.queue if row.limit else ""),
         Column[Row]("running", "Running applications", lambda row: row.running, number=True),
         Column[Row]("waiting", "Pods waiting", lambda row: row.waiting, number=True),
-        Column[Row]("wanted", "Wanted", lambda row: row.wanted, number=True),
+        Column[Row]("wanted", "Wanted", lambda row: row.wanted, number=True, unit="amount"),
     )
     return {
         "types": types,
@@ -105,6 +105,6 @@ def _row(name: str, usage: objects.Usage | None, resource: str, waiting: int, wa
     )
 
 
-VIEW = View("people", "People", "/people", _fetch, _context)
+VIEW = View("people", "People", "/people", _fetch, _context, compared=True)
 
 __all__ = ["VIEW"]

@@ -10,9 +10,9 @@ from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
 from .bars import Bar, bar, ordered, walk, within_guarantees
-from .source import ROWS, Source
+from .source import ROWS
 from .tables import Column, Query, table
-from .view import View, chosen
+from .view import Source, View, chosen
 
 
 class _Objects(NamedTuple):
@@ -54,11 +54,11 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
     columns = (
         Column[Row]("queue", "Queue", lambda row: row.path),
         Column[Row]("", "Use"),
-        Column[Row]("used", "Used", lambda row: row.used, number=True),
-        Column[Row]("guaranteed", "Guaranteed", lambda row: row.guaranteed or 0, number=True),
-        Column[Row]("borrowed", "Borrowed", lambda row: row.borrowed, number=True),
-        Column[Row]("max", "Max", lambda row: -1 if row.max is None else row.max, number=True),
-        Column[Row]("waiting", "Waiting", lambda row: row.waiting, number=True),
+        Column[Row]("used", "Used", lambda row: row.used, number=True, unit="amount"),
+        Column[Row]("guaranteed", "Guaranteed", lambda row: row.guaranteed or 0, number=True, unit="amount"),
+        Column[Row]("borrowed", "Borrowed", lambda row: row.borrowed, number=True, unit="amount"),
+        Column[Row]("max", "Max", lambda row: -1 if row.max is None else row.max, number=True, unit="amount"),
+        Column[Row]("waiting", "Waiting", lambda row: row.waiting, number=True, unit="amount"),
         Column[Row]("applications", "Running applications", lambda row: row.queue.running_apps, number=True),
     )
     shown = [row for row in rows if row.path == path or row.path.startswith(f"{path}.")] if path else rows
@@ -129,6 +129,6 @@ def _of(found: list[Loan], path: str) -> list[Loan]:
     return sorted(some, key=lambda loan: -loan.amount)
 
 
-VIEW = View("queues", "Queues", "/queues", _fetch, _context)
+VIEW = View("queues", "Queues", "/queues", _fetch, _context, compared=True)
 
 __all__ = ["VIEW"]

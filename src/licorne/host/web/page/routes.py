@@ -21,11 +21,11 @@ from licorne.host.web.rest.errors import RestError, refuse
 from licorne.host.web.rest.routing import Call, Endpoint
 from licorne.host.web.rest.sessions import COOKIE, cookie, from_here
 
-from . import applications, configuration, frame, nodes, now, people, queues, why
-from .live import LiveSource
-from .source import Source
+from . import applications, configuration, decisions, fairness, frame, nodes, now, people, queues, why
+from .changes import changes
+from .streams import Streams
 from .tables import Query
-from .view import View
+from .view import Source, View
 
 if TYPE_CHECKING:
     from licorne.host.web.rest.gate import Gate
@@ -40,6 +40,8 @@ VIEWS: Final = (
     nodes.VIEW,
     nodes.ONE,
     people.VIEW,
+    fairness.VIEW,
+    decisions.VIEW,
     configuration.VIEW,
 )
 """All views; those of the navigation in its order."""
@@ -48,18 +50,34 @@ TITLES: Final = {404: "Not found", 403: "Not permitted", 429: "Too many attempts
 _Method = Callable[[Call], Awaitable[Response]]
 
 
-class Pages:
-    """The pages about what `opened` returns for a query. `gate`: checks who logs in; None: nobody has to."""
+async def _nowhere(_call: Call) -> None:
+    return None
 
-    def __init__(self, opened: Callable[[Query], Awaitable[Source]], gate: Gate | None = None) -> None:
+
+class Pages:
+    """The pages about what `opened` returns for a query. `handlers`: those of the server; `gate`: checks who logs in; None: nobody has to.
+
+    `elsewhere`: returns the page of an address that this process does not answer itself; None: it does.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[Query], Awaitable[Source]],
+        handlers: Handlers,
+        gate: Gate | None = None,
+        elsewhere: Callable[[Call], Awaitable[Response | None]] = _nowhere,
+    ) -> None:
         self._opened = opened
+        self._elsewhere = elsewhere
         self._gate = gate
+        self._streams = Streams(handlers.ending)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Return the endpoints of all pages, of the files that they need, and of logging in and out."""
         return (
             *(self._get(view.path, partial(self._show, view), limited=view is not why.VIEW) for view in VIEWS),
             self._get("/find", self._find),
+            self._get("/live", self._live, limited=False),
             self._get("/static/{file}", self._file, anyone=True),
             self._get("/login", self._login_form, anyone=True),
             self._get("/login", self._log_in, anyone=True, method="POST"),
@@ -70,7 +88,7 @@ class Pages:
         self, path: str, answer: _Method, *, anyone: bool = False, limited: bool = True, method: str = "GET"
     ) -> Endpoint:
         async def handler(_handlers: Handlers, call: Call) -> Response:
-            return await answer(call)
+            return (None if anyone else await self._elsewhere(call)) or await answer(call)
 
         return Endpoint(
             method=method,
@@ -95,6 +113,7 @@ class Pages:
             "partitions": names,
             "span": source.span,
             "changes": source.changes,
+            "live": source.changes and view.live,
         }
         if not names:
             return await self._page("empty", "Nothing registered yet", call.request, query, around, view=view)
@@ -103,8 +122,12 @@ class Pages:
             refuse(404, f"There is no partition {wanted}; there are: {', '.join(names)}")
         found = await view.fetch(source, wanted, query)
         more = {**around, "partition_name": wanted}
-        make = partial(view.context, found, query)
-        response = await self._page(view.name, view.title, call.request, query, more, view=view, make=make)
+        make, template = partial(view.context, found, query), view.name
+        if query["against"]:
+            other = await self._opened(Query(view.path, {"t": query["against"]}))
+            make = partial(_compared, view, (await view.fetch(other, wanted, query), found), query)
+            template, more["against_ns"] = "changes", other.now_ns()
+        response = await self._page(template, view.title, call.request, query, more, view=view, make=make)
         again = _again(source, query)
         if again:
             response.headers["Refresh"] = again
@@ -133,6 +156,7 @@ class Pages:
             "at_ns": 0,
             "span": None,
             "changes": False,
+            "live": False,
             "partitions": [],
             "partition_name": "",
             "logged_in": self._has_session(request),
@@ -170,6 +194,14 @@ class Pages:
         if name == "root" or name.startswith("root."):
             return RedirectResponse(query.link("/queues", queue=name.lower()), 303)
         return RedirectResponse(query.link("/why", name=name), 303)
+
+    async def _live(self, call: Call) -> Response:
+        """Tell when what is shown has changed, for pages that are looked at with a script."""
+
+        async def version() -> object:
+            return (await self._opened(Query("/", {}))).version()
+
+        return self._streams.response(version)
 
     async def _file(self, call: Call) -> Response:
         name = call.variables["file"]
@@ -214,19 +246,24 @@ class Pages:
         return RedirectResponse("/login", 303, {"Set-Cookie": cookie("", secure=secure, lasts=False)})
 
 
+def _compared(view: View, found: tuple[Any, Any], query: Query) -> dict[str, Any]:
+    """Return what has changed of a view from one moment to another; 400 where it has nothing to compare."""
+    before, after = (view.context(each, query) for each in found)
+    if view.compared:
+        return changes(before, after, query)
+    return refuse(
+        400, f"{view.title} is not compared; what is: {', '.join(each.title for each in VIEWS if each.compared)}"
+    )
+
+
 def _again(source: Source, query: Query) -> str:
     """Return after how many seconds a browser is to look again, and where: at the same view, or of a recording at a later moment."""
     every = query.seconds("every", 3600)
-    if every is None or source.span is None:
+    if every is None or source.span is None or source.changes:
         return "" if every is None else f"{every:g}"
     step = query.seconds("step", 10**6) or 60.0
     later_s = source.now_ns() / SECOND_NS + step
     return f"{every:g}; url={query.link(t=f'{later_s:.0f}')}" if later_s * SECOND_NS <= source.span[1] else ""
-
-
-def live_pages(handlers: Handlers, gate: Gate) -> tuple[Endpoint, ...]:
-    """Return the endpoints of the pages about the scheduler of this process."""
-    return Pages(LiveSource(handlers).opened, gate).endpoints()
 
 
 def _local(address: str) -> str:
@@ -235,4 +272,4 @@ def _local(address: str) -> str:
     return address if local and "\\" not in address else "/"
 
 
-__all__ = ["VIEWS", "Pages", "live_pages"]
+__all__ = ["VIEWS", "Pages"]

@@ -1,7 +1,8 @@
 """What the page shows: the JSON objects of REST, whether of a running scheduler or of a state dump.
 
-A view asks a `Source` for these objects and knows nothing else of where they come from. `licorne.host.web.page.live` has the
-source of the scheduler in this process; a dump consists of the same objects already.
+A view asks a source for these objects and knows nothing else of where they come from. `LiveSource` (`licorne.host.web.page.live`)
+is the scheduler of this process; a dump, `DumpSource`, consists of the same objects already. Both have the same methods. Each
+call returns objects of one moment, which nobody changes any more; lists may be shared by all who ask.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from licorne.answers.process import Question, UnansweredError, ask
+from licorne.answers.timeline import Timeline
 from licorne.host.threads import COMMON
 from licorne.host.web.rest.answers import encode
 from licorne.host.web.rest.errors import refuse
@@ -61,76 +63,11 @@ class Figures(NamedTuple):
     follows: bool | None = None
 
 
-class Source(Protocol):
-    """Where the objects come from. Each call returns objects of one moment, which nobody changes any more.
-
-    `name`: what it is, for people; empty for the scheduler of this process. `changes`: who looks later may see another state. `span`: the first and the last moment (ns) that the
-    parameter `t` of an address may name; None: there is only one. Lists may be shared by all who ask.
-    """
-
-    name: str
-    changes: bool
-    span: tuple[int, int] | None
-
-    def now_ns(self) -> int:
-        """Return the time that the objects are about, in nanoseconds since 1970."""
-        ...
-
-    async def partitions(self) -> list[objects.Partition]:
-        """Return all partitions."""
-        ...
-
-    async def queues(self, partition: str) -> objects.Queue:
-        """Return the root queue of a partition, with all below it."""
-        ...
-
-    async def applications(self, partition: str) -> Sequence[ApplicationSummary]:
-        """Return all applications that are known, also those that have ended or were rejected."""
-        ...
-
-    async def application(self, partition: str, name: str, asks: int, allocations: int) -> objects.Application | None:
-        """Return an application with `ROWS` of its asks and of its allocations, from these positions on; None: there is none."""
-        ...
-
-    async def nodes(self, partition: str) -> Sequence[NodeSummary]:
-        """Return all nodes."""
-        ...
-
-    async def node(self, partition: str, name: str) -> objects.Node | None:
-        """Return a node with its allocations; None: there is none."""
-        ...
-
-    async def people(self, partition: str) -> People:
-        """Return what users and groups use."""
-        ...
-
-    async def rules(self, partition: str) -> list[objects.Rule]:
-        """Return the placement rules."""
-        ...
-
-    async def configuration(self) -> dict[str, object]:
-        """Return the queue configuration in force, as `/ws/v1/config` has it."""
-        ...
-
-    async def health(self) -> Health | None:
-        """Return the result of the last health checks; None: none have been made."""
-        ...
-
-    async def figures(self) -> Figures:
-        """Return what only a process that schedules knows."""
-        ...
-
-    async def answer(self, question: Question) -> bytes:
-        """Return the answer to a heavy question as JSON, computed in another process.
-
-        Raises:
-            RestError: there is no answer, and why.
-        """
-        ...
-
-
 class DumpSource:
-    """A state dump: the objects are there. `name`: what it is, for people; `changes`: who looks later gets another dump."""
+    """A state dump. `name`: what it is, for people; empty for the scheduler of this process; `changes`: who looks later may see another state.
+
+    `span`: the first and the last moment (ns) that the parameter `t` of an address may name; None: there is only one.
+    """
 
     span: tuple[int, int] | None = None
 
@@ -138,6 +75,10 @@ class DumpSource:
         self.name = name
         self.changes = changes
         self._state = state
+
+    def version(self) -> object:
+        """Return the time of the dump: a later one is another."""
+        return self._state.timestamp
 
     def now_ns(self) -> int:
         """Return the time of the dump."""
@@ -226,6 +167,10 @@ class DumpSource:
             )
         )
 
+    async def timeline(self, _window_s: float) -> Timeline | None:
+        """Return None: a dump is one moment."""
+        return None
+
     async def answer(self, question: Question) -> bytes:
         """Return the answer of a scheduler that is restored from the dump."""
         try:
@@ -240,4 +185,4 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-__all__ = ["ROWS", "ApplicationSummary", "DumpSource", "Figures", "NodeSummary", "People", "Source"]
+__all__ = ["ROWS", "ApplicationSummary", "DumpSource", "Figures", "NodeSummary", "People"]

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from .source import ROWS
 
 Row = TypeVar("Row")
-KEPT: Final = ("partition", "t", "every", "step")
+KEPT: Final = ("partition", "t", "against", "every", "step")
 """Parameters that stay from one view to the next: what is looked at, at which time, and how often anew."""
 
 
@@ -52,16 +52,21 @@ class Query:
 
 
 class Column(NamedTuple, Generic[Row]):
-    """A column: its name in addresses, its title, and by what rows are sorted. `number`: right-aligned, largest first."""
+    """A column: its name in addresses, its title, and by what rows are sorted. `number`: right-aligned, largest first.
+
+    `unit`: `amount` for those of the type of resource that is shown. `compared`: it is, between two moments.
+    """
 
     name: str
     title: str
     by: Callable[[Row], Any] | None = None
     number: bool = False
+    unit: str = ""
+    compared: bool = True
 
 
 class Table(NamedTuple, Generic[Row]):
-    """One page of a table. `all`: rows before filtering; `found`: after it; `first`: the position of the first one shown."""
+    """One page of a table. `all`: rows before filtering; `found`: after it; `given`: these rows, `name` says which each is."""
 
     columns: Sequence[Column[Row]]
     rows: Sequence[Row]
@@ -71,6 +76,8 @@ class Table(NamedTuple, Generic[Row]):
     pages: int
     sort: str
     param: str = "page"
+    given: Sequence[Row] = ()
+    name: Callable[[Row], str] = str
 
     @property
     def first(self) -> int:
@@ -113,7 +120,9 @@ def table(
     pages = max((len(found) - 1) // ROWS + 1, 1)
     page = min(query.number("page"), pages)
     shown = found[(page - 1) * ROWS : page * ROWS]
-    return Table(columns, shown, len(given), len(found), page, pages, order)
+    return Table(
+        columns, shown, len(given), len(found), page, pages, order, given=given, name=lambda row: next(iter(names(row)))
+    )
 
 
 def part(rows: Sequence[Row], total: int, query: Query, param: str) -> Table[Row]:

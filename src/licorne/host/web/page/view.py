@@ -6,8 +6,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple
 
 from .bars import ordered
-from .source import Source
+from .live import LiveSource
+from .source import DumpSource
 from .tables import Query
+
+Source = LiveSource | DumpSource
 
 
 class View(NamedTuple):
@@ -15,7 +18,8 @@ class View(NamedTuple):
 
     `fetch` asks the source for the objects about a partition; it runs in the loop of the scheduler, and only waits. `context`
     makes what the template shows; it runs in a thread. `nav`: it stands in the navigation; `parent`: the name of the view
-    under which it is found there. `parameters`: those of its address, with their meaning.
+    under which it is found there. `live`: it is cheap enough to be asked for again whenever something has changed;
+    `compared`: two moments of it are.
     """
 
     name: str
@@ -25,6 +29,8 @@ class View(NamedTuple):
     context: Callable[[Any, Query], dict[str, Any]]
     nav: bool = True
     parent: str = ""
+    live: bool = True
+    compared: bool = False
 
 
 def chosen(types: Iterable[str], query: Query) -> tuple[list[str], str]:
@@ -34,4 +40,4 @@ def chosen(types: Iterable[str], query: Query) -> tuple[list[str], str]:
     return found, wanted if wanted in found else found[0] if found else ""
 
 
-__all__ = ["View", "chosen"]
+__all__ = ["Source", "View", "chosen"]

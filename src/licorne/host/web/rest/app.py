@@ -65,7 +65,7 @@ def make_app(
         limits: limits of requests.
         guesses: counts refused requests by address, and slows down clients that guess tokens.
         old_queue_names: whether metrics are also exported under the names of releases up to 1.3.
-        pages: returns the endpoints of pages for people, such as `licorne.host.web.page.routes.live_pages`.
+        pages: returns the endpoints of pages for people, such as `licorne.host.web.page.past.live_pages`.
         on_change: called when a client wanted to change something: who, from where, and whether it was done.
         on_error: called with (path, exception) when an endpoint fails, which is a bug; the client sees a plain 500.
     """
@@ -172,6 +172,10 @@ class RestApp:
     @limits.setter
     def limits(self, limits: RequestLimits) -> None:
         self._handlers.limits = limits
+
+    def end(self) -> None:
+        """End the streams of pages."""
+        self._handlers.ending.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, with compression if the client accepts it."""

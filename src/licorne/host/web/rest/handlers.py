@@ -61,6 +61,8 @@ class Handlers:
         self._checks = asyncio.Semaphore(limits.checks)
         self._taking = asyncio.Lock()
         self._next_checkpoint_s = 0.0
+        self.ending = asyncio.Event()
+        """Set when the server ends, and streams of pages with it."""
         self.asking = asyncio.Lock()  # held while a question is answered in a process of its own
         self._shared = Shared(lambda: self.limits.keep_s)
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
