@@ -109,7 +109,8 @@ slider?.addEventListener("pointerdown", () => { delete slider.dataset.keys; });
 // -- plots: the numbers stand in the page, in `data-plot` --------------------------------------------------------
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const LINES = [["--guaranteed", []], ["--borrowed", []], ["--waiting", []], ["--good", [6, 3]], ["--refused", [6, 3]], ["--used", [2, 3]]];
+// Not the colours that have a meaning.
+const LINES = [["--line-1", []], ["--line-2", []], ["--line-3", []], ["--line-1", [6, 3]], ["--line-2", [6, 3]], ["--line-3", [6, 3]]];
 
 function draw(place) {
   const { times, unit, series, bars } = JSON.parse(place.dataset.plot);
@@ -136,10 +137,15 @@ function draw(place) {
   place.replaceChildren();
   const size = { width: place.clientWidth, height: place.classList.contains("low") ? 180 : 280 };
   const stamp = (value) => (value == null ? "-" : `${new Date(value * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`);
+  const clock = (value, before) => {
+    const day = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
+    const time = new Date(value * 1000).toISOString().slice(11, times.at(-1) - times[0] < 600 ? 19 : 16);
+    return before !== undefined && day(value) === day(before) ? time : `${time}\n${day(value)}`;
+  };
   const options = {
     ...size, hooks, tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max(high ?? 0, mark * 1.1 || 1)] } },
-    axes: [{ ...axis, font }, { ...axis, font, size: 60, values: (_, values) => values.map(written) }],
+    axes: [{ ...axis, font, values: (_, values) => values.map((value, number) => clock(value, values[number - 1])) }, { ...axis, font, size: 60, values: (_, values) => values.map(written) }],
     series: [{ label: "Time", value: (_, value) => stamp(value) }, ...lines],
   };
   return new uPlot(options, [times, ...series.map((each) => each.values)], place);
