@@ -8,7 +8,7 @@ from determinism.history import History
 from licorne.core.inspection import explain
 
 
-@pytest.mark.parametrize("first_interface", [False, True])
+@pytest.mark.parametrize("first_interface", [False, pytest.param(True, marks=pytest.mark.gate)])
 def test_reasons_are_the_same_with_a_cache_of_what_nodes_say(first_interface: bool) -> None:
     history = History(first_interface)
     seen = reserved = 0

@@ -92,6 +92,7 @@ async def answered(follower: Follower, name: str, world: World, *, prove: bool =
     return msgspec.json.decode(found, type=AskAnswer)
 
 
+@pytest.mark.gate
 def test_what_it_answers_is_what_a_dump_of_the_same_moment_answers() -> None:
     async def check() -> None:
         async with followed() as (world, follower):

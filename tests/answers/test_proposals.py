@@ -72,6 +72,7 @@ def test_so_it_is_where_nodes_are_reserved_and_allocations_evicted(dump: bytes) 
     check(lambda: restore(read_dump(dump)), lambda key: lambda made: is_placed_later(dump, made, key))
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(scaled(1800))
 @examples(30)
 @given(scenes.scenes(gpus=True))

@@ -24,7 +24,7 @@ from licorne.si import v19
 from rings import first_in_gate
 
 
-@pytest.mark.parametrize("first_interface", [False, True])
+@pytest.mark.parametrize("first_interface", [False, pytest.param(True, marks=pytest.mark.gate)])
 def test_a_restored_scheduler_goes_on_as_before(first_interface: bool) -> None:
     for seed in seeds.some_seeds("LICORNE_CHECKPOINT_SEED", 1):
         sys.stdout.write(f"to run this again, first: LICORNE_CHECKPOINT_SEED={seed}\n")

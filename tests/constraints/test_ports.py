@@ -95,6 +95,7 @@ def test_a_thousand_asks_for_one_port_in_one_call(settings: dict[str, str]) -> N
     assert bench.run().count("@") == 1
 
 
+@pytest.mark.gate
 def test_asks_of_all_kinds_of_ports_share_a_bit() -> None:
     """More sets of constraints than there are bits: the ports of those that share one are compared on each node."""
     bench = a_cluster("n1")

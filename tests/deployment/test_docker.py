@@ -99,6 +99,7 @@ def test_the_image_builds_the_compiled_package(tmp_path: Path) -> None:
         assert any("licorne/core/scheduling/descent." in name and name.endswith(".so") for name in wheel.namelist())
 
 
+@pytest.mark.gate
 def test_the_commands_of_the_image_run(tmp_path: Path) -> None:
     certificate(tmp_path, "licorne")
     for name in ("grpc-token", "rest-admin-tokens", "rest-read-tokens"):
@@ -148,6 +149,7 @@ class Running:
         self.process.stderr.close()
 
 
+@pytest.mark.gate
 def test_the_demonstration_that_the_dockerfile_mentions_runs() -> None:
     text = DOCKERFILE.read_text(encoding="utf-8")
     assert "licorne --demo --rest 0.0.0.0:9080 --insecure" in text

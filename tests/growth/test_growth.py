@@ -79,6 +79,7 @@ def test_nothing_is_left_when_everything_has_gone(name: str) -> None:
     assert left(World(), KINDS[name], LONG_REST_S) == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in NOT_IN_FIRST])
 def test_nothing_is_left_where_deadlines_are_far(name: str) -> None:
     """For a resource manager of the first interface that listens: removed objects drop their deadlines before those come."""

@@ -22,7 +22,7 @@ from rings import first_in_gate
 
 MORE, PARTS = 2000, 10
 """How many schedules a night plays, of two to three seconds of processor time each: as many as 45 minutes allow."""
-FEW = 8
+FEW = 2
 """How many schedules are played before each commit; the gate plays all."""
 
 
@@ -56,8 +56,12 @@ def test_thousands_more(part: int, new_seed: int) -> None:
 
 @pytest.mark.parametrize(
     "trouble",
-    [Trouble(late_s=20.0), Trouble(stale=1.0), Trouble(stale=1.0, forgets=0.1), Trouble(stale=1.0, cut=0.3)],
-    ids=["late watches", "caches behind", "and lists read anew", "and watches that break off"],
+    [
+        pytest.param(Trouble(stale=1.0), id="caches behind"),
+        pytest.param(Trouble(late_s=20.0), id="late watches", marks=pytest.mark.gate),
+        pytest.param(Trouble(stale=1.0, forgets=0.1), id="and lists read anew", marks=pytest.mark.gate),
+        pytest.param(Trouble(stale=1.0, cut=0.3), id="and watches that break off", marks=pytest.mark.gate),
+    ],
 )
 def test_nothing_is_decided_on_a_view_older_than_an_own_binding(trouble: Trouble) -> None:
     """Old news do not let a place be given twice: it is taken from the decision on (`World.check_writing`)."""

@@ -18,7 +18,7 @@ from machine.run import run
 
 STEPS = int(os.environ.get("LICORNE_MACHINE_STEPS") or scaled(8000))
 SEED = seeds.first_seed("LICORNE_MACHINE_SEED")
-FEW = 300
+FEW = 100
 """Steps before each commit; the gate takes all."""
 ENOUGH = 5000
 """From this many steps on every situation must have been met; with a random seed one may be missed."""

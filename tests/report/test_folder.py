@@ -155,6 +155,7 @@ def test_colours_are_those_of_the_page(folder: Path) -> None:
     assert set(re.findall(r"var\((--[a-z0-9]+)\)", text)) <= defined
 
 
+@pytest.mark.gate
 def test_the_json_is_the_figures(folder: Path) -> None:
     figures = msgspec.json.decode((folder / "report.json").read_bytes(), type=Figures)
     assert figures.workload == "small"

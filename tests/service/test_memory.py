@@ -65,7 +65,7 @@ def filled(rm_id: str = "rm", *, watched: bool = False) -> SchedulerAPI:
     return api
 
 
-@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("watched", [True, pytest.param(False, marks=pytest.mark.gate)])
 @pytest.mark.usefixtures("collector")
 def test_asks_decisions_and_releases_leave_no_cycles(watched: bool) -> None:
     api = filled(watched=watched)
