@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 import uvicorn
 
+from licorne.answers.timeline import shares_of
 from licorne.host.web.page.opened import OpenedRecording, pages_app
 from licorne.host.web.rest import Access
 from licorne.state.recording import Recorder
@@ -34,7 +35,16 @@ VIEWS = (
         "/applications",
         "/people?kind=groups",
     ),
-    *("/application?name=app-1", "/nodes", "/node?name=n1", "/people", "/configuration", "/node?name=none"),
+    *(
+        "/application?name=app-1",
+        "/nodes",
+        "/node?name=n1",
+        "/people",
+        "/fairness",
+        "/decisions",
+        "/configuration",
+        "/node?name=none",
+    ),
 )
 SCREENS: tuple[tuple[Literal["light", "dark"], int], ...] = (
     ("light", 1440),
@@ -86,6 +96,9 @@ def opened(browser: Browser, **options: Any) -> Page:
 def address() -> Iterator[str]:
     world = busy()
     world.monitor.tick()
+    for minute in range(3):
+        world.now += minute * 60 * SECOND_NS
+        world.monitor.timeline.sample(world.now, shares_of(world.backend.partitions()))
     with served(world.app) as found:
         yield found
 
