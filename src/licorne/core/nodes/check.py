@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from .counted import held_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -94,11 +96,7 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
             assert count.key.number_of[dict(node.labels.pairs)[counted.key]] == domain, f"domain of node {node.id}"
             part[domain] = part.get(domain, 0) + 1
             for pods, number in topology.on[node.slot].items():
-                if (
-                    counted.terms in [(term,) for term in pods.terms.anti_affinity]
-                    if counted.held
-                    else counted.includes(pods.pod)
-                ):
+                if counted in held_by(pods.terms) if counted.held else counted.includes(pods.pod):
                     found[domain] = found.get(domain, 0) + number
         assert count.counts == found, f"pods that {counted} counts"
         assert not count.spread or count.taking_part == part, f"nodes that take part in {counted}"

@@ -57,7 +57,7 @@ SHOWN_MAX: Final = 60
 READ_TAGS: Final = {
     TAG_NODE_CONSTRAINTS: "node selector, required node affinity, tolerations and host ports",
     TAG_POD: "labels and those of its namespace",
-    TAG_POD_TERMS: "required affinity and anti-affinity to pods and its topology spread constraints",
+    TAG_POD_TERMS: "affinity and anti-affinity to pods, preferences and topology spread constraints",
 }
 """The tags of an ask that the scheduler reads, with what they hold."""
 
@@ -495,7 +495,7 @@ def _ask_tags(pod: Pod, context: PodContext) -> dict[str, str]:
 def _tags_of_surroundings(pod: Pod, context: PodContext) -> dict[str, str]:
     """Return the tags that depend on more than the pod: what it is for other pods, and what it demands of them."""
     tags = {TAG_POD: pod_text(pod, context.namespaces.get(pod.metadata.namespace))}
-    if terms := terms_text(pod, context.spreading.of(pod)):
+    if terms := terms_text(pod, context.spreading):
         tags[TAG_POD_TERMS] = terms
     return tags
 
