@@ -102,7 +102,7 @@ REQUIRED := if $(IS_COMPILED); then export LICORNE_REQUIRE_COMPILED=1; fi
 scheduler := answers capture checkpoint config constraints core determinism gangs gangs_atomic growth guard machine parity parking \
     placement plugins preemption quotachange recording reference scenarios si sim states tenants topology
 laboratory := benchmark report sweep
-hosts := demo kube rest service yunikorn
+hosts := demo kube page rest service yunikorn
 front := build cli common deployment references samples site
 # Packages that no folder is named after.
 grpc := demo service
@@ -203,9 +203,10 @@ $(AXE):
 accessibility: $(VENV)/dev $(AXE)  ## Look for what bars people from the pages, with axe-core; needs npm and Chromium
 	$(PYTEST) -m "" tests/site/test_accessibility.py
 
-picture: $(VENV)/dev $(VENV)/compiled  ## Make the pictures in README and of reports
+picture: $(VENV)/dev $(VENV)/compiled  ## Make the pictures in README, of reports and of the page
 	$(BIN)/python tools/picture.py
 	$(BIN)/python tools/report_pictures.py
+	$(BIN)/python tools/page_pictures.py
 
 format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix

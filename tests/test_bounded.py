@@ -29,6 +29,8 @@ ALLOWED = {
     "kube/api/config.py": "the kubeconfig of this user",
     "lab/report/pngs.py": "what this process has written",
     "grpc/service/proto/__init__.py": "a file of the package",
+    "host/web/page/frame.py": "files of the package",
+    "host/web/page/past.py": "a process that this one has started",
     "lab/papers/reproduction.py": "files whose content has been read with bounds before",
     "sim/policies/loading.py": "a program that is run",
     "sim/verification.py": "what this process has written",

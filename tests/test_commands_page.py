@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs/reference/commands.md"
 
 
 def test_the_page_of_the_commands_is_made_from_the_code() -> None:
-    from licorne.cli.page import commands_page  # noqa: PLC0415
+    from licorne.cli.commands_page import commands_page  # noqa: PLC0415
 
     assert PAGE.read_text(encoding="utf-8") == commands_page(), "run: python docs/generate_commands.py"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 _CLI = ("cyclopts", "rich")
 _UVLOOP = () if sys.platform == "win32" else ("uvloop",)
-_WEB = ("h11", "prometheus_client", "starlette", "structlog", "uvicorn")
+_WEB = ("h11", "jinja2", "prometheus_client", "starlette", "structlog", "uvicorn")
 MODULES: dict[str, tuple[str, ...]] = {
     "cli": _CLI,
     "client": ("grpc",),

@@ -319,7 +319,7 @@ def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
             world.backend.follower = follower
             found = (await client.get("/api/v1/why/k4")).json()
             assert found["state"] == "waits" and found["age_s"] < WAIT_S
-            assert "s old" in (await client.get("/why?name=k4")).text
+            assert "s before this answer" in (await client.get("/why?name=k4")).text
             assert (await client.get("/api/v1/why/k77")).status_code == 404
             assert follower.pid is not None
             os.kill(follower.pid, signal.SIGKILL)

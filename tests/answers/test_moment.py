@@ -57,7 +57,7 @@ def _mixed() -> World:
 
 
 def _told(page: str) -> tuple[int, int]:
-    found = re.search(r"<p>(\d+) asks? waiting, (\d+) allocations? running", page)
+    found = re.search(r"(\d+) asks wait, (\d+) allocations run", page)
     assert found is not None, page
     return int(found[1]), int(found[2])
 

@@ -51,8 +51,9 @@ NEED_BOTH = (
     "licorne.cli.scheduling",
     "licorne.cli.mcp_server",
     "licorne.cli.serving",
+    "licorne.cli.showing",
 )
-"""The commands that need `service`, `kube` or `mcp` beside `cli`."""
+"""The commands that need `service`, `kube`, `web` or `mcp` beside `cli`."""
 NEED_REPORT_OR_RAY = (
     "licorne.lab.report.drawing",
     "licorne.lab.report.page",
@@ -172,6 +173,7 @@ def test_other_parts_say_what_to_install(environment: Environment, extra: str) -
         ("cli", ["health"], "service"),
         ("cli", ["kube"], "kube"),
         ("cli", ["mcp"], "mcp"),
+        ("cli", ["page"], "web"),
     ],
 )
 def test_a_command_without_its_extra_says_what_to_install(

@@ -13,6 +13,7 @@ from licorne import SchedulerAPI
 from licorne.host.log import Log
 from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
+from licorne.host.web.page.past import live_pages
 from licorne.host.web.rest import Access, RequestLimits, make_app
 from licorne.host.web.settings import WebSettings
 from licorne.si import v19
@@ -79,7 +80,9 @@ class World:
         self.monitor = Monitor(self.backend, "u-u-i-d", WebSettings(**options), log)
         self.failures: list[Exception] = []
         limits = msgspec.structs.replace(limits or RequestLimits(), keep_s=0.0)
-        self.app = make_app(self.monitor, access=access, limits=limits, on_error=lambda _, e: self.failures.append(e))
+        self.app = make_app(
+            self.monitor, access=access, limits=limits, pages=live_pages, on_error=lambda _, e: self.failures.append(e)
+        )
 
     def _told(self, rm_id: str, outputs: list[Output]) -> None:
         self.outputs += outputs

@@ -17,6 +17,7 @@ NOT_RUN = {
     r"git clone\b": "the address of the repository is the reader's",
     r"(\S+=\S* )*(pip|kubectl|python3 -m venv)\b": "another program: it changes the environment, or needs a cluster",
     r"curl .*scheduler_application_total|licorne why (\S+ )?--from http://127": "what the demonstration shows depends on the moment",
+    r"licorne page http": "the scheduler is the reader's; tests/page/test_opened.py runs it on a dump",
     r"licorne convert http": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
     r"licorne (simulate|compare \S+ \S+) (week|cluster)\.jsonl$": "the workload is the reader's",
     r"licorne (convert|simulate|reproduce fgd) openb\b": "the trace is others', and the reader's to fetch",

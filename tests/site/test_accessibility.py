@@ -7,6 +7,7 @@ fetches the checker; the browser is Chromium, of the system.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 
 from common.once import made_once
 from common.website import ROOT, build_whole
-from rest.world import busy
+from rest.world import busy, run
 
 if TYPE_CHECKING:
     import httpx
@@ -41,7 +42,28 @@ seeds: 3
 policies: [own, "missing.py:Policy"]
 until_s: 20000
 """
-SERVED = ("/", "/why", "/why?name=app-1", "/openapi")
+SERVED = (
+    *(
+        "/",
+        "/queues",
+        "/queues?queue=root.b",
+        "/why",
+        "/why?name=app-1",
+        "/applications",
+        "/application?name=app-1",
+        "/nodes",
+    ),
+    *(
+        "/node?name=n1",
+        "/people",
+        "/people?kind=groups",
+        "/fairness",
+        "/decisions",
+        "/configuration",
+        "/node?name=none",
+        "/openapi",
+    ),
+)
 
 pytestmark = [
     pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there; `make accessibility` fetches it with npm"),
@@ -58,7 +80,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served() -> dict[str, httpx.Response]:
     world = busy()
     world.monitor.tick()
-    return {path: world.request("GET", path) for path in SERVED}
+    run(world.monitor.sample())
+    pages = {path: world.request("GET", path) for path in SERVED}
+    beside = {
+        address for page in pages.values() for address in re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text)
+    }
+    return pages | {address: world.request("GET", address) for address in beside}
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +154,10 @@ def test_the_documentation_site(site: Path, page: Page) -> None:
 @pytest.mark.gate
 def test_the_pages_of_the_service(served: dict[str, httpx.Response], page: Page) -> None:
     def answer(route: Route) -> None:
-        said = served[route.request.url.removeprefix(HOST)]
+        said = served.get(route.request.url.removeprefix(HOST))
+        if said is None:  # the stream of changes
+            route.abort()
+            return
         route.fulfill(status=said.status_code, headers=dict(said.headers), body=said.text)
 
     page.route(f"{HOST}/**", answer)

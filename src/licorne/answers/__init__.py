@@ -11,6 +11,8 @@
     chain           what stands between an ask and a node, from root to node
     shares          who has what of which guarantee and max, and who borrows from whom
     hours           what queues, users and groups have used over a time of a recording
+    written         proposals as parts of the configuration, or as commands
+    timeline        shares against guarantees and decisions over a time, as a service notes them or a recording has them
     recorded        a moment of a recording, to ask about
     partitions      what `config check --from` compares a configuration with: capacity, pods, applications
     workloads       the same of a workload

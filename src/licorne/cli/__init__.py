@@ -3,10 +3,10 @@
 An error that a user can cause ends in one plain message on standard error, without a traceback, and an exit status that
 says which kind of error it is (`statuses`).
 
-A command has a module of its name: `compare`, `config`, `convert`, `health`, `kube`, `mcp`, `place`, `replay`, `report`,
-`reproduce`, `scenario`, `serve`, `shares`, `simulate`, `sweep`, `why`. `commands` has them by name, `help` and `page` show them,
-`version` is what --version prints. `serving`, `scheduling`, `mcp_server` and `demo` do the work of serve, kube, mcp and
-`serve --demo`, which need extras; `capturing` and `objects` are sources of convert.
+A command has a module of its name: `compare`, `config`, `convert`, `health`, `kube`, `mcp`, `page`, `place`, `replay`,
+`report`, `reproduce`, `scenario`, `serve`, `shares`, `simulate`, `sweep`, `why`. `commands` has them by name, `help` and `commands_page` show
+them, `version` is what --version prints. `serving`, `scheduling`, `showing`, `mcp_server` and `demo` do the work of serve, kube,
+page, mcp and `serve --demo`, which need extras; `capturing` and `objects` are sources of convert.
 
 What several commands need: `parameters` are their options, `standard_input` is `-`; `sources`, `recordings` and `configurations`
 read what they are given; `tables`, `compare_text`, `shares_text` and `why_text` print what they answer, by `sheets`; `reports`

@@ -77,6 +77,11 @@ _GROUPS = {
             epilogue("there is no such partition", Status.FILE, Status.CONFIGURATION, done="answered"),
         ),
         (
+            "page",
+            "Show a recording, a state dump or a running scheduler in a browser.",
+            epilogue("it could not be served", Status.PACKAGES, Status.FILE, done="it was ended"),
+        ),
+        (
             "place",
             "Say which queue an application would be placed in, and why.",
             epilogue(

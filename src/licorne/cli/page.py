@@ -1,61 +1,70 @@
-"""The page of the commands, in Markdown, made of the commands themselves: `python docs/generate_commands.py` writes it."""
+"""`licorne page`: shows a recording, a state dump or a running scheduler in a browser; only this machine reaches it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import contextlib
+from pathlib import Path
+from typing import Annotated
 
-from licorne.cli.commands import app
+from cyclopts import Parameter, validators
 
-if TYPE_CHECKING:
-    from cyclopts import App
-
-_PAGE = """\
-# Commands
-
-All commands with their options, as `--help` shows them. [Exit statuses](exit-statuses.md) has what the statuses mean for
-every command. This page is made from the code by `python docs/generate_commands.py`.
-"""
-_SAYS_NOTHING = re.compile(r' \*\[default: (?:\(\)|""|None|False)\]\*')
-_OPPOSITE = re.compile(r", --(?:empty|no)-[\w-]+(?=`)")
-_TUPLE = re.compile(r"\('([^']*)',\)")
+from licorne._extras import require
+from licorne.cli.common import CommandError, say
+from licorne.cli.sources import DEFAULT_SOURCE, read_token
+from licorne.cli.statuses import Status
+from licorne.si.rest_objects import FullState
+from licorne.state.dump import DumpError
+from licorne.state.recording import RecordingError
+from licorne.state.recording.folder import is_recording
+from licorne.state.source import SourceError, fetch, is_url
 
 
-def commands_page() -> str:
-    """Return the page of all commands: what each does, its arguments and options with defaults, and its exit statuses."""
-    return _PAGE + "".join(f"\n{_section(name, one)}" for name, one in _commands(app, "licorne"))
+def page(
+    source: str = DEFAULT_SOURCE,
+    /,
+    *,
+    port: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65_535))] = 9081,
+    token_file: Path | None = None,
+    tls_ca: Path | None = None,
+) -> int:
+    """Show a recording, a state dump, or a scheduler that runs, also YuniKorn, as pages for a browser on this machine.
 
+    Nothing is installed beside the scheduler, which is only read. Ctrl-C ends it.
 
-def _commands(parent: App, prefix: str) -> Iterator[tuple[str, App]]:
-    """Yield the commands below `parent` with their full names, those in groups such as `config` too."""
-    for name, one in sorted(parent.resolved_commands().items()):
-        if name.startswith("-"):
-            continue
-        if one.default_command is None:
-            yield from _commands(one, f"{prefix} {name}")
+    Parameters
+    ----------
+    source
+        The folder of a recording, a file with a state dump, or the address of a scheduler's REST interface, http://HOST:PORT.
+    port
+        The port on 127.0.0.1 at which the pages are; 0: any free one.
+    token_file
+        File with the token of the REST interface.
+    tls_ca
+        Certificate to know the REST interface by, PEM; without it: the authorities of this system.
+    """
+    require("web")
+    from licorne.cli.showing import serve_pages  # noqa: PLC0415  # its packages may be missing
+    from licorne.host.web.page.opened import Opened, OpenedDump, OpenedRecording  # noqa: PLC0415
+
+    token = read_token(token_file)
+
+    try:
+        if is_recording(Path(source)):
+            opened: Opened = OpenedRecording(Path(source)).opened
         else:
-            yield f"{prefix} {name}", one
+            first = [
+                fetch(source, token=token, tls_ca=tls_ca).state
+            ]  # so that a mistake is told before a browser is opened
+
+            def read() -> FullState:
+                return first.pop() if first else fetch(source, token=token, tls_ca=tls_ca).state
+
+            opened = OpenedDump(read, source if is_url(source) else Path(source).name, again=is_url(source)).opened
+    except (SourceError, DumpError, RecordingError) as error:
+        raise CommandError(str(error), Status.FILE) from None
+    with contextlib.suppress(KeyboardInterrupt):
+        serve_pages(opened, port, lambda address: say(f"The page of {source}: http://{address}/", "Ctrl-C ends it."))
+    return Status.DONE
 
 
-def _section(name: str, one: App) -> str:
-    told = one.generate_docs(output_format="markdown", include_hidden=False)
-    usage = re.search(r"```console\n\S+(.*?)\n```", told, re.DOTALL)
-    return "\n\n".join(
-        part
-        for part in (
-            f"## {name}",
-            one.help,
-            f"```text\n{name}{usage[1] if usage else ''}\n```",
-            _options(told[told.index("\n**") :] if "\n**" in told else ""),
-            one.help_epilogue,
-        )
-        if part
-    )
-
-
-def _options(told: str) -> str:
-    """Return the lists of arguments and options, each item in one line, without defaults that say nothing."""
-    lines = re.sub(r"\n +", " ", told).replace("<", "&lt;")
-    titled = re.sub(r"^\*\*(\w+)\*\*:$", r"\1:", lines, flags=re.MULTILINE)
-    return _TUPLE.sub(r"\1", _OPPOSITE.sub("", _SAYS_NOTHING.sub("", titled))).strip()
+__all__ = ["page"]

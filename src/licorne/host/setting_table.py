@@ -97,6 +97,7 @@ SETTINGS: tuple[Setting, ...] = (
         "false",
     ),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
+    _own("page", kinds.choice("on", "off"), "Pages for people, at the address of REST.", "on"),
     _own("record", _FOLDER, "Folder to record all inputs of the scheduler in, for `licorne replay` and --at of `why`."),
     _own(
         "record-mib",

@@ -55,7 +55,7 @@ _ROWS: Final = (
         applies="at once",
     ),
 )
-_SHARED: Final = ("max-body", "request-time", "max-queues", "max-name", "max-tags", "old-queue-metrics")
+_SHARED: Final = ("max-body", "request-time", "max-queues", "max-name", "max-tags", "old-queue-metrics", "page")
 """Settings of `licorne serve` that mean the same here. Its others are options of `licorne kube`, or about gRPC."""
 _SERVE_ALONE: Final = frozenset(("<policyGroup>.yaml",))
 

@@ -21,7 +21,9 @@ def amount(resource: str, value: float) -> str:
 
 
 def _short(value: float) -> str:
-    """Format a number: without decimals if it is whole or at least 1000, otherwise with one."""
+    """Format a number: without decimals if it is whole or at least 1000, otherwise with one, or with its first digit."""
+    if 0 < abs(value) < 0.1:
+        return f"{value:.1g}"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.1f}"
 
 

@@ -175,7 +175,7 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
     api = f"{curl} {base}/ws/v1"
     partition = f"{api}/partition/default"
     rows = (
-        ("an index, in a browser", f"{base}/" if curl == "curl -s" else f"{curl} {base}/"),
+        ("the page, in a browser", f"{base}/" if curl == "curl -s" else f"{curl} {base}/"),
         ("queues", f"{partition}/queues"),
         ("applications", f"{partition}/applications/active"),
         ("what waits, and why", f"licorne why --from {base}" if curl == "curl -s" else f"{curl} {base}/api/v1/why"),

@@ -13,7 +13,7 @@ event_ring      the latest events
 settings        those of events and health checks
 usage           the log line with the resource usage of an application that ends
 figures/        metrics and history
-rest/           the REST interface as an ASGI application
+rest/           the REST interface as an ASGI application; `page/`: pages for people beside it
 server          HTTP in the loop of the scheduler; `http`: limits of connections, and whether a client waits
 """
 

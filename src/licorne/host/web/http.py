@@ -35,7 +35,7 @@ IDLE_S = 75
 Clients and proxies close their idle connections earlier by default (httpx after 5 s, aiohttp 15, nginx 60). If the server closed
 them first, a client could send a request on a connection that is being closed, and get no answer.
 """
-PATIENT = ("/ws/v1/events/stream", "/debug/fullstatedump")
+PATIENT = ("/ws/v1/events/stream", "/debug/fullstatedump", "/live")
 """Paths whose answers last by design; the engine does not yield for them."""
 INVALID = "Invalid HTTP request received."
 """The text of uvicorn, in its log and its answer, for what is not HTTP."""

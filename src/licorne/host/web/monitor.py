@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
+from licorne.answers.timeline import Timeline, shares_of
 from licorne.core.partition import Partition
 from licorne.host.log import Log, no_log
 from licorne.host.pace import paced
@@ -29,6 +30,7 @@ from .usage import tell_usage
 DEFAULTS = WebSettings()
 TICK_S = 1.0
 PARKED_EVERY_S = 10.0
+SAMPLED_EVERY_S = 60.0
 PARKED_NAMES = ("live", "no_node", "refused", "awaits_node", "awaits_placeholder", "awaits_gang")
 """Why an ask is parked: the name at index i belongs to the value i of `Ask.parked` (`licorne.core.queues.ask`)."""
 
@@ -61,6 +63,8 @@ class Monitor:
         self.log = log or no_log()
         self.tracks_events = settings.tracks_events and settings.event_capacity > 0
         self.history = History(backend.clock())
+        self.timeline = Timeline()
+        """What was decided last, and how queues fared against their guarantees, minute by minute."""
         self.health: health.Health | None = None
         """The result of the last health check; None before the first one has ended, or if checks are disabled."""
         self.parked: dict[str, int] = {}
@@ -93,6 +97,7 @@ class Monitor:
     def on_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
         """Count messages that the scheduler sent to a resource manager."""
         self.counts.count_outputs(rm_id, outputs)
+        self.timeline.decided(self.backend.clock(), outputs)
 
     def cycle(self, seconds: float, made: int) -> None:
         """Count a call of `schedule` that took `seconds` and made `made` allocations."""
@@ -111,7 +116,7 @@ class Monitor:
             await self._tick()
 
     async def _tick(self) -> None:
-        checked = parked = -1e9
+        checked = parked = sampled = -1e9
         decided, at = self.decisions, time.monotonic()
         while True:
             await asyncio.sleep(TICK_S)
@@ -122,6 +127,9 @@ class Monitor:
                 if now - parked >= PARKED_EVERY_S:
                     parked = now
                     await self.count_parked()
+                if now - sampled >= SAMPLED_EVERY_S:
+                    sampled = now
+                    await self.sample()
                 if 0 < self._health_interval_s <= now - checked:
                     checked = now
                     await self.check_health()
@@ -155,6 +163,11 @@ class Monitor:
         async for result in paced(steps):
             if result is not None and self._health_interval_s > 0:
                 self.health = result
+
+    async def sample(self) -> None:
+        """Note how queues fare against their guarantees, in small steps."""
+        found = [pair async for pair in paced(shares_of(self.backend.partitions()))]
+        self.timeline.sample(self.backend.clock(), found)
 
     async def count_parked(self) -> None:
         """Count the pending asks by the reason why they are parked, in small steps."""

@@ -33,7 +33,9 @@ from licorne.host.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
 from .http import HEADER_BYTES, Connections, Protocol, guarded, of_interest
 from .monitor import Monitor
+from .page.past import live_pages
 from .rest import Access, RequestLimits, make_app
+from .rest.app import no_pages
 from .settings import WebSettings
 
 GRACE_S = 2
@@ -44,13 +46,14 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     """What the REST server of a service offers: addresses, tokens, limits.
 
     `addresses`: each `HOST:PORT` (port 0: any free port) or `unix:PATH`. `access`: the accepted tokens. `old_queue_names`:
-    metrics of queues are also exported under the names of old releases.
+    metrics of queues are also exported under the names of old releases. `page`: `on` where there are pages for people, else `off`.
     """
 
     addresses: tuple[str, ...] = (REST_ADDRESS,)
     access: Access = Access()
     limits: RequestLimits = RequestLimits()
     old_queue_names: bool = TABLE.field("licorne.old-queue-metrics")
+    page: str = TABLE.field("licorne.page")
 
     def check(self, security: Security) -> None:
         """Refuse addresses that would be open to strangers.
@@ -92,6 +95,7 @@ class WebServer:
             limits=SCHEDULER.fill(web.limits, texts),
             guesses=guesses,
             old_queue_names=web.old_queue_names,
+            pages=live_pages if web.page == "on" else no_pages,
             on_change=lambda **fields: log.warning("a change by REST", **fields),
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
@@ -198,6 +202,7 @@ class WebServer:
         for task in self._tasks:
             task.cancel()
         self._monitor.ring.end_all(SHUTTING_DOWN)
+        self._app.end()
         for server in self._listening:
             server.close()
         for one in [one for one in self.connections.open if one.reading]:

@@ -11,7 +11,8 @@ from licorne.host.setting_table import TABLE
 
 from .errors import refuse
 
-Role = Literal["read", "admin"]
+Role = Literal["anyone", "read", "admin"]
+"""What a request needs: nothing, as the page to log in; a token that permits reading; or one that permits changes."""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):

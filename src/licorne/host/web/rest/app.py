@@ -7,7 +7,7 @@ compression, the original's headers, and the rule that a client never sees more 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -21,6 +21,7 @@ from .access import Access, RequestLimits
 from .answers import cors, failure, redirect, wants_gzip
 from .endpoints import ENDPOINTS
 from .errors import RestError
+from .gate import Gate, peer
 from .handlers import Handlers
 from .routing import Call, Endpoint, Match, Routes, decoded
 
@@ -29,6 +30,7 @@ STREAM_PATH = "/ws/v1/events/stream"
 GZIP_MIN = 1400
 OnChange = Callable[..., None]
 OnError = Callable[[str, Exception], None]
+Pages = Callable[[Handlers, Gate], Sequence[Endpoint]]
 
 
 def ignore_change(**_fields: object) -> None:
@@ -39,6 +41,11 @@ def ignore(_path: str, _error: Exception) -> None:
     """Ignore a failure: the default of `on_error`."""
 
 
+def no_pages(_handlers: Handlers, _gate: Gate) -> Sequence[Endpoint]:
+    """Return no endpoints: the default of `pages`."""
+    return ()
+
+
 def make_app(
     monitor: Monitor,
     *,
@@ -46,6 +53,7 @@ def make_app(
     limits: RequestLimits | None = None,
     guesses: Guesses | None = None,
     old_queue_names: bool = False,
+    pages: Pages = no_pages,
     on_change: OnChange = ignore_change,
     on_error: OnError = ignore,
 ) -> RestApp:
@@ -57,25 +65,27 @@ def make_app(
         limits: limits of requests.
         guesses: counts refused requests by address, and slows down clients that guess tokens.
         old_queue_names: whether metrics are also exported under the names of releases up to 1.3.
+        pages: returns the endpoints of pages for people, such as `licorne.host.web.page.past.live_pages`.
         on_change: called when a client wanted to change something: who, from where, and whether it was done.
         on_error: called with (path, exception) when an endpoint fails, which is a bug; the client sees a plain 500.
     """
     handlers = Handlers(monitor, limits or RequestLimits(), old_queue_names=old_queue_names)
-    return RestApp(handlers, Dispatcher(handlers, access or Access(), guesses or Guesses(), on_change, on_error))
+    gate = Gate(access or Access(), guesses or Guesses())
+    dispatcher = Dispatcher(handlers, gate, (*ENDPOINTS, *pages(handlers, gate)), on_change, on_error)
+    return RestApp(handlers, dispatcher)
 
 
 class Dispatcher:
     """The ASGI application below compression: routes, authorises and answers requests."""
 
     def __init__(
-        self, handlers: Handlers, access: Access, guesses: Guesses, on_change: OnChange, on_error: OnError
+        self, handlers: Handlers, gate: Gate, endpoints: Sequence[Endpoint], on_change: OnChange, on_error: OnError
     ) -> None:
         self._handlers = handlers
-        self._access = access
-        self._guesses = guesses
+        self._gate = gate
         self._on_change = on_change
         self._on_error = on_error
-        self._routes = Routes(ENDPOINTS)
+        self._routes = Routes(endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or take part in the start and end of the server (ASGI lifespan)."""
@@ -109,7 +119,8 @@ class Dispatcher:
         if endpoint is None:
             return _plain("Method Not Allowed\n", 405, {"Allow": match.allow})
         response = await self._guarded(request, endpoint, match)
-        if response.status_code != 301:  # in the original a redirect has no such headers, but its target has
+        # In the original a redirect has no such headers, but its target has; pages are for nobody else's.
+        if response.status_code != 301 and endpoint.refused is None:
             for name, value in self._cors(raw_path, match.allow).items():
                 response.headers.setdefault(name, value)
         return response
@@ -118,46 +129,31 @@ class Dispatcher:
         limits = self._handlers.limits
         try:
             # Before the body is read, and outside of the time limit, as a wrong token may have to pause.
-            await self._check(request, endpoint)
+            await self._gate.check(request, endpoint)
             pairs = {name: decoded(part) for name, part in match.raw.items()}
             call = Call(request, {n: both[0] for n, both in pairs.items()}, {n: both[1] for n, both in pairs.items()})
             async with asyncio.timeout(limits.request_s if endpoint.limited else None):
                 call.body = await _body(request, limits.body_bytes)
                 response = await endpoint.handler(self._handlers, call)
         except RestError as error:
-            response = failure(error.status, error.message)
-            response.headers.update(error.headers)
-            if error.status == 401:
-                response.headers["WWW-Authenticate"] = "Bearer"
-            return response
+            return await _refused(request, endpoint, error)
         except TimeoutError:
-            return failure(503, f"The request took longer than {limits.request_s:g} s")
+            return await _refused(
+                request, endpoint, RestError(503, f"The request took longer than {limits.request_s:g} s")
+            )
         except ClientDisconnect:
             return failure(400, "The client has gone")
         except Exception as error:  # noqa: BLE001  a bug: the client learns only that there is one
             self._on_error(endpoint.path, error)
-            return failure(500, "Internal error")
+            return await _refused(request, endpoint, RestError(500, "Internal error"))
         if endpoint.role == "admin":
-            by = "a token" if self._access.wanted else "no token"
-            self._on_change(path=endpoint.path, peer=_peer(request)[:80], by=by, applied=response.status_code == 200)
+            by = "a token" if self._gate.access.wanted else "no token"
+            self._on_change(path=endpoint.path, peer=peer(request)[:80], by=by, applied=response.status_code == 200)
         return response
-
-    async def _check(self, request: Request, endpoint: Endpoint) -> None:
-        """Refuse a request that is not permitted, after a pause for an address that has guessed tokens."""
-        headers, address = request.headers, _peer(request)
-        token = headers.get("authorization", "") if self._access.wanted else ""
-        if token and not await self._guesses.pause(address):
-            raise RestError(429, "Too many wrong tokens came from this address", {"Retry-After": "1"})
-        try:
-            self._access.check(token, endpoint.role, origin="origin" in headers)
-        except RestError as error:
-            why = ("a wrong token" if token else "no token") if error.status == 401 else error.message
-            self._guesses.refused(address, why, wrong=bool(token) and error.status == 401)
-            raise
 
     def _cors(self, path: str, methods: str) -> dict[str, str]:
         """Return the headers that let any page read the answer, as in the original; below `/debug/` only if tokens are required."""
-        return {} if path.startswith(DEBUG) and not self._access.wanted else cors(methods)
+        return {} if path.startswith(DEBUG) and not self._gate.access.wanted else cors(methods)
 
 
 class RestApp:
@@ -176,6 +172,10 @@ class RestApp:
     @limits.setter
     def limits(self, limits: RequestLimits) -> None:
         self._handlers.limits = limits
+
+    def end(self) -> None:
+        """End the streams of pages."""
+        self._handlers.ending.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, with compression if the client accepts it."""
@@ -205,8 +205,16 @@ async def _body(request: Request, most: int) -> bytes:
     return bytes(body)
 
 
-def _peer(request: Request) -> str:
-    return request.client.host if request.client else "unix"
+async def _refused(request: Request, endpoint: Endpoint, error: RestError) -> Response:
+    """Return an error object, or what a page shows instead."""
+    if endpoint.refused is not None:
+        response = await endpoint.refused(request, error)
+    else:
+        response = failure(error.status, error.message)
+        if error.status == 401:
+            response.headers["WWW-Authenticate"] = "Bearer"
+    response.headers.update(error.headers)
+    return response
 
 
 def _raw_path(scope: Scope) -> str:

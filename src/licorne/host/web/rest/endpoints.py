@@ -11,7 +11,6 @@ from licorne.si import rest_objects as objects
 
 from . import debug, page, questions
 from .handlers import Handlers
-from .index import index
 from .routing import Endpoint, Handler, Parameter
 
 H = Handlers
@@ -220,7 +219,6 @@ _DEBUG = (
     ),
     _get("/ws/v1/stack", H.moved, "Moved to /debug/stack", media=""),
     _get("/ws/v1/fullstatedump", H.moved, "Moved to /debug/fullstatedump", media=""),
-    _get("/", index, "An index of what there is, as a page", media="text/html"),
     _get("/openapi.json", page.document, "This document", dict[str, Any]),
     _get("/openapi", page.page, "This document as a page", media="text/html"),
 )
@@ -253,14 +251,6 @@ _QUESTIONS = (
         Shares,
         _SINCE,
         statuses=(400, 404, 503),
-    ),
-    _get(
-        "/why",
-        questions.page,
-        "Why something waits, as a page",
-        query=(Parameter("name", "Application, ask or pod; without it, all that waits.", _TEXT), _PARTITION),
-        media="text/html",
-        limited=False,
     ),
 )
 

@@ -61,6 +61,8 @@ class Handlers:
         self._checks = asyncio.Semaphore(limits.checks)
         self._taking = asyncio.Lock()
         self._next_checkpoint_s = 0.0
+        self.ending = asyncio.Event()
+        """Set when the server ends, and streams of pages with it."""
         self.asking = asyncio.Lock()  # held while a question is answered in a process of its own
         self._shared = Shared(lambda: self.limits.keep_s)
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
@@ -302,13 +304,14 @@ class Handlers:
 
     async def config(self, call: Call) -> Response:
         """Answer with the running configuration, as YAML or, if the client accepts exactly that, as JSON."""
-        shown = await self._running(self.manager(call))
+        shown = await self.running(self.manager(call))
         if call.request.headers.get("accept", "") == "application/json":
             return json_response(shown)
         text = await COMMON.run(partial(as_yaml, shown))
         return Response(text, headers={"Content-Type": "application/x-yaml; charset=UTF-8"})
 
-    async def _running(self, manager: RegisteredManager | None) -> configs.Map:
+    async def running(self, manager: RegisteredManager | None) -> configs.Map:
+        """Return the running configuration of a resource manager, as JSON has it."""
         if manager is None:
             return configs.running(None, {})
         extra = dict(self.backend.api.extra_config(manager.rm_id))
@@ -404,7 +407,7 @@ class Handlers:
         """
         exact = await self._exact() if call.query("checkpoint") == "true" else None
         managers = self.backend.managers()
-        config = await self._running(managers[0] if managers else None)
+        config = await self.running(managers[0] if managers else None)
         history = views.app_history(self.monitor), views.container_history(self.monitor)
         return await in_pieces(state_pieces(self.monitor, config, *history, exact))
 

@@ -18,8 +18,7 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 }
-"""Headers of all pages. A browser loads nothing for them, runs no script, sends forms to this server alone, and shows them in
-no frame."""
+"""Headers of the page. A browser loads nothing for it, runs no script, and shows it in no frame."""
 STYLE = """\
 body{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b2330;background:#fff}
 code{font:14px ui-monospace,monospace}h1{margin-bottom:0}h2{margin-top:2.5rem}section{border-top:1px solid #d5dae2;
@@ -117,4 +116,4 @@ def _schema(name: str, schema: Map) -> str:
     return f"<section id='{escape(name)}'><b>{escape(name)}</b><br>{text}<table>{rows}</table></section>"
 
 
-__all__ = ["PAGE_HEADERS", "STYLE", "document", "page"]
+__all__ = ["document", "page"]

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .access import Role
+from .errors import RestError
 
 if TYPE_CHECKING:
     from .handlers import Handlers
@@ -35,6 +36,7 @@ class Call(msgspec.Struct):
 
 
 Handler = Callable[["Handlers", Call], Awaitable[Response]]
+Refused = Callable[[Request, RestError], Awaitable[Response]]
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -49,7 +51,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A method and a path with the handler that answers them, and their description for the OpenAPI document.
 
     `result` is the type of a successful answer, None for text; `statuses` are the possible statuses of error objects;
-    `limited`: the answer must begin within `RequestLimits.request_s`.
+    `limited`: the answer must begin within `RequestLimits.request_s`. `refused`: shows a refusal to people in place of an error
+    object; such an endpoint is a page, whose answer no page of another server may read.
     """
 
     method: str
@@ -63,6 +66,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     body: str = ""
     role: Role = "read"
     limited: bool = True
+    refused: Refused | None = None
 
 
 class Match(msgspec.Struct, frozen=True):

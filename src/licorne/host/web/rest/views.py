@@ -147,8 +147,8 @@ def _template(found: Queue) -> objects.Template | None:
 # -- nodes -----------------------------------------------------------------------------------------------
 
 
-def node(found: Node, home: Partition) -> objects.Node:
-    """Return a node with its allocations."""
+def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
+    """Return a node, with its allocations unless it is not wanted `whole`."""
     types = home.types
     capacity = listed(found.capacity, types)
     allocated = listed(found.allocated, types)
@@ -162,10 +162,12 @@ def node(found: Node, home: Partition) -> objects.Node:
         occupied=listed(found.occupied, types),
         available=listed(found.free, types),
         utilized=used_percent(capacity, allocated),
-        allocations=[allocation(alloc) for alloc in found.allocations],
+        allocations=[allocation(alloc) for alloc in found.allocations] if whole else [],
         foreign_allocations=[
             _foreign(key, home.foreign[key], listed(amounts, types)) for key, amounts in sorted(found.foreign.items())
-        ],
+        ]
+        if whole
+        else [],
         schedulable=bool(found.schedulable),
         is_reserved=bool(found.reservations),
         reservations=[ask.key for ask in found.reservations],

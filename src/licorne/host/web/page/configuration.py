@@ -1,0 +1,98 @@
+"""The view *configuration and health*: what is loaded, what is odd about it, the health checks, and the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from licorne.config import Report, check
+from licorne.si import rest_objects as objects
+from licorne.state.configuration import as_yaml
+
+from .source import Figures
+from .tables import Query
+from .view import Source, View
+
+if TYPE_CHECKING:
+    from licorne.host.web.health import Health
+
+SHOWN: Final = 60_000
+"""Characters of the configuration that the page shows; the rest is behind a link."""
+
+
+class _Objects(NamedTuple):
+    partition: objects.Partition
+    configuration: dict[str, Any]
+    rules: list[objects.Rule]
+    health: Health | None
+    figures: Figures
+
+
+async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
+    homes = await source.partitions()
+    return _Objects(
+        next(home for home in homes if home.name == partition),
+        await source.configuration(),
+        await source.rules(partition),
+        await source.health(),
+        await source.figures(),
+    )
+
+
+def _context(found: _Objects, _query: Query) -> dict[str, Any]:
+    queues = found.configuration.get("Partitions", [])
+    text = as_yaml({"Partitions": queues}) if queues else ""
+    return {
+        "partition": found.partition,
+        "text": text[:SHOWN],
+        "cut": len(text) > SHOWN,
+        "checksum": str(found.configuration.get("Checksum", "")),
+        "extra": found.configuration.get("Extra") or {},
+        "report": _report(text) if text else None,
+        "rules": [_told(rule) for rule in found.rules],
+        "health": found.health,
+        "figures": found.figures,
+        "facts": {
+            path: {"": value}
+            for path, value in _flat("", {"Partitions": queues, "Extra": found.configuration.get("Extra")})
+        },
+    }
+
+
+def _flat(path: str, part: object) -> Iterator[tuple[str, str]]:
+    """Yield the values of a configuration, each with the way to it; parts of a list by their name, where they have one."""
+    if isinstance(part, dict):
+        pairs = [(str(key), value) for key, value in part.items()]
+    elif isinstance(part, list):
+        pairs = [
+            (str(value.get("Name") or at) if isinstance(value, dict) else str(at), value)
+            for at, value in enumerate(part)
+        ]
+    else:
+        if part is not None:
+            yield path, str(part)
+        return
+    for key, value in pairs:
+        yield from _flat(f"{path}.{key}" if path else key, value)
+
+
+@lru_cache(maxsize=4)
+def _report(text: str) -> Report:
+    return check(text, file="queues.yaml")
+
+
+def _told(rule: objects.Rule) -> tuple[str, str]:
+    """Return the name of a placement rule, and the rest of it in words."""
+    words = [f"{name}: {value}" for name, value in rule.parameters.items()]
+    if rule.filter is not None:
+        some = (*rule.filter.user_list, *rule.filter.group_list, rule.filter.user_exp, rule.filter.group_exp)
+        words.append(f"{rule.filter.type or 'allow'}: {', '.join(name for name in some if name)}")
+    if rule.parent_rule is not None:
+        words.append(f"below the queue of rule {': '.join(part for part in _told(rule.parent_rule) if part)}")
+    return rule.name, "; ".join(words)
+
+
+VIEW = View("configuration", "Configuration and health", "/configuration", _fetch, _context, compared=True)
+
+__all__ = ["VIEW"]

@@ -1,0 +1,119 @@
+"""The view *decisions*: allocations and evictions over time, by queue, and one by one with the state that each was based on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from licorne.answers.pods import POD_NAME, POD_NAMESPACE
+from licorne.core.base.states import SECOND_NS
+from licorne.si.messages import NewAllocation, Released
+
+from .fairness import window_of
+from .source import ApplicationSummary
+from .tables import Column, Query, table
+from .view import Source, View
+
+BUCKETS = 60
+
+
+class _Found(NamedTuple):
+    decisions: Sequence[tuple[int, NewAllocation | Released]]
+    cut: str
+    applications: Sequence[ApplicationSummary]
+    partition: str
+    recorded: bool
+
+
+class Row(NamedTuple):
+    """A decision. `before`: the moment just before it, as addresses name it; empty: there is no recording."""
+
+    time_ns: int
+    kind: str
+    pod: str
+    application: str
+    queue: str
+    node: str
+    why: str
+    before: str
+
+
+async def _fetch(source: Source, partition: str, query: Query) -> _Found | None:
+    found = await source.timeline(window_of(query))
+    if found is None:
+        return None
+    applications = await source.applications(partition)
+    return _Found(list(found.decisions), found.cut, applications, partition, source.span is not None)
+
+
+def _context(found: _Found | None, query: Query) -> dict[str, Any]:
+    rows = [] if found is None else _rows(found)
+    path, kind = query["queue"], query["kind"]
+    some = [row for row in rows if (not path or f"{row.queue}.".startswith(f"{path}.")) and kind in ("", row.kind)]
+    columns = (
+        Column[Row]("time", "Time", lambda row: row.time_ns, number=True),
+        Column[Row]("kind", "What", lambda row: row.kind),
+        Column[Row]("pod", "Pod", lambda row: row.pod),
+        Column[Row]("application", "Application", lambda row: row.application),
+        Column[Row]("queue", "Queue", lambda row: row.queue),
+        Column[Row]("node", "Node", lambda row: row.node),
+    )
+    counts = Counter((row.queue, row.kind) for row in rows)
+    queues = sorted(
+        {queue for queue, _ in counts}, key=lambda queue: (-counts[queue, "evicted"], -counts[queue, "allocated"])
+    )
+    return {
+        "table": table(
+            some, columns, query, names=lambda row: (row.pod, row.application, row.queue, row.node), sort="-time"
+        ),
+        "queues": [(queue, counts[queue, "allocated"], counts[queue, "evicted"]) for queue in queues[:20]],
+        "queues_all": len(queues),
+        "plot": _plot(some),
+        "cut": "" if found is None else found.cut,
+        "known": found is not None,
+        "recorded": found is not None and found.recorded,
+        "window": window_of(query),
+        "since_ns": min((row.time_ns for row in rows), default=0),
+    }
+
+
+def _rows(found: _Found) -> list[Row]:
+    queue_of = {each.app.application_id: each.app.queue_name for each in found.applications}
+    return [
+        _row(at, said, queue_of, recorded=found.recorded)
+        for at, said in found.decisions
+        if said.partition == found.partition
+    ]
+
+
+def _row(at_ns: int, said: NewAllocation | Released, queue_of: Mapping[str, str], *, recorded: bool) -> Row:
+    before = f"{(at_ns - 1) // SECOND_NS}.{(at_ns - 1) % SECOND_NS:09d}" if recorded else ""
+    if isinstance(said, NewAllocation):
+        tags = said.tags or {}
+        name = f"{tags.get(POD_NAMESPACE, '')}/{tags[POD_NAME]}" if tags.get(POD_NAME) else said.key
+        return Row(at_ns, "allocated", name, said.application_id, said.queue, said.node_id, "", before)
+    queue = queue_of.get(said.application_id, "")
+    return Row(at_ns, "evicted", said.key, said.application_id, queue, "", said.message, before)
+
+
+def _plot(rows: Sequence[Row]) -> str:
+    if len(rows) < 2:
+        return ""
+    first, last = min(row.time_ns for row in rows), max(row.time_ns for row in rows)
+    width = max((last - first) // BUCKETS, SECOND_NS)
+    counts = Counter(((row.time_ns - first) // width, row.kind) for row in rows)
+    length = (last - first) // width + 1
+    series = [
+        {"label": kind, "kind": colour, "values": [counts[at, kind] for at in range(length)]}
+        for kind, colour in (("allocated", "guaranteed"), ("evicted", "refused"))
+    ]
+    times = [(first + at * width) // SECOND_NS for at in range(length)]
+    return msgspec.json.encode({"times": times, "unit": "", "series": series, "bars": True}).decode()
+
+
+VIEW = View("decisions", "Decisions", "/decisions", _fetch, _context)
+
+__all__ = ["VIEW"]

@@ -1,0 +1,119 @@
+"""What all views share: the templates, units, the files beside them, and the headers that keep a page to itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from licorne.core.base.states import SECOND_NS
+from licorne.workload.quantities import amount, duration
+
+from .bars import ordered
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # not `no-referrer`, with which browsers would not say whose form is sent
+}
+"""Headers of all pages. A browser loads only what this server has, runs nothing that stands in a page itself, sends forms to
+this server alone, shows pages in no frame of others, and keeps none."""
+TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+NAME_CHARS: Final = 160
+"""Characters of a name that a page shows; links have the whole name."""
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates with what they may call."""
+    loader = PackageLoader("licorne.host.web.page", "templates")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters.update(
+        count=count, age=age, moment=moment, clock=clock, iso=iso, kind=kind, short=short, percent=percent
+    )
+    made.globals.update(amount=amount, duration=duration, ordered=ordered, static=static)
+    return made
+
+
+def render(template: str, context: dict[str, Any]) -> str:
+    """Return a page."""
+    return environment().get_template(f"{template}.html.j2").render(context)
+
+
+# -- the files -----------------------------------------------------------------------------------------------
+
+
+@cache
+def static_files() -> dict[str, bytes]:
+    """Return the files beside the templates, by name."""
+    folder = files("licorne.host.web.page") / "static"
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.rpartition(".")[2] in TYPES}
+
+
+@cache
+def static(name: str) -> str:
+    """Return the address of a file, which changes with its content, so that browsers may keep it for ever."""
+    return f"/static/{name}?v={hashlib.sha256(static_files()[name]).hexdigest()[:12]}"
+
+
+# -- how values are written ----------------------------------------------------------------------------------
+
+
+def count(number: int) -> str:
+    """Return a number with thousands set apart."""
+    return f"{number:,}"
+
+
+def age(time_ns: int, now_ns: int) -> str:
+    """Return how long ago a time was; empty where it is not known."""
+    return duration(max(now_ns - time_ns, 0) / SECOND_NS) if time_ns > 0 else ""
+
+
+def moment(time_ns: int) -> str:
+    """Return a time in UTC, to the second; empty where it is not known or beyond the calendar."""
+    found = _at(time_ns)
+    return f"{found:%Y-%m-%d %H:%M:%S} UTC" if found else ""
+
+
+def clock(time_ns: int) -> str:
+    """Return the time of day in UTC."""
+    found = _at(time_ns)
+    return f"{found:%H:%M:%S} UTC" if found else ""
+
+
+def iso(time_ns: int) -> str:
+    """Return a time for programs."""
+    found = _at(time_ns)
+    return f"{found:%Y-%m-%dT%H:%M:%SZ}" if found else ""
+
+
+def _at(time_ns: int) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromtimestamp(time_ns // SECOND_NS, dt.UTC) if time_ns > 0 else None
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def short(name: str, chars: int = NAME_CHARS) -> str:
+    """Return a name, cut where it is longer than people read."""
+    return name if len(name) <= chars else f"{name[: chars - 1]}…"
+
+
+def kind(resource: str) -> str:
+    """Return what a type of resource is called."""
+    return {"vcore": "CPU", "memory": "Memory", "pods": "Pods"}.get(resource) or short(resource)
+
+
+def percent(part: float) -> str:
+    """Return a part of 1 in percent."""
+    return f"{100 * part:.0f} %"
+
+
+__all__ = ["HEADERS", "TYPES", "render", "static_files"]

@@ -1,0 +1,203 @@
+"""The objects of the scheduler in this process, made in small steps, so that no page holds the loop.
+
+Lists are made for all viewers together: one that took long is given again for a hundred times as long, at most two seconds,
+so that viewers, however many, take no more of the scheduler's time than one who looks again every two seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from licorne.answers.process import Question
+from licorne.answers.timeline import Timeline
+from licorne.core.partition import Partition
+from licorne.host.pace import SLICE_S, paced
+from licorne.host.web.rest import allocations as allocation_views
+from licorne.host.web.rest import views
+from licorne.host.web.rest.errors import PARTITION_NOT_FOUND, refuse
+from licorne.host.web.rest.pieces import rejection_view
+from licorne.host.web.rest.questions import answered
+from licorne.si import rest_objects as objects
+
+from .source import ROWS, ApplicationSummary, Figures, NodeSummary, People
+
+if TYPE_CHECKING:
+    from licorne.core.queues.queue import Queue
+    from licorne.host.web.health import Health
+    from licorne.host.web.rest.handlers import Handlers
+
+FACTOR: Final = 100.0
+KEPT_S: Final = 2.0
+KEPT_MAX: Final = 16
+"""Lists that are kept at a time, at most."""
+_T = TypeVar("_T")
+
+
+class LiveSource:
+    """The scheduler behind the REST interface of this process. `name`: what it is, for people, where it is not the running one."""
+
+    def __init__(self, handlers: Handlers, name: str = "") -> None:
+        self.name = name
+        self.changes = not name
+        self.span: tuple[int, int] | None = None
+        self._handlers = handlers
+        self._backend = handlers.backend
+        self._making: dict[tuple[str, str], asyncio.Task[list[Any]]] = {}
+        self._kept: dict[tuple[str, str], tuple[float, list[Any]]] = {}
+
+    def version(self) -> object:
+        """Return something that is another when anything of the scheduler has changed."""
+        return [views.partition_state(found) for found in self._backend.partitions()]
+
+    def now_ns(self) -> int:
+        """Return the scheduler's time."""
+        return self._backend.clock()
+
+    def _home(self, partition: str) -> Partition:
+        found = self._backend.find_partition(partition)
+        return found if isinstance(found, Partition) else refuse(404, f"{PARTITION_NOT_FOUND}: {partition}")
+
+    async def _list(self, what: str, partition: str, make: Callable[[Partition], Iterable[_T]]) -> list[_T]:
+        """Return a list about a partition."""
+        return await self._shared((what, partition), lambda: make(self._home(partition)))
+
+    async def _shared(self, key: tuple[str, str], make: Callable[[], Iterable[_T]]) -> list[_T]:
+        """Return a list that was made a short time ago, is being made, or is made now."""
+        until, kept = self._kept.get(key, (0.0, []))
+        if time.monotonic() < until:
+            return kept
+        making = self._making.get(key)
+        if making is None:
+            making = self._making[key] = asyncio.create_task(self._make(key, make()))
+            making.add_done_callback(lambda _: self._making.pop(key, None))
+        return cast("list[_T]", await asyncio.shield(making))  # others may wait for it too
+
+    async def _make(self, key: tuple[str, str], items: Iterable[_T]) -> list[_T]:
+        """Make a list in slices of `SLICE_S`, counting the processor time of these alone."""
+        found: list[_T] = []
+        busy_s, began, ends = 0.0, time.thread_time(), time.perf_counter() + SLICE_S
+        for item in items:
+            found.append(item)
+            if time.perf_counter() >= ends:
+                busy_s += time.thread_time() - began
+                await asyncio.sleep(0)
+                began, ends = time.thread_time(), time.perf_counter() + SLICE_S
+        busy_s += time.thread_time() - began
+        self._kept.pop(key, None)
+        while len(self._kept) >= KEPT_MAX:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = time.monotonic() + min(busy_s * FACTOR, KEPT_S), found
+        return found
+
+    async def partitions(self) -> list[objects.Partition]:
+        """Return all partitions."""
+        backend = self._backend
+        return await self._shared(
+            ("partitions", ""), lambda: (views.partition(backend, found) for found in list(backend.partitions()))
+        )
+
+    async def queues(self, partition: str) -> objects.Queue:
+        """Return the root queue of a partition, with all below it."""
+        found = await self._list("queues", partition, lambda home: _walked(home.tree.root, None))
+        return found[0]
+
+    async def applications(self, partition: str) -> Sequence[ApplicationSummary]:
+        """Return all applications that are known, also those that have ended or were rejected."""
+
+        def make(home: Partition) -> Iterable[ApplicationSummary]:
+            for app in [*home.applications.values(), *home.terminated]:
+                view = allocation_views.application(app, home, partition)
+                yield ApplicationSummary(view, len(app.allocations), len(app.asks))
+            for rejected in list(home.rejected):
+                yield ApplicationSummary(rejection_view(rejected, partition), 0, 0)
+
+        return await self._list("applications", partition, make)
+
+    async def application(self, partition: str, name: str, asks: int, allocations: int) -> objects.Application | None:
+        """Return an application with a part of its asks and allocations."""
+        home = self._home(partition)
+        app = home.applications.get(name) or next((each for each in home.terminated if each.id == name), None)
+        if app is None:
+            refused = next((each for each in home.rejected if each.application_id == name), None)
+            return None if refused is None else rejection_view(refused, partition)
+        view = allocation_views.application(app, home, partition)
+        some = islice(allocation_views.asks(app, home, nodes=True), asks, asks + ROWS)
+        view.requests = [ask async for ask in paced(some)]  # each may have to look at all nodes
+        view.allocations = list(islice(allocation_views.allocations(app), allocations, allocations + ROWS))
+        return view
+
+    async def nodes(self, partition: str) -> Sequence[NodeSummary]:
+        """Return all nodes."""
+
+        def make(home: Partition) -> Iterable[NodeSummary]:
+            for name in sorted(home.nodes):
+                node = home.nodes.get(name)
+                if node is not None:  # it may have gone since the list was begun
+                    yield NodeSummary(views.node(node, home, whole=False), len(node.allocations))
+
+        return await self._list("nodes", partition, make)
+
+    async def node(self, partition: str, name: str) -> objects.Node | None:
+        """Return a node with its allocations."""
+        home = self._home(partition)
+        node = home.nodes.get(name)
+        return None if node is None else views.node(node, home)
+
+    async def people(self, partition: str) -> People:
+        """Return what users and groups use, with their limits."""
+        users = await self._list(
+            "users", partition, lambda home: (views.user_usage(home, *each) for each in home.limits.users().items())
+        )
+        groups = await self._list(
+            "groups", partition, lambda home: (views.group_usage(home, *each) for each in home.limits.groups().items())
+        )
+        return People(users, groups, limited=True)
+
+    async def rules(self, partition: str) -> list[objects.Rule]:
+        """Return the placement rules."""
+        return views.rules(self._home(partition))
+
+    async def configuration(self) -> dict[str, object]:
+        """Return the queue configuration in force."""
+        managers = self._backend.managers()
+        return await self._handlers.running(managers[0] if managers else None)
+
+    async def health(self) -> Health | None:
+        """Return the result of the last health checks."""
+        return self._handlers.monitor.health
+
+    async def figures(self) -> Figures:
+        """Return the rate of decisions, the history by the minute, and how the recording goes."""
+        monitor = self._handlers.monitor
+        recorder = self._backend.recorder()
+        return Figures(
+            tuple((minute.timestamp, minute.applications, minute.containers) for minute in monitor.history.minutes),
+            None if self.name else monitor.rate,
+            "" if recorder is None else str(recorder.folder),
+            None if self.name else self._backend.follower is not None,
+        )
+
+    async def timeline(self, _window_s: float) -> Timeline | None:
+        """Return what was decided last, and how queues fared, as far as this process has noted it."""
+        return self._handlers.monitor.timeline
+
+    async def answer(self, question: Question) -> bytes:
+        """Return the answer of the process that follows, or of one that is given a checkpoint."""
+        return await answered(self._handlers, question)
+
+
+def _walked(queue: Queue, above: objects.Queue | None) -> Iterable[objects.Queue]:
+    """Yield a queue and all below it, parents first, children by name, each as a child of the one above."""
+    view = views.queue(queue)
+    if above is not None:
+        above.children.append(view)
+    yield view
+    for _, child in sorted(queue.children.items()):
+        yield from _walked(child, view)
+
+
+__all__ = ["LiveSource"]

@@ -1,0 +1,135 @@
+"""The views of *nodes*: how densely they are packed, as a picture and as a table, and one with what runs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from licorne.host.web.rest.errors import refuse
+from licorne.si import rest_objects as objects
+from licorne.workload.quantities import amount
+
+from .applications import pod
+from .bars import Bar, Segment, bar, ordered, share, strip
+from .source import NodeSummary
+from .tables import Column, Query, table
+from .view import Source, View, chosen
+
+
+class Packing(NamedTuple):
+    """How one type is packed: a picture with the fullest nodes first, the mean, and how many nodes are empty or full."""
+
+    name: str
+    picture: list[tuple[str, str, str, str]]
+    used: int
+    full: int
+    nodes: int
+    empty: int
+    packed: int
+
+
+async def _fetch(source: Source, partition: str, _query: Query) -> Sequence[NodeSummary]:
+    return await source.nodes(partition)
+
+
+def _context(found: Sequence[NodeSummary], query: Query) -> dict[str, Any]:
+    types, name = chosen((key for each in found for key in each.node.capacity), query)
+    state = query["state"]
+    rows = [each for each in found if not state or state in _states(each.node)]
+    columns = (
+        Column[NodeSummary]("node", "Node", lambda row: row.node.node_id),
+        Column[NodeSummary]("", "Use"),
+        Column[NodeSummary]("share", "Share", lambda row: _share(row.node, name), number=True, compared=False),
+        Column[NodeSummary]("used", "Used", lambda row: row.node.allocated.get(name, 0), number=True, unit="amount"),
+        Column[NodeSummary](
+            "others", "Used by others", lambda row: row.node.occupied.get(name, 0), number=True, unit="amount"
+        ),
+        Column[NodeSummary]("free", "Free", lambda row: row.node.available.get(name, 0), number=True, unit="amount"),
+        Column[NodeSummary]("pods", "Pods", lambda row: row.running, number=True),
+        Column[NodeSummary]("state", "State", lambda row: _states(row.node)),
+    )
+    return {
+        "types": types,
+        "resource": name,
+        "packing": [_packing(each, found) for each in types],
+        "table": table(rows, columns, query, names=lambda row: (row.node.node_id, row.node.host_name), sort="node"),
+        "bar": lambda node: node_bar(node, name),
+        "share": lambda node: _share(node, name),
+        "states": _states,
+        "all_states": ("unschedulable", "reserved", "empty"),
+    }
+
+
+def _share(node: objects.Node, name: str) -> float:
+    return share(node.allocated, node.capacity, name) + share(node.occupied, node.capacity, name)
+
+
+def _states(node: objects.Node) -> list[str]:
+    found = []
+    if not node.schedulable:
+        found.append("unschedulable")
+    if node.is_reserved:
+        found.append("reserved")
+    if not any(node.allocated.values()):
+        found.append("empty")
+    return found
+
+
+def node_bar(node: objects.Node, name: str) -> Bar:
+    """Return what is used of a node of one type, with what others use of it."""
+    full, used, others = (amounts.get(name, 0) for amounts in (node.capacity, node.allocated, node.occupied))
+    drawn = bar(name, used, None, full)
+    if not others or not full:
+        return drawn
+    start = used * 100 / full
+    more = Segment("others", f"{start:.2f}%", f"{max(min(others * 100 / full, 100 - start), 0):.2f}%")
+    return drawn._replace(
+        segments=(*drawn.segments, more), text=f"{drawn.text}, {amount(name, others)} used by other schedulers"
+    )
+
+
+def _packing(name: str, found: Sequence[NodeSummary]) -> Packing:
+    having = [each.node for each in found if each.node.capacity.get(name)]
+    shares = [_share(node, name) for node in having]
+    return Packing(
+        name=name,
+        picture=strip(shares),
+        used=sum(node.allocated.get(name, 0) + node.occupied.get(name, 0) for node in having),
+        full=sum(node.capacity[name] for node in having),
+        nodes=len(having),
+        empty=sum(each <= 0 for each in shares),
+        packed=sum(each >= 0.95 for each in shares),
+    )
+
+
+# -- one node ------------------------------------------------------------------------------------------------
+
+
+async def _fetch_one(source: Source, partition: str, query: Query) -> objects.Node:
+    return await source.node(partition, query["name"]) or refuse(404, f"There is no node {query['name']}")
+
+
+def _context_one(node: objects.Node, query: Query) -> dict[str, Any]:
+    types, name = chosen(node.capacity, query)
+    columns = (
+        Column[objects.Allocation]("pod", "Pod", pod),
+        Column[objects.Allocation]("application", "Application", lambda row: row.application_id),
+        Column[objects.Allocation]("priority", "Priority", lambda row: row.priority, number=True),
+        Column[objects.Allocation]("used", "Used", lambda row: row.resource.get(name, 0), number=True),
+        Column[objects.Allocation]("since", "Since", lambda row: row.allocation_time, number=True),
+    )
+    return {
+        "node": node,
+        "types": types,
+        "resource": name,
+        "bars": [(each, node_bar(node, each)) for each in ordered(node.capacity)],
+        "table": table(node.allocations, columns, query, names=lambda row: (pod(row), row.application_id), sort="pod"),
+        "pod": pod,
+        "states": _states(node),
+    }
+
+
+VIEW = View("nodes", "Nodes", "/nodes", _fetch, _context, compared=True)
+ONE = View("node", "Node", "/node", _fetch_one, _context_one, nav=False, parent="nodes")
+
+__all__ = ["ONE", "VIEW"]

@@ -1,0 +1,275 @@
+"""The addresses of the page, and how one of them is answered.
+
+The objects are fetched in the loop of the scheduler, in small steps; everything that is made of them, from the context to
+the text, is made in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, quote
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from licorne import __version__
+from licorne.core.base.states import SECOND_NS
+from licorne.host.threads import COMMON
+from licorne.host.web.rest.errors import RestError, refuse
+from licorne.host.web.rest.routing import Call, Endpoint
+from licorne.host.web.rest.sessions import COOKIE, cookie, from_here
+
+from . import applications, configuration, decisions, fairness, frame, nodes, now, people, queues, why
+from .changes import changes
+from .streams import Streams
+from .tables import Query
+from .view import Source, View
+
+if TYPE_CHECKING:
+    from licorne.host.web.rest.gate import Gate
+    from licorne.host.web.rest.handlers import Handlers
+
+VIEWS: Final = (
+    now.VIEW,
+    queues.VIEW,
+    why.VIEW,
+    applications.VIEW,
+    applications.ONE,
+    nodes.VIEW,
+    nodes.ONE,
+    people.VIEW,
+    fairness.VIEW,
+    decisions.VIEW,
+    configuration.VIEW,
+)
+"""All views; those of the navigation in its order."""
+TOKEN_CHARS: Final = 4_096
+TITLES: Final = {404: "Not found", 403: "Not permitted", 429: "Too many attempts", 503: "No answer now"}
+_Method = Callable[[Call], Awaitable[Response]]
+
+
+async def _nowhere(_call: Call) -> None:
+    return None
+
+
+class Pages:
+    """The pages about what `opened` returns for a query. `handlers`: those of the server; `gate`: checks who logs in; None: nobody has to.
+
+    `elsewhere`: returns the page of an address that this process does not answer itself; None: it does.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[Query], Awaitable[Source]],
+        handlers: Handlers,
+        gate: Gate | None = None,
+        elsewhere: Callable[[Call], Awaitable[Response | None]] = _nowhere,
+    ) -> None:
+        self._opened = opened
+        self._elsewhere = elsewhere
+        self._gate = gate
+        self._streams = Streams(handlers.ending)
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Return the endpoints of all pages, of the files that they need, and of logging in and out."""
+        return (
+            *(self._get(view.path, partial(self._show, view), limited=view is not why.VIEW) for view in VIEWS),
+            self._get("/find", self._find),
+            self._get("/live", self._live, limited=False),
+            self._get("/static/{file}", self._file, anyone=True),
+            self._get("/login", self._login_form, anyone=True),
+            self._get("/login", self._log_in, anyone=True, method="POST"),
+            self._get("/logout", self._log_out, anyone=True, method="POST"),
+        )
+
+    def _get(
+        self, path: str, answer: _Method, *, anyone: bool = False, limited: bool = True, method: str = "GET"
+    ) -> Endpoint:
+        async def handler(_handlers: Handlers, call: Call) -> Response:
+            return (None if anyone else await self._elsewhere(call)) or await answer(call)
+
+        return Endpoint(
+            method=method,
+            path=path,
+            handler=handler,
+            summary="A page",
+            media="text/html",
+            role="anyone" if anyone else "read",
+            limited=limited,
+            refused=self._refused,
+        )
+
+    # -- views -----------------------------------------------------------------------------------------
+
+    async def _show(self, view: View, call: Call) -> Response:
+        query = Query(view.path, call.request.query_params)
+        source = await self._opened(query)
+        names = [home.name for home in await source.partitions()]
+        around = {
+            "source": source.name,
+            "at_ns": source.now_ns(),
+            "partitions": names,
+            "span": source.span,
+            "changes": source.changes,
+            "live": source.changes and view.live,
+        }
+        if not names:
+            return await self._page("empty", "Nothing registered yet", call.request, query, around, view=view)
+        wanted = query["partition"] or names[0]
+        if wanted not in names:
+            refuse(404, f"There is no partition {wanted}; there are: {', '.join(names)}")
+        found = await view.fetch(source, wanted, query)
+        more = {**around, "partition_name": wanted}
+        make, template = partial(view.context, found, query), view.name
+        if query["against"]:
+            other = await self._opened(Query(view.path, {"t": query["against"]}))
+            make = partial(_compared, view, (await view.fetch(other, wanted, query), found), query)
+            template, more["against_ns"] = "changes", other.now_ns()
+        response = await self._page(template, view.title, call.request, query, more, view=view, make=make)
+        again = _again(source, query)
+        if again:
+            response.headers["Refresh"] = again
+        return response
+
+    async def _page(
+        self,
+        template: str,
+        title: str,
+        request: Request,
+        query: Query,
+        more: dict[str, Any],
+        *,
+        view: View | None = None,
+        make: Callable[[], dict[str, Any]] = dict,
+        status: int = 200,
+    ) -> Response:
+        """Return a page, whose context `make` and whose text are made in a thread."""
+        around = {
+            "title": title,
+            "query": query,
+            "views": [each for each in VIEWS if each.nav],
+            "active": "" if view is None else view.parent or view.name,
+            "path": query.path,
+            "source": "",
+            "at_ns": 0,
+            "span": None,
+            "changes": False,
+            "live": False,
+            "partitions": [],
+            "partition_name": "",
+            "logged_in": self._has_session(request),
+            "version": __version__,
+            **more,
+        }
+        text = await COMMON.run(lambda: frame.render(template, around | make()))
+        return HTMLResponse(text.encode("utf-8", "replace"), status, headers=frame.HEADERS)
+
+    def _has_session(self, request: Request) -> bool:
+        name = request.cookies.get(COOKIE, "")
+        return self._gate is not None and bool(name) and self._gate.sessions.knows(name)
+
+    async def _refused(self, request: Request, error: RestError) -> Response:
+        """Show who may not see a page how to log in, and everybody else what is wrong."""
+        if error.status == 401 and request.method == "GET":
+            asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
+        title = TITLES.get(error.status, "Something went wrong")
+        said = {"message": error.message, "status": error.status}
+        return await self._page("error", title, request, Query("/", {}), said, status=error.status)
+
+    async def _find(self, call: Call) -> Response:
+        """Lead to what has a name: an application, a node or a queue, and else to the question why it waits."""
+        query = Query("/find", call.request.query_params)
+        source, name = await self._opened(query), query["name"].strip()
+        homes = [home.name for home in await source.partitions()]
+        partition = query["partition"] or (homes[0] if homes else "")
+        if not name or partition not in homes:
+            return RedirectResponse(query.link("/applications"), 303)
+        if any(each.app.application_id == name for each in await source.applications(partition)):
+            return RedirectResponse(query.link("/application", name=name), 303)
+        if any(each.node.node_id == name for each in await source.nodes(partition)):
+            return RedirectResponse(query.link("/node", name=name), 303)
+        if name == "root" or name.startswith("root."):
+            return RedirectResponse(query.link("/queues", queue=name.lower()), 303)
+        return RedirectResponse(query.link("/why", name=name), 303)
+
+    async def _live(self, call: Call) -> Response:
+        """Tell when what is shown has changed, for pages that are looked at with a script."""
+
+        async def version() -> object:
+            return (await self._opened(Query("/", {}))).version()
+
+        return self._streams.response(version)
+
+    async def _file(self, call: Call) -> Response:
+        name = call.variables["file"]
+        data = frame.static_files().get(name)
+        if data is None:
+            refuse(404, f"There is no file {name}")
+        headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(data, headers=headers, media_type=frame.TYPES[name.rpartition(".")[2]])
+
+    # -- logging in ------------------------------------------------------------------------------------
+
+    async def _login_form(self, call: Call) -> Response:
+        after = _local(call.query("next"))
+        if self._gate is None or not self._gate.access.wanted or self._has_session(call.request):
+            return RedirectResponse(after, 303)
+        return await self._login_page(call, after, "", 200)
+
+    async def _login_page(self, call: Call, after: str, fault: str, status: int) -> Response:
+        more = {"next": after, "fault": fault}
+        return await self._page("login", "Log in", call.request, Query("/login", {}), more, status=status)
+
+    async def _log_in(self, call: Call) -> Response:
+        given = parse_qs(call.body.decode("latin-1"), max_num_fields=8, errors="replace")
+        after = _local(given.get("next", [""])[0])
+        if not from_here(call.request):
+            refuse(403, "This form was sent by a page of another site")
+        if self._gate is None:
+            return RedirectResponse(after, 303)
+        try:
+            name = await self._gate.log_in(given.get("token", [""])[0].strip()[:TOKEN_CHARS], call.request)
+        except RestError as error:
+            return await self._login_page(call, after, error.message.partition(":")[0], error.status)
+        secure = call.request.url.scheme == "https"
+        return RedirectResponse(after, 303, {"Set-Cookie": cookie(name, secure=secure, lasts=True)})
+
+    async def _log_out(self, call: Call) -> Response:
+        if not from_here(call.request):
+            refuse(403, "This form was sent by a page of another site")
+        if self._gate is not None:
+            self._gate.sessions.end(call.request.cookies.get(COOKIE, ""))
+        secure = call.request.url.scheme == "https"
+        return RedirectResponse("/login", 303, {"Set-Cookie": cookie("", secure=secure, lasts=False)})
+
+
+def _compared(view: View, found: tuple[Any, Any], query: Query) -> dict[str, Any]:
+    """Return what has changed of a view from one moment to another; 400 where it has nothing to compare."""
+    before, after = (view.context(each, query) for each in found)
+    if view.compared:
+        return changes(before, after, query)
+    return refuse(
+        400, f"{view.title} is not compared; what is: {', '.join(each.title for each in VIEWS if each.compared)}"
+    )
+
+
+def _again(source: Source, query: Query) -> str:
+    """Return after how many seconds a browser is to look again, and where: at the same view, or of a recording at a later moment."""
+    every = query.seconds("every", 3600)
+    if every is None or source.span is None or source.changes:
+        return "" if every is None else f"{every:g}"
+    step = query.seconds("step", 10**6) or 60.0
+    later_s = source.now_ns() / SECOND_NS + step
+    return f"{every:g}; url={query.link(t=f'{later_s:.0f}')}" if later_s * SECOND_NS <= source.span[1] else ""
+
+
+def _local(address: str) -> str:
+    """Return an address of this server to go to after logging in; `/` in place of any other."""
+    local = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return address if local and "\\" not in address else "/"
+
+
+__all__ = ["VIEWS", "Pages"]

@@ -1,0 +1,99 @@
+"""The view *why*: why an application, an ask or a pod waits, and what would let it run, ready to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from licorne.answers.chain import Chain
+from licorne.answers.process import Question
+from licorne.answers.proposals import Proposal
+from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Overview
+from licorne.answers.written import Written, written
+from licorne.host.web.rest.errors import RestError
+
+from .bars import Bar, bar, ordered
+from .tables import Query
+from .view import Source, View
+
+LIMIT_S = 10.0
+"""Seconds for which changes are looked for."""
+
+
+class _Asked(NamedTuple):
+    """The answer, or why there is none."""
+
+    answer: bytes
+    fault: str
+    status: int
+    follows: bool | None
+
+
+class Level(NamedTuple):
+    """Something that an ask has to pass, for one type: what is used there, the max, and what the ask lacks."""
+
+    where: str
+    queue: str
+    resource: str
+    bar: Bar
+    used: int
+    max: int
+    missing: int
+
+
+class Proved(NamedTuple):
+    """A proposal, and how its changes are written."""
+
+    proposal: Proposal
+    written: tuple[Written, ...]
+
+
+async def _fetch(source: Source, partition: str, query: Query) -> _Asked:
+    question = Question("why", query["name"].strip(), partition, query["prove"] != "false", LIMIT_S)
+    follows = (await source.figures()).follows
+    try:
+        return _Asked(await source.answer(question), "", 200, follows)
+    except RestError as error:
+        return _Asked(b"", error.message, error.status, follows)
+
+
+def _context(found: _Asked, query: Query) -> dict[str, Any]:
+    answer = msgspec.json.decode(found.answer, type=Answer) if found.answer else None
+    ask = answer.first if isinstance(answer, ApplicationAnswer) else answer if isinstance(answer, AskAnswer) else None
+    groups = answer.groups if isinstance(answer, Overview | ApplicationAnswer) else ()
+    return {
+        "name": query["name"].strip(),
+        "fault": found.fault,
+        "status": found.status,
+        "follows": found.follows,
+        "answer": answer,
+        "overview": answer if isinstance(answer, Overview) else None,
+        "application": answer if isinstance(answer, ApplicationAnswer) else None,
+        "ask": ask,
+        "groups": groups,
+        "levels": [] if ask is None or ask.chain is None else list(_levels(ask.chain, ask.resource)),
+        "proved": []
+        if ask is None or ask.proposals is None
+        else [Proved(each, written(each, ask)) for each in ask.proposals.found],
+        "unexplained": getattr(answer, "unexplained", 0),
+    }
+
+
+def _levels(chain: Chain, wanted: Mapping[str, int]) -> Iterator[Level]:
+    bounds = [(level.queue, level.queue, level.max, level.allocated, level.missing) for level in chain.queues]
+    bounds += [
+        (f"{limit.kind} {limit.name} at {limit.queue}", limit.queue, limit.max, limit.used, limit.missing)
+        for limit in chain.limits
+    ]
+    for where, queue, most, used, missing in bounds:
+        for name in ordered(name for name in wanted if most and name in most):
+            assert most is not None
+            drawn = bar(name, used.get(name, 0), None, most[name], wanted[name])
+            yield Level(where, queue, name, drawn, used.get(name, 0), most[name], missing.get(name, 0))
+
+
+VIEW = View("why", "Why", "/why", _fetch, _context, live=False)
+
+__all__ = ["VIEW"]
