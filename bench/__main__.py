@@ -34,7 +34,7 @@ from bench.soak.report import show_soaked
 from bench.soak.run import Soaked
 from bench.soak.run import soak as measure_soak
 from bench.soak.world import World
-from bench.sweep import measure_sweep
+from bench.sweep import SweepReport, measure_nodes, measure_sweep
 from bench.turns import (
     SLOWER,
     WIDTH,
@@ -132,8 +132,10 @@ def measure_checkpoints(*, nodes: Number = 5_000, pods: Number = 150_000) -> int
 
 
 @app.command(name="sweep")
-def measure_sweeps(*, points: Number = 1_000, simulated: Number = 40) -> int:
+def measure_sweeps(*, points: Number = 1_000, simulated: Number = 40, long: Number = 8, long_s: Number = 10) -> int:
     """Measure what a point of a sweep costs beside its simulation, by processes and, with the extra `ray`, by Ray. Prints JSON.
+
+    With `ray` also how many times as fast a second node makes a sweep, whose ratio is the last figure.
 
     Parameters
     ----------
@@ -141,8 +143,12 @@ def measure_sweeps(*, points: Number = 1_000, simulated: Number = 40) -> int:
         How many points do nothing.
     simulated
         How many points are simulated.
+    long
+        How many long points run on one Ray node with one processor, and then on two.
+    long_s
+        How many seconds a long point takes at least.
     """
-    print_json(measure_sweep(points, simulated))
+    print_json(SweepReport(measure_sweep(points, simulated), measure_nodes(long, long_s)))
     return 0
 
 

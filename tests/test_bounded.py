@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gzip
 import os
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +103,17 @@ def test_what_is_unpacked_is_no_more_than_the_bound() -> None:
         unpacked(b"xxxx", 1_000)
 
 
+def test_what_is_unpacked_beyond_the_bound_takes_no_memory() -> None:
+    bomb = zlib.compress(bytes(64 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError):
+            unpacked(bomb, 1_000)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_values_of_json_are_counted_before_they_are_made() -> None:
     assert json_value(b'{"a": [1, 2]}') == {"a": [1, 2]}
     many = b'{"partitions": [' + b"{}," * CONTAINERS_MAX + b"{}]}"
@@ -136,13 +148,17 @@ def test_only_regular_files_up_to_the_bound_are_read(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_a_pipe_that_the_shell_has_opened_is_read() -> None:
+def test_a_pipe_that_the_shell_has_opened_is_read_up_to_the_bound() -> None:
     reading, writing = os.pipe()
+    path = Path(f"/dev/fd/{reading}")
+    os.write(writing, b"abc")
+    with pytest.raises(OSError, match="has more than 2 bytes"):
+        file_bytes(path, 2, from_shell=True)
     os.write(writing, b"abc")
     os.close(writing)
-    assert file_bytes(Path(f"/dev/fd/{reading}"), from_shell=True) == b"abc"
+    assert file_bytes(path, from_shell=True) == b"abc"
     with pytest.raises(NoFileError):
-        file_bytes(Path(f"/dev/fd/{reading}"))
+        file_bytes(path)
     os.close(reading)
 
 

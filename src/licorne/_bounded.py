@@ -21,6 +21,12 @@ LINE_BYTES: Final = 32 << 20
 CONTAINERS_MAX: Final = 8_000_000
 """Objects and lists in JSON; those 150 MB have 2,200,000."""
 COMMAS_MAX: Final = 32_000_000
+CHECKPOINT_BYTES: Final = 256 << 20
+"""Bytes of a checkpoint, each of which may become an item of a list, of eight bytes."""
+PACKED_CONTAINERS_MAX: Final = 2 * CONTAINERS_MAX
+"""Lists and maps in MessagePack."""
+_CONTAINERS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
+"""How lists and maps begin in MessagePack. An empty one takes 64 times its bytes in memory, so they are counted first."""
 
 
 class TooLargeError(ValueError):
@@ -60,6 +66,14 @@ def lines(readline: Callable[[int], AnyStr], line_max: int) -> Iterator[AnyStr]:
     """
     while line := readline(line_max + 1):
         yield line
+
+
+def few_containers(data: bytes) -> bytes:
+    """Return MessagePack that may be decoded; raises TooLargeError if it may have more than `PACKED_CONTAINERS_MAX` lists and maps."""
+    # Bytes within texts and numbers are counted too, so this is an upper bound.
+    if len(data) - len(data.translate(None, _CONTAINERS)) > PACKED_CONTAINERS_MAX:
+        raise TooLargeError(f"has more than {PACKED_CONTAINERS_MAX:,} lists and maps")
+    return data
 
 
 def json_value(data: bytes) -> Any:  # noqa: ANN401  any value of JSON

@@ -71,6 +71,13 @@ def test_one_that_cannot_be_used_is_told_and_the_rest_restored(member: str, valu
     restored.api.validate()
 
 
+def test_a_checkpoint_of_many_lists_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = busy()
+    monkeypatch.setattr("licorne._bounded.PACKED_CONTAINERS_MAX", 100)
+    notes = restore(read_dump(full_state(world.api, world.now, exact=True))).notes
+    assert any("has more than 100 lists and maps" in note.text for note in notes)
+
+
 def test_another_configuration_may_take_its_place() -> None:
     world = busy()
     text = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: other}]}]}]"

@@ -83,7 +83,10 @@ class _Strange(_Handler):
             self.end_headers()
             return
         self.send_response(200)
-        self.end_headers()
+        if self.path == "/slow-head":
+            self.flush_headers()
+        else:
+            self.end_headers()
         with contextlib.suppress(OSError):
             if self.path == "/endless":
                 while True:
@@ -106,9 +109,10 @@ def strange() -> Iterator[str]:
         thread.join()
 
 
-def test_an_answer_that_comes_byte_by_byte_ends_with_the_time(strange: str) -> None:
+@pytest.mark.parametrize("path", ["/slow", "/slow-head"])
+def test_an_answer_that_comes_byte_by_byte_ends_with_the_time(strange: str, path: str) -> None:
     with pytest.raises(SourceError, match=r"there was no whole answer within 0\.3 s"):
-        Server(strange, timeout_s=0.3).read("/slow", "dump")
+        Server(strange, timeout_s=0.3).read(path, "dump")
 
 
 def test_of_an_endless_answer_no_more_is_read_than_the_bound(strange: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from common.examples import examples
 from common.plain_python import printed_by
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
+from licorne.core.checkpoint.columns import EQUAL_MAX
 from licorne.core.scheduling.host_orders import HostOrders
 from licorne.si import v19
 from rings import first_in_gate
@@ -144,3 +146,24 @@ def test_a_checkpoint_with_another_class_is_refused() -> None:
     data = busy(20).api.checkpoint().replace(b"\xa7Tracker", b"\xa7Tracked")
     with pytest.raises(CheckpointError, match="this licorne has no Tracked"):
         SchedulerAPI().restore_checkpoint(data, {"rm": Yes()})
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "words"), [(EQUAL_MAX + 1, 0, "more members than"), (1, EQUAL_MAX + 1, "equal values")]
+)
+def test_a_small_checkpoint_that_would_take_much_memory_is_refused(count: int, length: int, words: str) -> None:
+    content = msgspec.msgpack.decode(busy(20).api.checkpoint())
+    content[4].append("x" * (EQUAL_MAX // 10))  # compressed, this takes a few bytes
+    content[5]["Vec"] = (
+        count,
+        {
+            "fill": {"=": 0},
+            "is_sum": {"=": True},
+            "length": {"=": length},
+            "amount": {"=": 0},
+            "beyond": [[]] * 3,
+            "beyonds": 0,
+        },
+    )
+    with pytest.raises(CheckpointError, match=words):
+        SchedulerAPI().restore_checkpoint(msgspec.msgpack.encode(content), {"rm": Yes()})

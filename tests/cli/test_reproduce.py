@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from licorne.lab.papers import fgd, rlscheduler
 from licorne.lab.papers.placements import Curve, Shares
-from licorne.lab.papers.reproduction import Cell, DataFile, Reproduced
+from licorne.lab.papers.reproduction import Cell, DataFile, Part, Reproduced
 
 Command = Callable[..., Any]
 
@@ -41,10 +42,10 @@ def table(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     """Let `rlscheduler` return these cells at once."""
     cells = [cell(1.25)]
 
-    def reproduce(folder: Path, small: bool, progress: object) -> Reproduced:
+    def reproduce(folder: Path, part: Part, at_once: int, progress: object) -> Reproduced:
         return Reproduced(
             name="rlscheduler",
-            title="numbers" + (" in small" if small else ""),
+            title=f"numbers, {part}, by {at_once}",
             source="A Paper",
             data_source="a repository",
             data=[DataFile(folder.name, "12ab")],
@@ -74,10 +75,11 @@ def test_the_table_says_for_each_cell_whether_it_agrees(licorne: Command, table:
     ):
         assert words in outcome.out
     table.append(cell(2))
-    outcome = licorne("reproduce", "rlscheduler", tmp_path, "--small")
+    outcome = licorne("reproduce", "rlscheduler", tmp_path, "--small", "--jobs", "3")
     assert outcome.status == 1
-    for words in ("numbers in small", "NO", "1 of 2 cells agree"):
+    for words in ("numbers, small, by 3", "NO", "1 of 2 cells agree"):
         assert words in outcome.out
+    assert f"numbers, all, by {os.cpu_count()}" in licorne("reproduce", "rlscheduler", tmp_path, "--all").out
 
 
 def test_json_and_the_page_to_cite_have_the_same(licorne: Command, table: list[Cell], tmp_path: Path) -> None:

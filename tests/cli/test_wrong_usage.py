@@ -42,6 +42,7 @@ UNFIT = [
     ("why --at 2026-11-03 --from W", "only a recording has other moments"),
     ("shares --since 2026-11-03 --from W", "only a recording knows the time before"),
     ("reproduce nothing OUT", "no such reproduction"),
+    ("reproduce fgd OUT --small --all", "--small and --all: give one of them"),
 ]
 """Options and arguments that a command refuses, and what it says; W: a workload, Q: a configuration, OUT: a folder."""
 

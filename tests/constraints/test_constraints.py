@@ -301,3 +301,11 @@ def test_labels_are_values() -> None:
     other = NodeLabels.from_attributes({"taints": f"[{taints[1]},{taints[0]}]", "label/y": "2", "label/x": "1"})
     assert one == other
     assert hash(one) == hash(other)
+
+
+@pytest.mark.timeout(300)  # hundreds of times what it takes; each key compared with each would take longer
+def test_a_key_that_is_given_twice_among_many_is_found_at_once() -> None:
+    keys = "".join(f'"{number:x}":1,' for number in range(7_000))
+    for _ in range(500):
+        with pytest.raises(ConstraintError, match="a key is given twice"):
+            parse_constraints(f'{{{keys}"0":1}}')

@@ -14,6 +14,7 @@ from licorne.kube.api.kinds import LEASES
 from licorne.kube.lease import NAME
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
+ALL_PODS = MANIFESTS.parent / "default-scheduler"
 
 
 def manifests(kind: str) -> list[dict[str, Any]]:
@@ -72,3 +73,22 @@ def test_the_account_may_take_the_lease_and_no_other() -> None:
         [["get", "patch"]],
         [["create"]],
     )
+
+
+def test_what_is_put_over_the_manifests_to_place_all_pods_fits_them() -> None:
+    """kustomize patches objects by kind, name and namespace, and refuses those that are not there."""
+    overlay = yaml.safe_load((ALL_PODS / "kustomization.yaml").read_text())
+    (base,) = overlay["resources"]
+    assert (ALL_PODS / base).resolve() == MANIFESTS
+    (kustomization,) = manifests("Kustomization")
+    named = {(one["kind"], one["metadata"]["name"]) for kind in ("ConfigMap", "Deployment") for one in manifests(kind)}
+    queues, deployment = overlay["patches"]
+    patch = yaml.safe_load((ALL_PODS / queues["path"]).read_text())
+    assert (patch["kind"], patch["metadata"]["name"]) in named
+    assert patch["metadata"]["namespace"] == kustomization["namespace"]
+    assert (deployment["target"]["kind"], deployment["target"]["name"]) in named
+    changes = {change["path"]: change["value"] for change in yaml.safe_load(deployment["patch"])}
+    assert changes == {
+        "/spec/template/spec/containers/0/args/-": "--scheduler-name=licorne",
+        "/spec/template/spec/schedulerName": "kube-scheduler",  # nobody can place the pod in which it runs
+    }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from deployment.places import DEPLOY, ROOT
 from licorne import ResourceManagerCallback, SchedulerAPI
@@ -29,9 +30,12 @@ def of_workload(path: Path) -> str:
 
 CONFIGURATION = CLUSTER.workload().config or ""
 DEPLOYED = (DEPLOY / "queues.yaml").read_text(encoding="utf-8")
+ALL_PODS = yaml.safe_load((DEPLOY / "default-scheduler" / "configuration.yaml").read_text(encoding="utf-8"))
+AS_DEFAULT = ALL_PODS["data"]["queues.yaml"]
 GANGS = [
     # configuration, user, groups, queue asked for, namespace, queue it runs in
     (DEPLOYED, "ann", ["dev"], "", "dev", "root.namespaces.dev"),
+    (AS_DEFAULT, "ann", ["dev"], "", "dev", "root.default"),
     (CONFIGURATION, "ann", ["dev"], "", "blue", "root.tenants.blue"),
     (CONFIGURATION, "rita", ["research"], "root.research.training", "", "root.research.training"),
     (of_workload(EXAMPLES / "demo" / "week.jsonl"), "finance", [], "root.batch.reports", "", "root.batch.reports"),
@@ -101,7 +105,7 @@ def test_a_gang_runs(text: str, user: str, groups: list[str], queue: str, namesp
 
 
 def test_the_configurations_have_no_faults_and_no_warnings() -> None:
-    for text in (DEPLOYED, CONFIGURATION):
+    for text in (DEPLOYED, CONFIGURATION, AS_DEFAULT):
         report = check(text)
         assert not report.faults
         assert not report.warnings

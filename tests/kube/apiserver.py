@@ -332,7 +332,7 @@ class FakeClient:
         self.server.on_bind(pod, node)
         given = {one.type: one for one in pod.status.conditions or ()}
         given["PodScheduled"] = Condition("PodScheduled", "True")
-        status = msgspec.structs.replace(pod.status, conditions=tuple(given.values()))
+        status = msgspec.structs.replace(pod.status, conditions=tuple(given.values()), nominated_node_name="")
         spec = msgspec.structs.replace(pod.spec, node_name=node)
         labels = (pod.metadata.labels or {}) | self._topology(node)
         meta = msgspec.structs.replace(pod.metadata, labels=labels)
@@ -363,7 +363,7 @@ class FakeClient:
     async def patch_pod_status(
         self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
     ) -> None:
-        """Change phase or conditions."""
+        """Change phase, conditions, or the nominated node."""
         self._count("status")
         if any(one["type"] == "DisruptionTarget" for one in status.get("conditions", ())):
             self.server.tries_to_tell[uid] = self.server.tries_to_tell.get(uid, 0) + 1
@@ -380,7 +380,10 @@ class FakeClient:
             )
             given[one["type"]] = Condition(one["type"], one["status"], one["reason"], one["message"])
         changed = msgspec.structs.replace(
-            pod.status, phase=status.get("phase", pod.status.phase), conditions=tuple(given.values())
+            pod.status,
+            phase=status.get("phase", pod.status.phase),
+            conditions=tuple(given.values()),
+            nominated_node_name=status.get("nominatedNodeName", pod.status.nominated_node_name) or "",
         )
         self.server.put("pods", msgspec.structs.replace(pod, status=changed))
         await self.server.trouble_after()

@@ -16,6 +16,7 @@ from licorne.kube.pods.terms import pod_text, terms_text
 
 from .places import Places, apart
 
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 APP = {"matchLabels": {"app": "a"}}
 NO_OPERATOR = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["a"]}]}
@@ -53,7 +54,24 @@ IN_B = [{"key": "b", "operator": "In", "values": ["1"]}]
         (near(matchLabelKeys=["b"], mismatchLabelKeys=["c"]), {"affinity": [T]}),  # they are in the selector
         ({"affinity": apart({"app": "a"}, "zone")}, {"antiAffinity": [T]}),
         (spread(), {"spread": [S]}),
-        (spread(whenUnsatisfiable="ScheduleAnyway"), None),
+        (spread(whenUnsatisfiable="ScheduleAnyway"), {"preferred": {"spread": [S]}}),
+        (
+            {"affinity": {"podAffinity": {PREFERRED: [{"weight": 7, "podAffinityTerm": T}]}}},
+            {"preferred": {"affinity": [{"weight": 7, "term": T}]}},
+        ),
+        (
+            {"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 7, "podAffinityTerm": T}]}}},
+            {"preferred": {"antiAffinity": [{"weight": 7, "term": T}]}},
+        ),
+        (
+            {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 7, "preference": {"matchExpressions": IN_B}}]}}},
+            {"preferred": {"nodes": [{"weight": 7, "term": IN_B}]}},
+        ),
+        ({"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 7, "preference": {}}]}}}, None),  # it holds nowhere
+        (
+            {"containers": [{"image": "r:1/a"}, {"image": "b:2"}], "initContainers": [{"image": "b:2"}]},
+            {"preferred": {"images": ["b:2", "b:2", "r:1/a:latest"]}},
+        ),
         (
             spread(minDomains=3, nodeTaintsPolicy="Honor"),
             {"spread": [{**S, "minDomains": 3, "nodeTaintsPolicy": "Honor"}]},
@@ -64,7 +82,7 @@ IN_B = [{"key": "b", "operator": "In", "values": ["1"]}]
     ],
 )
 def test_what_a_pod_demands_of_others(spec: dict[str, Any], told: dict[str, Any] | None) -> None:
-    text = terms_text(pod({"b": "1"}, **spec))
+    text = terms_text(pod({"b": "1"}, **spec), Spreading())
     assert (json.loads(text) if text else None) == told
     if text:
         parse_terms(text, "ns")  # the scheduler takes it
@@ -136,6 +154,18 @@ def test_the_default_spread_is_that_of_the_workload(
     assert spreading.of(waits) == ()
 
 
+def test_the_default_spread_of_kube_scheduler_only_orders_nodes() -> None:
+    spreading = Spreading(read_constraints("system"))
+    service = {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": {"app": "a"}}}
+    spreading.seen("Service", msgspec.convert(service, KINDS["Service"].type))
+    told = json.loads(terms_text(pod({"app": "a"}), spreading))
+    keys = [(one["topologyKey"], one["maxSkew"]) for one in told["preferred"]["spread"]]
+    assert keys == [("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5)]
+    assert told["preferred"]["spreadIsDefault"] and told.keys() == {"preferred"}
+    own = json.loads(terms_text(pod({"app": "a"}, **spread(whenUnsatisfiable="ScheduleAnyway")), spreading))
+    assert "spreadIsDefault" not in own["preferred"]
+
+
 def test_a_pod_that_waits_is_told_again_when_its_workload_comes_and_goes() -> None:
     places = Places()
     lifecycle = places.manager.lifecycle
@@ -175,4 +205,8 @@ def test_default_constraints_that_cannot_be_used_are_refused(text: str, words: s
 
 
 def test_default_constraints_that_are_preferences_refuse_no_node() -> None:
-    assert read_constraints("[{topologyKey: zone, maxSkew: 3, whenUnsatisfiable: ScheduleAnyway}]") == ()
+    spreading = Spreading(read_constraints("[{topologyKey: zone, maxSkew: 3, whenUnsatisfiable: ScheduleAnyway}]"))
+    service = {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": {"app": "a"}}}
+    spreading.seen("Service", msgspec.convert(service, KINDS["Service"].type))
+    told = json.loads(terms_text(pod({"app": "a"}), spreading))
+    assert told.keys() == {"preferred"} and told["preferred"].keys() == {"spread"}

@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
+from licorne.core.nodes.preferences import WEIGHTS
 from seeds import SEED
 
 from .plugins import Code
-from .verdicts import DECIDED, JUDGED, Comparison, differences, misplaced, missed_wakeups, recorded
+from .verdicts import DECIDED, JUDGED, Comparison, differences, misplaced, missed_wakeups, recorded, score_differences
 
 ROOT = Path(__file__).resolve().parents[2]
 ORACLE = Path(os.environ.get("LICORNE_ORACLE", ROOT / "build" / "oracle" / "oracle"))
@@ -65,6 +66,14 @@ def test_production_agrees_in_sequences() -> None:
     assert not made.wrong, "\n".join(made.wrong[:20])
     assert unlisted(made) == set()
     assert made.agreed["PodTopologySpread"] > 1000 < made.agreed["InterPodAffinity"]
+
+
+def test_production_gives_the_points_of_the_recording() -> None:
+    """Raw and normalized, and takes a node with the most; of all cases, by what it orders nodes by."""
+    compared: Counter[str] = Counter()
+    found = [wrong for case in recorded("scores") for wrong in score_differences(case, compared)]
+    assert not found, "\n".join(found[:20])
+    assert {plugin for plugin in WEIGHTS if compared[plugin] < 60} == set(), compared
 
 
 def test_what_waits_in_a_sequence_is_woken() -> None:

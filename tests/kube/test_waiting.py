@@ -35,6 +35,8 @@ partitions:
             maxapplications: 1
           - name: whole
             properties: {gang.scheduling: atomic}
+          - name: ranks
+            properties: {preemption.within-queue: priority, preemption.delay: 1s}
 """
 GANG = '[{"name":"g","minMember":2,"minResource":{"cpu":"3","memory":"1Mi"}}]'
 """The cluster of a schedule has three nodes of 4 processors."""
@@ -213,6 +215,45 @@ def test_a_pod_that_then_waits_for_its_quota_asks_for_no_node_any_more() -> None
         assert {one["type"] for one in cluster.server.events} == {"Warning"}
         assert len(events) == 2
         assert "max of queue root.roomy" in events[1]
+        await schedules.stop(task)
+
+    run(play(Cluster()))
+
+
+def test_a_pod_for_which_others_go_is_nominated_until_it_is_bound_or_gives_up() -> None:
+    """It gives up when the node is gone, and is nominated for another one later. One that preempts never is nominated for none."""
+
+    async def play(cluster: Cluster) -> None:
+        for _ in range(3):
+            cluster.pod("4", "root.ranks", priority=0)
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(5.0)
+        never = cluster.pod("4", "root.ranks", priority=9, preemptionPolicy="Never").metadata.name
+        urgent = cluster.pod("4", "root.ranks", priority=5).metadata.name
+
+        def now(name: str) -> Pod:
+            (found,) = (pod for pod in cluster.server.pods() if pod.metadata.name == name)
+            return found
+
+        def victims() -> list[str]:
+            return [pod.spec.node_name for pod in cluster.server.pods() if pod.metadata.deletion_timestamp]
+
+        await asyncio.sleep(4.0)
+        (first,) = victims()
+        assert now(urgent).status.nominated_node_name == first
+        assert cluster.told() == {"SchedulingSkipped": 1, "Unschedulable": 1}
+        cluster.lose_node(first)
+        await asyncio.sleep(10.0)
+        assert now(urgent).status.nominated_node_name == ""
+        await asyncio.sleep(15.0)
+        (second,) = victims()
+        assert now(urgent).status.nominated_node_name == second != first
+        assert now(never).status.nominated_node_name == ""
+        for _ in range(20):
+            cluster.kubelets()
+        await asyncio.sleep(5.0)
+        assert (now(urgent).spec.node_name, now(urgent).status.nominated_node_name) == (second, "")
+        assert not now(never).spec.node_name
         await schedules.stop(task)
 
     run(play(Cluster()))

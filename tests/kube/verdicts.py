@@ -20,6 +20,9 @@ import msgspec
 
 from licorne.core.inspection.explain import TOO_SMALL, survey
 from licorne.core.nodes.constraints import CORDON
+from licorne.core.nodes.preferences import CANDIDATES_MAX, WEIGHTS, ranked, scores
+from licorne.core.partition import Partition
+from licorne.core.queues.ask import Ask
 from licorne.kube.api.kinds import OF_VOLUMES as KINDS_OF_VOLUMES
 from licorne.kube.api.kinds import WORKLOADS
 from licorne.kube.manager.stages import Stage
@@ -27,7 +30,7 @@ from licorne.kube.manager.turns import Turns
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.pods import TopologySpreadConstraint
-from licorne.kube.pods.spreading import Spreading, read_constraints
+from licorne.kube.pods.spreading import OF_SYSTEM, Spreading, read_constraints
 from licorne.kube.pods.volumes import bindings_on, claims_of
 
 from . import domains
@@ -186,11 +189,12 @@ class Production(Places):
     """The cluster of a case, shown to a manager and the scheduler. They decide nothing unless `run` is called."""
 
     def __init__(self, case: dict[str, Any], *, in_turn: bool = True) -> None:
-        super().__init__({"reservation.enabled": "false"})
+        super().__init__({"reservation.enabled": "false", "scheduler.preferences": "first"})
         lifecycle = self.manager.lifecycle
         if not in_turn:
             lifecycle.volumes.turns = NoTurns()
-        spreading = Spreading(read_constraints(json.dumps(case.get("config", {}).get("spreadDefaults", []))))
+        given = case.get("config", {}).get("spreadDefaults")
+        spreading = Spreading(OF_SYSTEM if given is None else read_constraints(json.dumps(given)))
         lifecycle.context = msgspec.structs.replace(lifecycle.context, spreading=spreading)
         kinds = ("namespaces", "nodes", *VOLUME_KINDS, "pods", *WORKLOADS_BY_PLURAL)
         self.put({kind: case.get(kind, []) for kind in kinds})
@@ -265,16 +269,21 @@ class Production(Places):
         self.pods[name]["spec"]["nodeName"] = node
         self.show(name)
 
-    def answers(self, name: str) -> dict[str, tuple[str, bool]] | str:
-        """Return why each node does not take a pod, and whether it would not empty; or why the scheduler is not asked for it."""
+    def asked(self, name: str) -> tuple[Ask, Partition] | str:
+        """Return the ask of a pod, and its partition; or why the scheduler is not asked for it."""
         self.manager.flush()
         record = self.manager.records.pods.get(name)
         if record is None or record.stage is not Stage.ASKED:
             return "not waiting" if record is None else record.work.later or record.work.fault or str(record.stage)
         found = self.manager.lifecycle.waiting.ask_of(record)
-        if found is None:
-            return f"refused: {record.failure}"
-        ask, partition = found[1], self.manager.outbox.partition
+        return f"refused: {record.failure}" if found is None else (found[1], self.manager.outbox.partition)
+
+    def answers(self, name: str) -> dict[str, tuple[str, bool]] | str:
+        """Return why each node does not take a pod, and whether it would not empty; or why the scheduler is not asked for it."""
+        found = self.asked(name)
+        if isinstance(found, str):
+            return found
+        ask, partition = found
         others = {node: (ELSEWHERE, True) for node in partition.nodes if ask.required not in ("", node)}
         return {node.id: (why, never) for node, why, never in survey(partition, ask)} | others
 
@@ -440,6 +449,39 @@ def missed_wakeups(case: dict[str, Any]) -> list[str]:
                 takers = [node for node, (why, _) in answers.items() if not why]
                 found += [f"{case['id']}, step {number}: {pod.metadata.name} waits, and {takers}" for _ in takers[:1]]
     return found
+
+
+def score_differences(case: dict[str, Any], compared: Counter[str]) -> list[str]:
+    """Return where production gives a node other points than was recorded; `compared` counts scores that tell nodes apart."""
+    if not_compared(case) or by_devices(case):
+        return []
+    made = Production(case)
+    found = made.asked(made.ask(case["pending"]))
+    assert not isinstance(found, str), found
+    ask, partition = found
+    topology, shape = partition.needs.topology, ask.shape
+    nodes = partition.index.first_fitting(shape.amounts, shape.need, CANDIDATES_MAX)
+    said = case["verdict"].get("scores", {})
+    if {node.id for node in nodes} != said.keys():
+        return [f"{case['id']}: nodes {sorted(node.id for node in nodes)}, recorded {sorted(said)}"]
+    if not nodes:
+        return []
+    ours = scores(topology, shape.need, nodes)
+    wrong = []
+    points = dict.fromkeys(said, 0)
+    for plugin, weight in WEIGHTS.items():
+        theirs = [tuple(said[node.id].get(plugin, (0, 0))) for node in nodes]
+        mine = [*zip(*ours[plugin], strict=True)] if plugin in ours else theirs[:1] * len(nodes)
+        if len({normalized for _, normalized in theirs}) > 1:
+            compared[plugin] += len(nodes)
+        if mine != theirs:
+            wrong.append(f"{case['id']}: {plugin}: {mine}, recorded {theirs}")
+        for node, (_, normalized) in zip(nodes, theirs, strict=True):
+            points[node.id] += weight * normalized
+    best = ranked(topology, partition.index, shape.amounts, shape.need) or nodes
+    if not wrong and points[best[0].id] != max(points.values()):
+        wrong.append(f"{case['id']}: {best[0].id} is the best of {points}")
+    return wrong
 
 
 def table() -> Iterator[str]:

@@ -50,6 +50,8 @@ def compare(count: int, first: int = SEED) -> tuple[Counter[str], str]:
             ) and not preempting.breaks(self.partition, victims)
             met["elsewhere"] += any(a.node is not node for a in victims)
             met["inside a fence or under a quota"] += self.top.parent is not None
+            met["within the queue"] += self.within and bool(victims)
+            met["more than one within the queue"] += self.within and len(victims) > 1
             met["nested queues"] += any(len(a.app.queue.lineage()) > 2 for a in victims)
             met["by an ancestor's guarantee"] += not self.leaf.guaranteed
             met["beside a node that has too little"] += self.sums.bound != self.sums.cluster
@@ -75,6 +77,12 @@ def _unguarded(level: Any) -> Any:
     return level
 
 
+def _free_within(search: Any, queue: Any) -> Any:
+    level = LEVEL(search, queue)
+    level.guarded = level.guarded and not search.within
+    return level
+
+
 def _leaves_the_fence(_: Any) -> Any:
     return lambda self, ask: (_top(ask), ROOT(self, ask)[1] | {_top(ask): ask.priority})
 
@@ -89,7 +97,7 @@ def _only_what_is_free(search: NodeSearch, node_group: Any) -> None:
             node_group.room.plus(alloc.shape.amounts)
 
 
-def _closed(node: Any, ask: Any, _now: int) -> bool:
+def _closed(node: Any, ask: Any, *_others: Any) -> bool:
     return any(other is not ask for other in node.reservations)
 
 
@@ -107,6 +115,13 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         "_gather",
         lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more),
     ),
+    "equal priorities within the queue": (
+        NodeSearch,
+        "_gather",
+        lambda sound: lambda s, leaf, highest, *more: sound(s, leaf, highest and highest + s.within, *more),
+    ),
+    "the number before the highest priority": (VictimSearch, "_narrow", lambda _: lambda *_arguments: None),
+    "within the queue no guarantee counts": (NodeSearch, "budget", lambda _: _free_within),
     "outside the fence": (PlannedUsage, "fence_root", _leaves_the_fence),
     "disruption budgets do not count": (DisruptionBudgets, "of", lambda _: lambda _self, _alloc: ()),
     "what was evicted does not count for its budget": (

@@ -36,6 +36,8 @@ def test_the_best_set_is_chosen() -> None:
             "beside a node that has too little",
             "beside a claim",
             "a member of a gang",
+            "within the queue",
+            "more than one within the queue",
         ]
         assert not [name for name in wanted if not met[name]], met
 

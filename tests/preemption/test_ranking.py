@@ -34,4 +34,4 @@ def test_the_better_set_precedes(
 ) -> None:
     assert rank(one, on).precedes(rank(other, at)) == (rule(one, on) < rule(other, at))
     reluctant, count, *_ = rule(one, on)
-    assert rank(other, at).admits(reluctant, count) == ((reluctant, count) <= rule(other, at)[:2])
+    assert rank(other, at).admits(reluctant, 0, count) == ((reluctant, count) <= rule(other, at)[:2])

@@ -276,3 +276,16 @@ def test_figures_tell_what_becomes_of_a_recording(tmp_path: Path) -> None:
             time.sleep(0.01)
     found = recorder.figures()
     assert (found.counts.gaps, found.queue_bytes, found.lag_s) == (1, 0, 0.0)
+
+
+def test_images_of_nodes_and_of_pods_keep_fitting_each_other() -> None:
+    """Labels of nodes, which preferences of nodes are about, are as they were."""
+    names = Names(b"key")
+    nodes = [{"weight": 1, "term": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+    preferred = {"images": ["registry.example.com/secret:1"], "nodes": nodes}
+    told = json.loads(names.tags({"licorne/pod-terms": json.dumps({"preferred": preferred})})["licorne/pod-terms"])
+    fields = {"attributes": {"label/zone": "a", "licorne/images": '{"registry.example.com/secret:1": 5}'}}
+    names.message("NodeUpdate", fields)
+    has = json.loads(fields["attributes"]["licorne/images"])
+    assert has == {told["preferred"]["images"][0]: 5} and "secret" not in str(has)
+    assert told["preferred"]["nodes"] == nodes and fields["attributes"]["label/zone"] == "a"

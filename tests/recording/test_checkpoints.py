@@ -14,6 +14,7 @@ from licorne.state.recording import (
     Bounds,
     DivergedError,
     Recorder,
+    RecordingError,
     Replay,
     Run,
     add_checkpoint,
@@ -109,6 +110,12 @@ def test_a_damaged_one_is_passed_over(run: Run, damage: str) -> None:
     assert replay.now_ns <= 60 * SECOND_NS
     replay.run(200 * SECOND_NS)
     assert replay.api.checkpoint() == from_the_beginning(run, 200 * SECOND_NS)
+
+
+def test_many_small_maps_are_not_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("licorne._bounded.PACKED_CONTAINERS_MAX", 100)
+    with pytest.raises(RecordingError, match="is damaged: has more than 100 lists and maps"):
+        read(checkpoints_in(run.folder)[0])
 
 
 def test_one_that_this_licorne_cannot_use_is_passed_over(run: Run) -> None:

@@ -496,13 +496,13 @@ def test_blocks_that_no_recorder_writes_are_damage(what: str, place: str, tmp_pa
 
 
 def test_many_small_lists_are_not_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("licorne.state.recording.blocks.CONTAINER_BYTES_MAX", 1_000)
+    monkeypatch.setattr("licorne._bounded.PACKED_CONTAINERS_MAX", 1_000)
     path = tmp_path / "segment-000001"
     path.write_bytes(MAGIC + block(msgspec.msgpack.encode([["ages", "rm", [[]] * 1_000]])))
     blocks = read_blocks(path)
     with pytest.raises(StopIteration) as end:
         next(blocks)
-    assert end.value.value.damage == "a block has too many lists"
+    assert end.value.value.damage == "has more than 1,000 lists and maps"
 
 
 def test_a_damaged_run_is_not_passed_over_for_an_older_one_and_a_torn_one_is(tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ class Contest(Scenario):
         entitled = [app.id for app in partition.apps.values() if any(q.guaranteed for q in app.queue.lineage())]
         idle = [name for name in entitled if not partition.apps[name].allocations]
         apps += entitled * 3 + idle * 6
+        within = [app for app in partition.apps.values() if app.queue.settings.preempts_within and app.allocations]
+        apps += [app.id for app in within] * 8
         return [self._pod(rng.choice(apps), self._amounts()) for _ in range(rng.randint(1, 4))] if apps else []
 
     def do_daemon(self, partition: Partition) -> list[Input]:
@@ -216,6 +218,9 @@ def _tree(rng: random.Random, load: Callable[[str], Configuration]) -> str:
         queues = [_queue(rng, name, 0) for name in "abc"[: rng.randint(2, 3)]]
         root: Tree = {"name": "root", "submitacl": "*", "queues": queues}
         policy = {"type": rng.choice(get_args(NodePolicy))}
+        within = random.Random(f"within {queues}")  # apart, so that the other draws are the same without it
+        if within.random() < 0.4:
+            queues[within.randrange(len(queues))]["properties"]["preemption.within-queue"] = "priority"
         rules = [{"name": "provided", "create": False}]
         text = json.dumps(
             {"partitions": [{"name": "default", "placementrules": rules, "nodesortpolicy": policy, "queues": [root]}]}

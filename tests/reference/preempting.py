@@ -9,9 +9,9 @@ and of members, so that the best is among the first feasible ones. "Law" means t
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from licorne.si.messages import Termination
 from reference import atomic, claims
@@ -40,7 +40,8 @@ PAUSE_NS = SECOND_NS // 10
 OLD_NS = (120 * 60 + 2) * SECOND_NS
 OVERDUE_NS = 630 * SECOND_NS
 ATTEMPTS = 10
-Rank = tuple[bool, int, int, int, list[tuple[int, int]]]
+Rank = tuple[bool, int, int, int, int, list[tuple[int, int]]]
+Kept = Callable[[tuple[Ask, ...]], bool]
 Reserve = Callable[[Ask, Node], None]
 
 
@@ -88,16 +89,20 @@ def _place(ask: Ask) -> Node | None:
     return ask.reservation.node if ask.reservation is not None else None
 
 
-def planned(partition: Partition, queue: Queue) -> Amounts:
-    """allocated − preempting + claims."""
+def planned(partition: Partition, queue: Queue, outranked: Sequence[Ask] = ()) -> Amounts:
+    """allocated − preempting + claims, but for those that are outranked."""
     allocs = [a for a in partition.allocations() if queue in a.app.queue.lineage() and not a.preempted]
-    return plus(total(allocs), total([a for a in claims.of(partition) if queue in a.app.queue.lineage()]))
+    return plus(total(allocs), total(_claiming(partition, queue, outranked)))
 
 
-def room_on(sums: Sums, node: Node, ask: Ask) -> Amounts:
+def _claiming(partition: Partition, queue: Queue, outranked: Sequence[Ask]) -> list[Ask]:
+    return [a for a in claims.of(partition) if queue in a.app.queue.lineage() and a not in outranked]
+
+
+def room_on(sums: Sums, node: Node, ask: Ask, outranked: Sequence[Ask] = ()) -> Amounts:
     """The free amount of a node, with that of allocations being evicted, without what others have claimed."""
     going = [a for a in sums.partition.allocations() if a.node is node and a.preempted]
-    others = [a for a in triggered(sums.partition) if a is not ask and _place(a) is node]
+    others = [a for a in triggered(sums.partition) if a is not ask and _place(a) is node and a not in outranked]
     return minus(plus(sums.free(node), total(going)), total(others))
 
 
@@ -117,11 +122,14 @@ def goes_last(partition: Partition, alloc: Ask) -> bool:
     return refuses(alloc) or breaks(partition, [alloc])
 
 
-def rank(partition: Partition, victims: tuple[Ask, ...], priority: Callable[[Ask], int]) -> Rank:
+def rank(
+    partition: Partition, victims: tuple[Ask, ...], priority: Callable[[Ask], int], *, within: bool = False
+) -> Rank:
     """The smallest is the best."""
     bad = sum(goes_last(partition, a) for a in victims)
     newest = sorted((-a.created_ns, -a.arrived) for a in victims)
-    return breaks(partition, victims), bad, len(victims), sum(map(priority, victims)), newest
+    highest = max(map(priority, victims)) if within else 0
+    return breaks(partition, victims), bad, highest, len(victims), sum(map(priority, victims)), newest
 
 
 def best_set(
@@ -130,11 +138,13 @@ def best_set(
     serves: Callable[[tuple[Ask, ...]], bool],
     reaches: Callable[[list[Ask]], bool],
     rank_: Callable[[tuple[Ask, ...]], Rank],
+    *,
+    kept: Kept | None = None,
 ) -> tuple[Ask, ...] | None:
     """The best of all sets that serve: one that breaks a disruption budget only if no other does."""
-    found = _best(partition, pool, lambda v: serves(v) and not breaks(partition, v), reaches, rank_)
+    found = _best(partition, pool, lambda v: serves(v) and not breaks(partition, v), reaches, rank_, kept)
     if found is None and breaks(partition, pool):
-        found = _best(partition, pool, serves, reaches, rank_)
+        found = _best(partition, pool, serves, reaches, rank_, kept)
     return found
 
 
@@ -144,25 +154,42 @@ def _best(
     serves: Callable[[tuple[Ask, ...]], bool],
     reaches: Callable[[list[Ask]], bool],
     rank_: Callable[[tuple[Ask, ...]], Rank],
+    kept: Kept | None,
 ) -> tuple[Ask, ...] | None:
-    """The best of all sets that serve; one with members that can be left out is not among them."""
-    bad = [a for a in pool if goes_last(partition, a)]
-    good = [a for a in pool if a not in bad]
+    """The best of all sets that serve; one with members that can be left out is not among them.
+
+    With `kept`, which says of a set whether it may be part of another, the highest priority counts before the number.
+    """
+    all_bad = [a for a in pool if goes_last(partition, a)]
+    all_good = [a for a in pool if a not in all_bad]
     if not reaches(pool):
         return None
-    for bads in range(len(bad) + 1):
-        if not reaches(good + bad if bads else good):
-            continue
-        for count in range(max(1, bads), len(good) + bads + 1):
-            sets = [
-                one + other
-                for one in combinations(bad, bads)
-                for other in combinations(good, count - bads)
-                if serves(one + other)
-            ]
-            if sets:
-                return min(sets, key=rank_)
+    for bads in range(len(all_bad) + 1):
+        for highest in sorted({a.priority for a in pool}) if kept else [None]:
+            bad, good = ([a for a in of if highest is None or a.priority <= highest] for of in (all_bad, all_good))
+            if not reaches(good + bad if bads else good):
+                continue
+            for count in range(max(1, bads), len(good) + bads + 1):
+                sets = [
+                    one + other
+                    for one in _sets((), bad, bads, kept)
+                    for other in _sets(one, good, count - bads, kept)
+                    if serves(one + other)
+                ]
+                if sets:
+                    return min(sets, key=rank_)
     return None
+
+
+def _sets(first: tuple[Ask, ...], pool: list[Ask], count: int, kept: Kept | None) -> Iterator[tuple[Ask, ...]]:
+    """All sets of so many of the pool that may go together with the first ones."""
+    if kept is None or count == 0:
+        yield from combinations(pool, count)
+        return
+    for place, one in enumerate(pool):
+        if kept((*first, one)):
+            for others in _sets((*first, one), pool[place + 1 :], count - 1, kept):
+                yield (one, *others)
 
 
 # -- required nodes (section 3) --------------------------------------------------------------------------
@@ -249,7 +276,8 @@ def at_rest(partition: Partition, leaves: Iterator[Queue], reserve: Reserve) -> 
     if not partition.config.preemption_enabled:
         return
     for leaf in leaves:
-        if partition.pauses.get(leaf, 0) <= partition.now_ns and any(q.guaranteed for q in leaf.lineage()):
+        able = leaf.settings.preempts_within or any(q.guaranteed for q in leaf.lineage())
+        if able and partition.pauses.get(leaf, 0) <= partition.now_ns:
             _visit(partition, leaf, reserve)
 
 
@@ -267,18 +295,24 @@ def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> None:
                 if not attempts:
                     partition.pauses[leaf] = now + PAUSE_NS
                     continue
-                plans, entitled = _plans(partition, asks)
+                plans, searched = _plans(partition, asks)
+                within = not plans and leaf.settings.preempts_within
+                if within:
+                    plans, entitled = _plans(partition, asks, within=True)
+                    searched = searched or entitled
                 if len(asks) == 1 and plans and not plans[0][2] and _has_room(partition, *plans[0][:2]):
                     plans = []
                 for plan in plans:
                     _keep(partition, *plan, reserve)
+                    if within:
+                        claims.review(partition, plan[0])
                 if plans:
                     if app.atomic is not None:
                         atomic.give_up(partition, app.atomic)
                     for each in asks:
                         partition.checks.pop(each, None)
                     continue
-                attempts -= entitled
+                attempts -= searched
                 answers[key] = False
             partition.checks |= dict.fromkeys(asks, Check(now, seen(partition)))
 
@@ -308,16 +342,19 @@ def _may_ever(ask: Ask) -> bool:
     return ask.allow_other and not ask.triggered and not ask.required
 
 
-def _plans(partition: Partition, asks: list[Ask]) -> tuple[list[tuple[Ask, Node, tuple[Ask, ...]]], bool]:
+def _plans(
+    partition: Partition, asks: list[Ask], *, within: bool = False
+) -> tuple[list[tuple[Ask, Node, tuple[Ask, ...]]], bool]:
     """A node and victims for each of the asks, or none at all; and whether all that were tried are entitled."""
     plans: list[tuple[Ask, Node, tuple[Ask, ...]]] = []
     before = [(ask, ask.reservation) for ask in asks]
     going = {name: set(budget.going) for name, budget in partition.budgets.items()}
     leaf = asks[0].app.queue
-    found, entitled = None, _entitled(partition, leaf, total(asks))
+    found = None
+    entitled = _outranks(partition, leaf, asks) if within else _entitled(partition, leaf, total(asks))
     for ask in asks if entitled else []:
-        entitled = _entitled(partition, leaf, ask.amounts)
-        found = NodeSearch(partition, ask).find() if entitled else None
+        entitled = within or _entitled(partition, leaf, ask.amounts)
+        found = NodeSearch(partition, ask, within=within).find() if entitled else None
         if found is None:
             break
         node, victims = found
@@ -371,6 +408,17 @@ def _entitled(partition: Partition, leaf: Queue, amounts: Amounts) -> bool:
     )
 
 
+def _outranks(partition: Partition, leaf: Queue, asks: list[Ask]) -> bool:
+    """Whether an allocation of the leaf has a lower priority than one of the asks."""
+    lower = [
+        alloc.priority
+        for alloc in partition.allocations()
+        if alloc.app.queue is leaf and not (alloc.required or alloc.preempted or alloc.released)
+    ]
+    off = leaf.settings.preemption_policy == "disabled"
+    return not off and bool(lower) and min(lower) < max(ask.priority for ask in asks)
+
+
 def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], reserve: Reserve) -> None:
     evict(partition, victims)
     for other in [a for a in node.reserved_by if a is not ask and not a.triggered]:
@@ -386,13 +434,20 @@ def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], 
 class NodeSearch:
     """The search for victims for one ask."""
 
-    def __init__(self, partition: Partition, ask: Ask) -> None:
+    def __init__(self, partition: Partition, ask: Ask, *, within: bool) -> None:
+        self.within = within
         self.partition = partition
         self.ask = ask
         self.leaf = ask.app.queue
         self.path = self.leaf.lineage()
         self.sums = Sums(partition)
         self.used = {queue: planned(partition, queue) for queue in partition.root.walk()}
+        self.outranked = [
+            a
+            for a in claims.of(partition)
+            if within and a.claim.tops and claims.outranks(self.leaf, ask.priority, a.claim)
+        ]
+        self.counted = {queue: planned(partition, queue, self.outranked) for queue in self.path}
         self.top, self.seen = self._root()
         self.effective: dict[Ask, int] = {}
         for alloc in partition.allocations():
@@ -416,6 +471,10 @@ class NodeSearch:
 
     def _consider(self, alloc: Ask) -> None:
         """Sections 2.4 and 2.5: is it eligible, and with which priority?"""
+        if self.within:
+            if alloc.app.queue is self.leaf and alloc.priority < self.ask.priority:
+                self.effective[alloc] = alloc.priority
+            return
         lineage = alloc.app.queue.lineage()
         if self.top not in lineage or alloc.app.queue is self.leaf:
             return
@@ -460,7 +519,7 @@ class NodeSearch:
 
     def find(self) -> tuple[Node, tuple[Ask, ...]] | None:
         """The best set over all nodes, the first in order of equals; None if there is none. It is empty if nobody need go."""
-        best: tuple[Rank, Node, tuple[Ask, ...]] | None = None
+        best: tuple[tuple[Any, ...], Node, tuple[Ask, ...]] | None = None
         for node in self.sums.nodes_in_order:
             if not self._suits(node):
                 continue
@@ -471,19 +530,31 @@ class NodeSearch:
                 self._pool(node),
                 lambda victims, node=node: self._serves(node, victims),  # type: ignore[misc]
                 lambda pool, node=node: self._reaches(node, pool),  # type: ignore[misc]
-                lambda victims: rank(self.partition, victims, self.effective.__getitem__),
+                self._rank,
+                kept=self._all_kept if self.within else None,
             )
             if found is not None:
-                mine = rank(self.partition, found, self.effective.__getitem__)
+                mine = self._rank_of_node(found)
                 if best is None or mine < best[0]:
                     best = mine, node, found
         return None if best is None else (best[1], best[2])
+
+    def _rank(self, victims: tuple[Ask, ...]) -> Rank:
+        return rank(self.partition, victims, self.effective.__getitem__, within=self.within)
+
+    def _rank_of_node(self, victims: tuple[Ask, ...]) -> tuple[Any, ...]:
+        """Of two nodes, within the queue, the one whose victims of the highest priority began later comes before the newer set."""
+        *first, newest = self._rank(victims)
+        top = max(a.priority for a in victims)
+        oldest = max((-a.created_ns, -a.arrived) for a in victims if a.priority == top)
+        return (*first, oldest if self.within else (0, 0), newest)
 
     def _suits(self, node: Node) -> bool:
         """Section 2.7."""
         ask = self.ask
         for other in node.reserved_by:
-            old = self.partition.now_ns - other.created_ns > OLD_NS and other.priority < ask.priority
+            old = self.partition.now_ns - other.created_ns > OLD_NS or (self.within and other.app.queue is self.leaf)
+            old = old and other.priority < ask.priority
             if other is not ask and not other.triggered and (other.required or not old):
                 return False
         if not node.schedulable or not fits(node.capacity, ask.amounts) or not meets(ask, node):
@@ -497,19 +568,20 @@ class NodeSearch:
 
     def _pool(self, node: Node) -> list[Ask]:
         """Without those who bring nothing of what is lacking, on the node or under a quota."""
-        lacking = {n for n, a in self.ask.amounts.items() if a > room_on(self.sums, node, self.ask).get(n, 0)}
+        room = room_on(self.sums, node, self.ask, self.outranked)
+        lacking = {n for n, a in self.ask.amounts.items() if a > room.get(n, 0)}
         over = {name for queue in self.path for name, amount in self._over(queue).items() if amount > 0}
         return [a for a in self.effective if set(a.amounts) & (over | (lacking if a.node is node else set()))]
 
     def _over(self, queue: Queue) -> Amounts:
         """The amounts by which the ask would exceed the queue's maximum. The size of the cluster is none: nodes decide alone."""
         most = queue.maximum
-        wanted = plus(self.used[queue], self.ask.amounts)
+        wanted = plus(self.counted[queue], self.ask.amounts)
         return {name: wanted[name] - most[name] for name in self.ask.amounts if name in most}
 
     def _reaches(self, node: Node, pool: list[Ask]) -> bool:
         here = total([a for a in pool if a.node is node])
-        if not fits(plus(room_on(self.sums, node, self.ask), here), self.ask.amounts):
+        if not fits(plus(room_on(self.sums, node, self.ask, self.outranked), here), self.ask.amounts):
             return False
         return all(self._under(queue, pool) for queue in self.path)
 
@@ -519,16 +591,26 @@ class NodeSearch:
 
     def _serves(self, node: Node, victims: tuple[Ask, ...]) -> bool:
         """The three laws of a set."""
-        return self._reaches(node, list(victims)) and all(
+        return self._reaches(node, list(victims)) and self._all_kept(victims)
+
+    def _all_kept(self, victims: tuple[Ask, ...]) -> bool:
+        return all(
             self._kept(queue, [a for a in victims if queue in a.app.queue.lineage()])
             for queue in dict.fromkeys(q for a in victims for q in a.app.queue.lineage())
         )
 
     def _kept(self, queue: Queue, victims: list[Ask]) -> bool:
+        gone = total(victims)
+        if self.within:  # no further below its guarantee than it was
+            above = minus(self.used[queue], queue.guaranteed)
+            return all(
+                amount <= self.ask.amounts.get(n, 0) + max(above.get(n, 0), 0)
+                for n, amount in gone.items()
+                if n in queue.guaranteed
+            )
         inside = self.top in queue.lineage() and queue is not self.top
         if not inside and (self.leaf.guaranteed or queue not in self.path):
             return True
-        gone = total(victims)
         left = minus(self.used[queue], gone)
         if queue in self.path:
             left = plus(left, self.ask.amounts)

@@ -20,6 +20,7 @@ from licorne.lab.papers.fragmentation import Shape, Typical
 from licorne.lab.report import Collector, Figures
 from licorne.lab.report.collector import use_class
 from licorne.lab.report.fragments import Fragments
+from licorne.lab.report.sections import sections
 from licorne.sim.observer import Observer
 from licorne.workload.device_models import MODEL_LABELS
 from licorne.workload.devices import Demand, Devices
@@ -70,6 +71,19 @@ def test_the_figures_of_a_small_workload() -> None:
     assert (missing.key, missing.queue, missing.user, missing.pods) == ("huge", "root.a", "<bob> & co", 1)
     assert missing.reason == figures.result["reasons"][0]["reason"]
     assert Counter(bar.queue for bar in figures.bars) == {"root.a": 3, "root.b": 4}
+
+
+def test_times_by_user_are_drawn_where_they_differ_from_those_by_queue() -> None:
+    def drawn(user: str) -> set[str]:
+        lines = [*head(), app("x", "a"), app("y", "b", user), app("z", "b", "bob")]
+        for at, name in enumerate("xyz"):
+            lines.append(ask(name, name, at, duration_s=10 + at))
+        figures, _ = collected(lines)
+        return {plot.name for section in sections([figures]) for plot in section.plots if "-by-" in plot.name}
+
+    by_queue = {f"{what}-by-queue" for what in ("waiting", "completion", "slowdown")}
+    assert drawn("bob") == by_queue
+    assert drawn("ann") > by_queue
 
 
 def test_asks_that_were_never_placed_each_have_their_reason() -> None:

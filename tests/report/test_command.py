@@ -132,7 +132,7 @@ def test_a_report_of_several_runs_can_be_joined_with_others(workload: Path, tmp_
     [
         ("missing", "no report: No such file or directory; give a folder with a report"),
         ("no JSON", "no report that can be read"),
-        ("version", "a report of version 99, and not of 1: make it anew"),
+        ("version", "a report of version 99, and not of 2: make it anew"),
         ("cut", "no report that can be read"),
         ("row", "no report that can be read"),
     ],
@@ -151,7 +151,7 @@ def test_what_is_no_report_is_refused_and_nothing_is_written(
         case "no JSON":
             figures.write_bytes(b"x")
         case "version":
-            figures.write_bytes(data.replace(b'"version": 1', b'"version": 99', 1))
+            figures.write_bytes(data.replace(b'"version": 2', b'"version": 99', 1))
         case "cut":
             figures.write_bytes(data[: len(data) // 2])
         case "row":

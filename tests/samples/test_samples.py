@@ -19,7 +19,7 @@ NOT_RUN = {
     r"curl .*scheduler_application_total|licorne why (\S+ )?--from http://127": "what the demonstration shows depends on the moment",
     r"licorne convert http": "the scheduler is the reader's; tests/yunikorn and tests/capture run it",
     r"licorne (simulate|compare \S+ \S+) (week|cluster)\.jsonl$": "the workload is the reader's",
-    r"licorne (convert|simulate) openb\b": "the trace is others', and the reader's to fetch",
+    r"licorne (convert|simulate|reproduce fgd) openb\b": "the trace is others', and the reader's to fetch",
     r"licorne convert cluster\.json\b": "the cluster is the reader's; tests/kube/test_importing.py runs it",
     r"licorne shares --from DIR\b": "the recording is the reader's; tests/answers/test_hours.py adds up others",
     r"licorne .*/var/lib/licorne": "the folder is the reader's; a simulation is recorded, and replayed, in its place",

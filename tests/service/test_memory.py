@@ -12,6 +12,7 @@ import pytest
 from common.waiting import eventually
 from licorne import SchedulerAPI
 from licorne.core.cluster import Cluster
+from licorne.grpc.service import Web
 from licorne.host import memory
 from licorne.host.memory import Memory, taken_apart
 from licorne.si import v19
@@ -165,6 +166,19 @@ def test_the_collector_is_set_for_a_service_and_restored_afterwards() -> None:
             assert gc.get_threshold() == memory.THRESHOLDS
         assert gc.get_threshold() == before
         assert gc.get_freeze_count() == 0
+
+    asyncio.run(run())
+
+
+def test_what_closed_connections_to_rest_leave_is_counted() -> None:
+    async def run() -> None:
+        async with service(web=Web(addresses=("127.0.0.1:0",))) as serving:
+            assert serving.web is not None
+            host, _, port = serving.web.addresses[0].rpartition(":")
+            for _ in range(3):
+                _, writer = await asyncio.open_connection(host, int(port))
+                writer.close()
+            await eventually(lambda: serving.memory._garbage >= 3 * memory.CONNECTION)
 
     asyncio.run(run())
 

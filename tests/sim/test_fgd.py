@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from licorne.core import compiled
+from licorne.lab.papers import fgd
 from licorne.lab.papers.fgd import (
     DATA_SOURCE,
+    PERCENTS,
     Orders,
     own_orders,
     read_nodes,
@@ -22,7 +25,7 @@ from licorne.lab.papers.fgd import (
 )
 from licorne.lab.papers.fragmentation import Shape, typical_shapes
 from licorne.lab.papers.node_orders import POLICIES
-from licorne.lab.papers.placements import Curve, Experiment, GpuNode, GpuPod
+from licorne.lab.papers.placements import Curve, Experiment, GpuNode, GpuPod, Shares
 from licorne.workload.devices import Demand
 from licorne.workload.workload import WorkloadError
 
@@ -94,16 +97,70 @@ def test_own_orders_top_up_and_trim_to_130_percent() -> None:
 # -- the real data -----------------------------------------------------------------------------------------------
 
 
+TINY_NODES = "model,gpu,cpu_milli,memory_mib\nT4,2,8000,10\nG2,2,8000,20\n"
+TINY_PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,0,1,500\nb,1000,3,1,500\nc,1000,1,0,0\n"
+TINY_MEANS = "trace,policy,arrived_pct,metric,mean,sd\n" + "".join(
+    f"tiny,{policy},100,{metric},50,50\n" for policy in POLICIES for metric in Shares._fields
+)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A folder with two nodes and a list of three pods, of which means of ten runs are known, and no orders."""
+    for name, text in (
+        ("openb_node_list_all_node.csv", TINY_NODES),
+        ("openb_pod_list_tiny.csv", TINY_PODS),
+        ("expected.csv", TINY_MEANS),
+    ):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_processes_make_the_table_of_one_process(tiny: Path) -> None:
+    told: list[tuple[int, int]] = []
+    found = reproduce(tiny, "usual", 2, lambda done, total: told.append((done, total)))
+    assert found == reproduce(tiny)
+    assert [cell.row for cell in found.cells[::3]] == [f"tiny mean of 10 {policy}" for policy in POLICIES]
+    assert found.simulations == 60
+    assert told == [(done, 60) for done in range(10, 61, 10)]
+
+
+def test_all_runs_are_ten_of_each_list_and_policy(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with published orders are compared one by one, and count for the means, too."""
+    (tiny / "orders").mkdir()
+    for seed, pods in ((42, "0 1 2"), (43, "2 1 0")):
+        (tiny / "orders" / f"tiny-{seed}.txt.gz").write_bytes(gzip.compress(f"nodes 0 1\npods {pods}\n".encode()))
+    keys = [f"tiny,{seed},{policy},{metric}" for seed in (42, 43) for policy in POLICIES for metric in Shares._fields]
+    columns = ",".join(map(str, PERCENTS))
+    values = "\n".join(f"{key}{',50' * len(PERCENTS)}" for key in keys)
+    (tiny / "runs.csv").write_text(f"trace,seed,policy,metric,{columns}\n{values}\n")
+    made: list[tuple[str, tuple[int, ...]]] = []
+
+    def run_once(_nodes: object, _pods: object, policy: str, orders: Orders, seed: int) -> Curve:
+        made.append((policy, tuple(orders.pods)))
+        return Curve({percent: Shares(50, 50, seed) for percent in PERCENTS}, [], "digest")
+
+    monkeypatch.setattr(fgd, "run_once", run_once)
+    found = reproduce(tiny, "all")
+    assert Counter(policy for policy, _ in made) == dict.fromkeys(POLICIES, 10)
+    published = {(policy, order) for policy in POLICIES[1:] for order in ((0, 1, 2), (2, 1, 0))}
+    assert {(policy, order) for policy, order in made if len(order) == 3} == published
+    assert found.simulations == 60
+    assert Counter(cell.row.partition(" mean")[1] for cell in found.cells) == {"": 2 * 5 * 3 * 7, " mean": 6 * 3}
+    assert {cell.got for cell in found.cells if "mean" in cell.row and "of_idle" in cell.column} == {4.5}  # of all ten
+    assert reproduce(tiny).simulations == 2 * 5 + 10
+
+
 @pytest.mark.nightly
 @pytest.mark.skipif(
     not compiled, reason="five runs take minutes on plain Python; two are compared decision by decision"
 )
 def test_a_small_part_of_the_table_agrees_in_every_cell(openb: Path) -> None:
     told: list[tuple[int, int]] = []
-    found = reproduce(openb, True, lambda done, total: told.append((done, total)))
+    found = reproduce(openb, "small", 2, lambda done, total: told.append((done, total)))
     assert [cell for cell in found.cells if not cell.agrees] == []
     assert (len(found.cells), found.simulations) == (5 * 3 * 7, 5)
-    assert told == [(done, 5) for done in range(5)]
+    assert told == [(done, 5) for done in range(6)]
     assert {file.name for file in found.data} >= {"default-42.txt.gz", "runs.csv", "openb_pod_list_default.csv"}
 
 
@@ -164,7 +221,7 @@ def test_a_folder_that_lacks_something_is_refused_with_the_file(
     if text is not None:
         (folder / name).write_text(text)
     with pytest.raises(WorkloadError) as refusal:
-        reproduce(folder, True, None)
+        reproduce(folder, "small")
     assert complaint in str(refusal.value)
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from licorne import Scenario
+from licorne.core.nodes.terms import parse_terms
 from licorne.sim import Result
 from licorne.workload import ScenarioError, WorkloadError, load_workload
 from licorne.workload.lines import App, Ask, Line, Node, NodeDrain, NodeRemove, NodeUndrain, Reload
@@ -316,6 +317,24 @@ def test_terms_of_a_class_are_about_a_class_or_the_application() -> None:
         "spread": [{"topologyKey": "zone", "labelSelector": own, "maxSkew": 2}],
     }
     assert tags["other-1"].keys() == {"licorne/pod"}
+
+
+def test_a_class_prefers_what_it_could_demand() -> None:
+    wishes = {"nodes": {"kind": "x"}, "near": {"zone": "job"}, "apart": {"rack": "application"}, "spread": {"zone": 2}}
+    scenario = Scenario({**BASE, "arrivals": {"job": {**BASE["arrivals"]["job"], "prefers": wishes}}})
+    tags = next(line.tags or {} for line in scenario.workload().lines if isinstance(line, Ask))
+    own, job = ({"matchLabels": {kind: name}} for kind, name in (("application", "job-0"), ("class", "job")))
+    text = tags["licorne/pod-terms"]
+    assert msgspec.json.decode(text) == {
+        "preferred": {
+            "nodes": [{"weight": 100, "term": [{"key": "kind", "operator": "In", "values": ["x"]}]}],
+            "affinity": [{"weight": 100, "term": {"topologyKey": "zone", "labelSelector": job}}],
+            "antiAffinity": [{"weight": 100, "term": {"topologyKey": "rack", "labelSelector": own}}],
+            "spread": [{"topologyKey": "zone", "labelSelector": own, "maxSkew": 2}],
+        }
+    }
+    assert parse_terms(text, "scenario").demand_nothing
+    assert any("no node has the label rack" in str(one) for one in scenario.warnings)
 
 
 # -- the time line ---------------------------------------------------------------------------------------------

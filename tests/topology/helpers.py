@@ -16,12 +16,21 @@ def tags(
     apart: str = "",
     spread: str = "",
     namespace: str = "home",
+    preferred: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, str]:
-    """The tags of a pod. Labels are `app=web tier=1`; terms `zone app=web, host app=db`; of a spread also `zone app=web max=2`."""
+    """The tags of a pod. Labels are `app=web tier=1`; terms `zone app=web, host app=db`; of a spread also `zone app=web max=2`.
+
+    `preferred` has such terms, too, `affinity` and `antiAffinity` of the weight 100 each.
+    """
     given = dict(pair.split("=") for pair in labels.split()) if isinstance(labels, str) else {**labels}
     pod = {"namespace": namespace, "labels": given, **({"terminating": True} if more.pop("terminating", False) else {})}
-    terms = {"affinity": _terms(near), "antiAffinity": _terms(apart), "spread": _terms(spread)}
+    terms: dict[str, Any] = {"affinity": _terms(near), "antiAffinity": _terms(apart), "spread": _terms(spread)}
+    for kind, said in (preferred or {}).items():
+        wish = _terms(said) if isinstance(said, str) else said
+        if kind in ("affinity", "antiAffinity"):
+            wish = [{"weight": 100, "term": term} for term in wish]
+        terms.setdefault("preferred", {})[kind] = wish
     made = {"licorne/pod": json.dumps(pod), "licorne/pod-terms": json.dumps(terms)}
     if more:
         made["licorne/node-constraints"] = json.dumps(more)

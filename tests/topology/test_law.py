@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from common.examples import examples
 from core.bench import Bench, config
+from licorne.core.nodes.preferences import scores
 from licorne.core.nodes.terms import PodLabels, PodTerms, parse_pod, parse_terms
 from licorne.si.messages import Allocation, NewAllocation, NodeAction
 
@@ -42,6 +44,15 @@ pods = st.fixed_dictionaries(
     {"namespace": st.sampled_from("ab"), "labels": st.sampled_from(({}, {"app": "web"}, {"app": "db"}))},
     optional={"namespaceLabels": st.sampled_from(({}, {"x": "y"})), "terminating": st.just(True)},
 )
+weighted = st.fixed_dictionaries({"weight": st.integers(1, 3), "term": term})
+preferred = st.fixed_dictionaries(
+    {"spreadIsDefault": st.booleans()},
+    optional={
+        "affinity": st.lists(weighted, max_size=2),
+        "antiAffinity": st.lists(weighted, max_size=2),
+        "spread": st.lists(constraint, max_size=2),
+    },
+)
 mark = st.fixed_dictionaries({"topologyKey": st.sampled_from(("", "host")), "name": st.sampled_from("mn")})
 terms = st.fixed_dictionaries(
     {},
@@ -52,6 +63,7 @@ terms = st.fixed_dictionaries(
         "affinity": st.lists(term, max_size=2),
         "antiAffinity": st.lists(term, max_size=2),
         "spread": st.lists(constraint, max_size=2),
+        "preferred": preferred,
     },
 )
 nodes = st.fixed_dictionaries(
@@ -167,6 +179,41 @@ class Naive:
             else ""
         )
 
+    def liking(self, pod: Pod, name: str) -> int:
+        """The raw score of InterPodAffinity."""
+        labels = self.nodes[name]
+        found = 0
+        for one in self.pods.values():
+            of = self.nodes.get(one.node, {})
+            pairs = [(w, t) for w, t in pod.terms.preferred.terms if t.selects(one.pod)]
+            held = [*one.terms.preferred.terms, *((1, t) for t in one.terms.affinity)]
+            pairs += [(w, t) for w, t in held if t.selects(pod.pod, runs=True)]
+            found += sum(
+                w
+                for w, t in pairs
+                if t.topology_key in labels.keys() & of and of[t.topology_key] == labels[t.topology_key]
+            )
+        return found
+
+    def spreading(self, pod: Pod, name: str) -> int:
+        """The raw score of PodTopologySpread, where all nodes are compared; no key is `kubernetes.io/hostname`."""
+        wishes = pod.terms.preferred.spread
+        keys = set() if pod.terms.preferred.spread_is_default else {one.topology_key for one in wishes}
+        compared = [of for of in self.nodes.values() if keys <= of.keys()]
+        if self.nodes[name] not in compared:
+            return 0
+        found = 0.0
+        for one in wishes:
+            key = one.topology_key
+            value = self.nodes[name].get(key)
+            if value is not None:
+                counted = [
+                    each for each, of in self.nodes.items() if of.get(key) == value and self.counts(one, pod, of, keys)
+                ]
+                number = sum(p.node in counted and one.counts(p.pod) for p in self.pods.values())
+                found += number * math.log(len({of.get(key, "") for of in compared}) + 2) + one.max_skew - 1
+        return math.floor(found + 0.5)
+
 
 class Run:
     def __init__(self) -> None:
@@ -195,6 +242,17 @@ class Run:
                     verdict = ask.shape.need.mismatch(node)
                     verdict = "static" if verdict.startswith(("nodeSelector", "taint")) else verdict
                     assert verdict == self.naive.refusal(pod, name), (pod, name)
+                self.check_scores(pod)
+
+    def check_scores(self, pod: Pod) -> None:
+        partition = self.bench.partition
+        need = partition.applications["x"].asks[pod.key].shape.need
+        nodes = partition.index.by_id
+        found = scores(partition.needs.topology, need, nodes) if nodes else {}
+        for plugin, naive in (("InterPodAffinity", self.naive.liking), ("PodTopologySpread", self.naive.spreading)):
+            wanted = [naive(pod, node.id) for node in nodes]
+            assert (found[plugin][0] if plugin in found else [0] * len(nodes)) == wanted, (plugin, pod)
+            assert not any(wanted) or need.prefers
 
     def say(
         self,

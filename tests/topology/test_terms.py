@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from licorne.core.nodes.reading import ConstraintError
-from licorne.core.nodes.terms import NO_TERMS, PodLabels, parse_pod, parse_terms
+from licorne.core.nodes.terms import NO_TERMS, TERMS_MAX, PodLabels, parse_pod, parse_terms
 
 WEB = {"matchLabels": {"app": "web"}}
 
@@ -77,6 +77,22 @@ def test_equal_terms_are_one_value() -> None:
     assert parse_terms("{}", "home") == NO_TERMS
 
 
+ZONE = {"topologyKey": "zone", "labelSelector": WEB}
+
+
+def test_a_pod_may_have_so_many_terms_and_any_number_of_images() -> None:
+    made = parse_terms(json.dumps({"affinity": [ZONE] * TERMS_MAX, "preferred": {"images": ["a"] * 99}}), "home")
+    assert len(made.affinity) == 1 and len(made.preferred.images) == 99
+
+
+def test_preferences_are_one_value_too() -> None:
+    terms = [{"weight": 3, "term": ZONE}, {"weight": 4, "term": ZONE}]
+    made = parse_terms(json.dumps({"preferred": {"affinity": terms, "antiAffinity": terms[:1]}}), "home")
+    assert [weight for weight, _ in made.preferred.terms] == [4]
+    assert made == parse_terms(json.dumps({"preferred": {"affinity": [{"weight": 4, "term": ZONE}]}}), "home")
+    assert made.demand_nothing
+
+
 @pytest.mark.parametrize(
     ("terms", "field"),
     [
@@ -91,6 +107,11 @@ def test_equal_terms_are_one_value() -> None:
         ({"spread": [{"topologyKey": "zone", "maxSkew": 0}]}, "spread[0].maxSkew"),
         ({"spread": [{"topologyKey": "zone", "minDomains": True}]}, "spread[0].minDomains"),
         ({"spread": [{"topologyKey": "zone", "nodeTaintsPolicy": "honor"}]}, "spread[0].nodeTaintsPolicy"),
+        ({"preferred": {"zones": []}}, "preferred"),
+        ({"preferred": {"nodes": [{"weight": 101, "term": []}]}}, "preferred.nodes[0].weight"),
+        ({"preferred": {"affinity": [{"weight": 1, "term": {}}]}}, "preferred.affinity[0].term.topologyKey"),
+        ({"preferred": {"nodes": [{"term": []}]}}, "preferred.nodes[0].weight"),
+        ({"affinity": [ZONE] * 40, "preferred": {"affinity": [{"weight": 1, "term": ZONE}] * 25}}, "licorne/pod-terms"),
     ],
 )
 def test_refused_terms_name_the_field(terms: dict[str, Any], field: str) -> None:

@@ -24,7 +24,7 @@ from licorne.answers.repairs import Order, Present, obstacles, repairs
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection.reported import asked_again
 from licorne.core.preemption.guarantee_preemption import RETRY_NS
-from licorne.core.preemption.planned_usage import has_any_guarantee
+from licorne.core.preemption.planned_usage import can_preempt
 from licorne.si import messages
 from licorne.state.copies import on_a_copy
 from licorne.state.restored import Restored
@@ -138,7 +138,7 @@ def horizon_ns(partition: Partition) -> int:
 
 def is_steady(partition: Partition) -> bool:
     """Return whether nothing but a message gives room back: nobody may be evicted, and no placeholder waits or is replaced."""
-    if partition.config.preemption_enabled and any(has_any_guarantee(leaf) for leaf in partition.tree.queues()):
+    if partition.config.preemption_enabled and any(can_preempt(leaf) for leaf in partition.tree.queues()):
         return False
     return not partition.quotas.starts and not any(
         app.gang is not None or app.atomic is not None or any(ask.required for ask in app.asks.values())

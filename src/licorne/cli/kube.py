@@ -103,8 +103,8 @@ def kube(
     spread_defaults: Annotated[
         Path | None,
         Parameter(
-            help="Topology spread of pods that say none: a file with defaultConstraints as kube-scheduler has them; "
-            "those of DoNotSchedule count."
+            help="Topology spread of pods that say none: a file with defaultConstraints as kube-scheduler has them, "
+            "or system for those that it has itself."
         ),
     ] = None,
     dry_run: Annotated[

@@ -46,4 +46,6 @@ Pairs = Annotated[tuple[KeyValue, ...], SEVERAL]
 Texts = Annotated[tuple[str, ...], SEVERAL]
 Seed = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))]
 Load = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1000))]
+Jobs = Annotated[int | None, Parameter(validator=validators.Number(gte=1))]
+"""How many processes run at a time."""
 MaxAsks = Annotated[int, Parameter(validator=validators.Number(gte=1))]

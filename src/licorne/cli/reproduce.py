@@ -5,16 +5,20 @@ A reproduction is a row of `REPRODUCTIONS`; what it must take and return is in `
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
+
+from cyclopts import Parameter
 
 from licorne.cli.common import CommandError, UsageError, print_json
-from licorne.cli.parameters import Flag, Output
+from licorne.cli.parameters import Flag, Jobs, Output
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.lab.papers.reproduction import Reproduced, Reproduction
+from licorne.lab.processes import CrashedError
 from licorne.workload.workload import WorkloadError
 
 REPRODUCTIONS = {
@@ -33,6 +37,8 @@ def reproduce(
     /,
     *,
     small: Flag = False,
+    all_: Annotated[Flag, Parameter(name="--all")] = False,
+    jobs: Jobs = None,
     output: Output = None,
     json: Flag = False,
 ) -> int:
@@ -48,11 +54,17 @@ def reproduce(
     small
         Only a small part of the runs, for a quick check: rlscheduler compares the first of its ten stretches,
         fgd one list of pods with one seed.
+    all_
+        All runs for which there are data: fgd makes ten of each list and policy, 300 of five lists; rlscheduler always makes all.
+    jobs
+        How many processes simulate at a time; without it, as many as there are processors.
     output
         Write a page in Markdown for a paper or report: the table, what to cite, and the digests of data and decisions.
     json
         Print the result as a JSON object.
     """
+    if small and all_:
+        raise UsageError("--small and --all: give one of them")
     module = REPRODUCTIONS.get(name)
     if module is None:
         raise UsageError(f"{name}: no such reproduction; there is: {', '.join(REPRODUCTIONS)}")
@@ -64,10 +76,12 @@ def reproduce(
         raise CommandError(f"{folder}: {what}; give the one with the paper's data, published at {source}", Status.FILE)
     run = cast("Reproduction", import_module(module).reproduce)
     try:
-        with progress_bar(name) as progress:
-            found = run(folder, small, progress)
+        with progress_bar(name, remaining=True) as progress:
+            found = run(folder, "small" if small else "all" if all_ else "usual", jobs or os.cpu_count() or 1, progress)
     except WorkloadError as error:
         raise CommandError(str(error), Status.FILE) from None
+    except CrashedError as error:
+        raise CommandError(str(error)) from None
     if output is not None:
         _write(output, page(found))
     if json:

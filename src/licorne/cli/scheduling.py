@@ -31,7 +31,7 @@ from licorne.kube.api.kinds import config_map_kind
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap
-from licorne.kube.pods.spreading import ConstraintsError, read_constraints
+from licorne.kube.pods.spreading import SYSTEM, ConstraintsError, read_constraints
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
 from licorne.state.recording import Recorder, RecordingError
@@ -136,7 +136,7 @@ def _spread(path: Path | None) -> str:
     """Return the text of default spread constraints that can be used; "": there are none."""
     if path is None:
         return ""
-    text = read_text(path, "default spread constraints")
+    text = SYSTEM if str(path) == SYSTEM else read_text(path, "default spread constraints")
     try:
         return text if read_constraints(text) else ""
     except ConstraintsError as error:

@@ -13,7 +13,7 @@ from licorne._extras import require
 from licorne._wording import counted
 from licorne.cli.common import CommandError, UsageError, pairs, print_json, say
 from licorne.cli.configurations import read_configuration
-from licorne.cli.parameters import OUTPUT, SEVERAL, Flag, Pairs, Texts
+from licorne.cli.parameters import OUTPUT, SEVERAL, Flag, Jobs, Pairs, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.simulate import PolicyTime
@@ -42,7 +42,7 @@ def sweep(
     device_policy: Annotated[tuple[DevicePolicy, ...], SEVERAL] = (),
     setting: Pairs = (),
     engine: str = "processes",
-    jobs: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    jobs: Jobs = None,
     shard: str | None = None,
     join: Annotated[tuple[Path, ...], SEVERAL] = (),
     retry: Flag = False,

@@ -26,6 +26,7 @@ APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF_DELAY: Final = "application.unschedasks.b
 PRIORITY_POLICY: Final = "priority.policy"
 PRIORITY_OFFSET: Final = "priority.offset"
 PREEMPTION_POLICY: Final = "preemption.policy"
+PREEMPTION_WITHIN_QUEUE: Final = "preemption.within-queue"
 PREEMPTION_DELAY: Final = "preemption.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
 GANG_SCHEDULING: Final = "gang.scheduling"
@@ -40,6 +41,7 @@ class QueueProperties(msgspec.Struct, frozen=True):
     Delays are in nanoseconds; `backoff` and `quota_preemption_delay_ns` are 0 if they are off.
     `sort_policy` is the configured policy of a leaf; a parent sorts its queues fairly whatever its policy, and
     `stateaware` is fifo if the resource manager has no Starting state (docs/spec/states.md, section 4).
+    `preempts_within`: asks may evict allocations of lower priority of the same queue.
     `atomic_gangs`: applications that come with task groups are placed as a whole (docs/understand/gangs-atomic.md).
     """
 
@@ -50,6 +52,7 @@ class QueueProperties(msgspec.Struct, frozen=True):
     priority_fence: bool = False
     priority_offset: int = 0
     preemption_policy: PreemptionPolicy = "default"
+    preempts_within: bool = False
     preemption_delay_ns: int = DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
     atomic_gangs: bool = False
@@ -74,6 +77,10 @@ def _priority_fence(text: str) -> bool | None:
 def _preemption_policy(text: str) -> PreemptionPolicy | None:
     policies: dict[str, PreemptionPolicy] = {"default": "default", "fence": "fence", "disabled": "disabled"}
     return policies.get(text.lower())
+
+
+def _preempts_within(text: str) -> bool | None:
+    return {"priority": True, "default": False}.get(text.lower())
 
 
 def parse_gang_scheduling(text: str) -> bool | None:
@@ -177,6 +184,7 @@ PROPERTIES: Final[dict[str, Property]] = {
             "disabled",
             "default",
         ),
+        Property(PREEMPTION_WITHIN_QUEUE, "preempts_within", _preempts_within, "priority or default"),
         Property(PREEMPTION_DELAY, "preemption_delay_ns", _delay, "a duration above zero, as 30s"),
         Property(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ns", _delay, "a duration above zero, as 30s"),
         Property(GANG_SCHEDULING, "atomic_gangs", parse_gang_scheduling, "atomic or default"),

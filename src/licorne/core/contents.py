@@ -97,7 +97,7 @@ class PartitionContents:
         self.parking.enabled = settings.parking
         self.parking.now = now
         self.index = NodeIndex(self.score_policy(config))
-        self.needs = Needs(self.index)
+        self.needs = Needs(self.index, settings.preferences)
         self.accounting = Accounting(self.parking, self.index, self.types, self.needs)
         self.wakeups = self.accounting.wakeups
         # Without the state Starting, the sort policy stateaware means fifo (docs/spec/states.md).

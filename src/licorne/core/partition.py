@@ -200,7 +200,7 @@ class Partition(PartitionContents):
         self.settle_size()
         self.wakeups.configuration_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()
-        self.guarantee_preemption.configure(enabled=self.config.preemption_enabled and self.tree.has_guarantees())
+        self.guarantee_preemption.configure(enabled=self.config.preemption_enabled and self.tree.can_preempt())
         self.changed()
 
     # -- time ------------------------------------------------------------------------------------------

@@ -15,11 +15,12 @@ import msgspec
 
 from licorne.workload.measure import NANOSECONDS
 
-Kind = Literal["guaranteed", "required-node", "quota-change"]
-"""Cause of an eviction: an ask's queue is below its guarantee, an ask requires the node, or a queue's max was lowered."""
+Kind = Literal["guaranteed", "within-queue", "required-node", "quota-change"]
+"""Cause of an eviction: an ask's queue is below its guarantee, an ask of the queue has a higher priority, an ask requires the node, or a queue's max was lowered."""
 
 _CAUSES: tuple[tuple[str, Kind], ...] = (
     ("preempting allocations to free up resources to run ask: ", "guaranteed"),
+    ("preempting allocations of lower priority to free up resources to run ask: ", "within-queue"),
     ("preempting allocations to free up resources to run daemon set ask: ", "required-node"),
     ("preempting allocations to enforce new max quota for queue : ", "quota-change"),
 )

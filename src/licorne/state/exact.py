@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-from licorne._bounded import DUMP_BYTES, unpacked
+from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked
 from licorne.config import load
 from licorne.core.api import SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
@@ -62,7 +62,7 @@ def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -
 
 def _unpacked(text: str) -> bytes:
     try:
-        return unpacked(base64.b64decode(text, validate=True), DUMP_BYTES)
+        return few_containers(unpacked(base64.b64decode(text, validate=True), CHECKPOINT_BYTES))
     except ValueError as error:  # of Base64 too
         raise CheckpointError(f"damaged: {error}") from None
 

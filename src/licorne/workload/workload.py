@@ -19,6 +19,7 @@ import re
 import sys
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -297,8 +298,7 @@ class _Reader:
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             made = dict(pairs)
             if len(made) < len(pairs):
-                names = [name for name, _ in pairs]
-                twice = next(name for place, name in enumerate(names) if name in names[:place])
+                twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
                 raise self.fault(number, twice, "stands twice in the same object")
             return made
 

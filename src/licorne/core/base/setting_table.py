@@ -93,6 +93,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         return self.initial if value is None or value == self.kind.unset else value
 
 
+_MODES = kinds.choice("weighed", "first", "off")
 _RING = kinds.capacity(10_000_000)
 _NOWHERE = "of the Kubernetes resource manager or its admission controller"
 
@@ -140,6 +141,7 @@ SETTINGS: tuple[Setting, ...] = (
     _core("application.state.starting", kinds.FLAG, "The state Starting; not given: as the dialect has it."),
     _core("outstanding.inspection", kinds.FLAG, "Report asks that wait for nodes alone.", "true", "at once"),
     _core("scheduler.parking", kinds.FLAG, "For tests: false tries everything again in every pass.", "true"),
+    _core("scheduler.preferences", _MODES, "How preferences of pods and node order go together.", "weighed"),
     _core("priority.class.<name>", kinds.INT32, "The number of a priority class.", "", "at once"),
     _lenient("event.trackingEnabled", kinds.FLAG, "Make events.", "true"),
     _lenient("event.requestCapacity", kinds.capacity(1_000_000), "Events that may wait for a resource manager.", 1_000),

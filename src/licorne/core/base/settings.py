@@ -25,7 +25,7 @@ class Settings(msgspec.Struct, frozen=True):
     the same and is slow: for tests. `priority_classes` as in *Scheduler Interface Spec*. `event_tracking`,
     `event_capacity`: whether records of events are made for a resource manager that listens, and how many may wait
     (docs/spec/events.md, section 4). `gang_hold_ns`: how long a gang without placeholders may hold nodes, 0: it never
-    holds any.
+    holds any. `preferences`: how preferences and node order go together (`licorne.core.nodes.preferences`).
     """
 
     reservations: bool = TABLE.field("reservation.enabled")
@@ -34,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True):
     starting: bool | None = TABLE.field("application.state.starting")
     outstanding_inspection: bool = TABLE.field("outstanding.inspection")
     parking: bool = TABLE.field("scheduler.parking")
+    preferences: str = TABLE.field("scheduler.preferences")
     priority_classes: dict[str, int] = TABLE.field("priority.class.<name>")
     event_tracking: bool = TABLE.field("event.trackingEnabled")
     event_capacity: int = TABLE.field("event.requestCapacity")

@@ -17,6 +17,8 @@ Column: TypeAlias = Any
 """A column as MessagePack holds it: what it is made of is checked when it is read."""
 EQUAL: Final = "="
 RISING: Final = "+"
+EQUAL_MAX: Final = 8_000_000
+"""Equal values that a column may have as one, and members of all tables: each takes memory, of which the file need hold none."""
 
 
 class CheckpointError(ValueError):
@@ -51,9 +53,15 @@ def unpack_integers(column: Column, count: int) -> list[int]:
     """
     if type(column) is dict:
         if EQUAL in column:
-            return _integers([column[EQUAL]]) * count
+            return _repeated(_integers([column[EQUAL]]), count)
         return list(accumulate(_integers(listed(column.get(RISING), count))))
     return _integers(listed(column, count))
+
+
+def _repeated(values: list[Any], count: int) -> list[Any]:
+    if count > EQUAL_MAX:
+        raise CheckpointError(f"damaged: a column has more than {EQUAL_MAX:,} equal values")
+    return values * count
 
 
 def _integers(values: list[Any]) -> list[int]:
@@ -79,7 +87,7 @@ def unpack_flags(column: Column, count: int, allowed: frozenset[type]) -> list[A
         CheckpointError: the column holds something else.
     """
     if type(column) is dict:
-        column = [column.get(EQUAL)] * count
+        column = _repeated([column.get(EQUAL)], count)
     return of_types(listed(column, count), allowed)
 
 

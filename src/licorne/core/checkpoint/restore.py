@@ -24,7 +24,7 @@ from licorne.core.queues.usage_history import UsageHistory
 from licorne.si.partitions import short_partition
 
 from .check import check_indices
-from .columns import CheckpointError, of_types
+from .columns import EQUAL_MAX, CheckpointError, of_types
 from .tables import Table, all_tables, table_of
 from .take import FORMAT, MAGIC, Content, Peer
 
@@ -107,7 +107,7 @@ def _restore(content: Content, size: int) -> Cluster:
     if unknown:
         raise CheckpointError(f"this licorne has no {', '.join(sorted(unknown))}: use licorne {content.licorne}")
     counts = [count for count, _ in content.tables.values()]
-    if min(counts, default=0) < 0 or sum(counts) > MEMBERS_FOR_A_BYTE * size:
+    if min(counts, default=0) < 0 or sum(counts) > min(MEMBERS_FOR_A_BYTE * size, EQUAL_MAX):
         raise CheckpointError("damaged: more members than it can hold")
     texts = of_types([_text(text) for text in content.texts], (str,))
     source = _Source(texts)
@@ -169,7 +169,8 @@ def _complete_partition(cluster: Cluster, manager: RegisteredManager, partition:
 
 def _complete_topology(partition: Partition) -> None:
     """Count the pods in domains anew, and check the needs of pending asks by them, as if all had come just now."""
-    needs, wakeups, topology = partition.needs, partition.wakeups, Topology()
+    needs, wakeups = partition.needs, partition.wakeups
+    topology = Topology(partition.settings.preferences, needs.get)
     needs.topology = partition.accounting.topology = topology
     topology.eased = wakeups.eased
     eased, waiting = [*wakeups.eased], needs.waiting()
@@ -188,6 +189,7 @@ def _complete_topology(partition: Partition) -> None:
         for pods in there:
             if pods is not None:
                 topology.begin(node.slot, pods)
+    needs.set_prefers()
     for need in found:
         if need.waiting:
             topology.open(need)

@@ -216,9 +216,14 @@ class Replacement:
 
     @cython.cfunc
     def _other_node(self, ask: Ask, place: Ask) -> Node | None:
-        """Return the first open node in order, other than the placeholder's, that has room for all of the ask."""
+        """Return the first open node in order, or the best, other than the placeholder's, that has room for all of the ask."""
         shape: Shape = ask.shape
-        node: Node | None = self.index.find(shape.amounts, shape.need, None)
+        node: Node | None = None
+        if shape.need.prefers and not ask.required:
+            node = self.partition.descent.preferred_node(ask, place.node)
+        if node is not None:
+            return node
+        node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if node is not place.node and shape.need.matches(node) and (not ask.required or ask.required == node.id):
                 if self.partition.predicates is None or self.partition.predicate_allows(ask, node, True):

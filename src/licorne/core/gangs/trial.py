@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from licorne.core.nodes.terms import NO_TERMS
+from licorne.core.nodes.preferences import ranked
 from licorne.core.queues.ask import total_amounts
 
 from .packing import MEMBERS_MAX, GangPacking
@@ -152,13 +152,19 @@ class Trial:
             elif self._choose is not None:  # an order of the host program (`licorne.core.scheduling.host_orders`)
                 node = self._choose(ask, self.fitting(ask))
             else:
-                node = self._first(ask)
+                node = self._preferred(ask) or self._first(ask)
             if node is None:
                 self.undo(placed)
                 return None
             self.put(ask, node)
             placed.append((ask, node))
         return placed
+
+    def _preferred(self, ask: Ask) -> Node | None:
+        """Return the best node for an ask with preferences; None if there is none, or no preference tells nodes apart."""
+        amounts, need = ask.shape.amounts, ask.shape.need
+        nodes = ranked(self._topology, self._index, amounts, need) if need.prefers else ()
+        return next((node for node in nodes if self._allows(ask, node)), None)
 
     def _first(self, ask: Ask, before: Node | None = None) -> Node | None:
         """Return the first open node, after `before`, that has room, meets the constraints, and that no predicate refuses."""
@@ -245,7 +251,7 @@ def _wants_near(ask: Ask) -> bool:
 def _alike(asks: list[Ask]) -> bool:
     """Tell whether all asks have equal amounts, node constraints and required node, and no terms about pods."""
     shape = asks[0].shape
-    if shape.need.pods is not None and shape.need.pods.terms != NO_TERMS:
+    if shape.need.pods is not None and not shape.need.pods.terms.demand_nothing:
         return False
     for ask in asks:
         other = ask.shape

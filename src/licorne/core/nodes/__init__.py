@@ -13,6 +13,8 @@ counted         which pods a term counts, and by which label of nodes
 domains         how many of them run in each topology domain, and which asks that shuts out
 attached        how many volumes of a driver are attached to each node
 topology        which terms concern which pods, as these come, run and go
+preferences     which of the nodes that take an ask it is better placed on
+images          what images of containers nodes have, and what that is worth
 needs           which nodes meet which constraints, as bitmaps
 reading         strict reading of the JSON texts of constraints and terms
 devices         devices of a node, such as GPUs

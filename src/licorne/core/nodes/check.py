@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .attached import AttachCount
+from .counted import held_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,7 +102,7 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
             part[domain] = part.get(domain, 0) + 1
             for pods, number in topology.on[node.slot].items():
                 if (
-                    counted.terms in [(term,) for term in pods.terms.anti_affinity]
+                    counted in held_by(pods.terms)
                     if counted.held
                     else (counted.key, counted.mark) in pods.terms.holds
                     if counted.mark

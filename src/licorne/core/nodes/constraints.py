@@ -14,7 +14,7 @@ Where Kubernetes is easily misread:
   integer.
 * A toleration without an operator means Equal. One without a key must say Exists and tolerates every taint. One
   without an effect holds for all effects.
-* PreferNoSchedule excludes no node.
+* PreferNoSchedule excludes no node; a search prefers others (`licorne.core.nodes.preferences`).
 * A host port on the address 0.0.0.0, which is meant where none is given, excludes that port on every address of the node.
   `::` is an address like any other. Each protocol has its own ports.
 
@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from .devices import CHOICES, DEFAULT_CHOICE, DEVICES_MAX, NO_DEVICES, WHOLE, Demand, DevicesLeft
+from .images import IMAGES_ATTRIBUTE, read_images
 from .reading import fail, fields_of, list_of, one_of, read_json, sorted_set, text_of
 
 CONSTRAINTS_TAG: Final = "licorne/node-constraints"
@@ -88,7 +89,8 @@ ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
 DEFAULT_PROTOCOL: Final = "TCP"
 PORT_MAX: Final = 65535
 
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_SOFT: Final = "PreferNoSchedule"
+_EFFECTS = ("NoSchedule", _SOFT, "NoExecute")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 
@@ -179,20 +181,22 @@ class VolumeDemand(NamedTuple):
 class NodeLabels:
     """Labels, effective taints, taken ports and what is left of devices: equal where no constraint can tell two nodes apart.
 
-    Ports and devices follow from the allocations on the node, see `licorne.core.nodes.needs`.
+    Ports and devices follow from the allocations on the node, see `licorne.core.nodes.needs`. `soft` are the taints that
+    exclude nothing.
     """
 
     pairs: tuple[tuple[str, str], ...] = ()
     taints: tuple[Taint, ...] = ()
     ports: tuple[HostPort, ...] = ()
     devices: DevicesLeft = NO_DEVICES
+    soft: tuple[Taint, ...] = ()
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, str]) -> NodeLabels:
         """Parse the attributes of a node of which no ports and devices are in use.
 
         Raises:
-            ConstraintError: the taints, the number of devices or their policy are malformed.
+            ConstraintError: the taints, the number of devices, their policy or the images are malformed.
         """
         labels = {name: value for name, value in attributes.items() if name in LABEL_ATTRIBUTES}
         for name, value in attributes.items():
@@ -201,8 +205,11 @@ class NodeLabels:
         taints = _read_taints(attributes.get(TAINTS_ATTRIBUTE, ""))
         said = DEVICES_ATTRIBUTE in attributes or DEVICE_POLICY_ATTRIBUTE in attributes
         number = _read_devices(attributes) if said else 0
+        read_images(attributes.get(IMAGES_ATTRIBUTE, ""))
         devices = DevicesLeft(number, number, WHOLE) if number else NO_DEVICES
-        return cls(tuple(sorted(labels.items())), taints, (), devices)
+        soft = tuple(taint for taint in taints if taint.effect == _SOFT)
+        hard = tuple(taint for taint in taints if taint.effect != _SOFT) if soft else taints
+        return cls(tuple(sorted(labels.items())), hard, (), devices, soft)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,11 +402,11 @@ def _read_devices(attributes: Mapping[str, str]) -> int:
 
 
 def _read_taints(text: str) -> tuple[Taint, ...]:
-    """Parse the taints that exclude asks; an empty text or null means a node without taints."""
+    """Parse taints; an empty text or null means a node without taints."""
     path = f"attributes.{TAINTS_ATTRIBUTE}"
     value = read_json(text, path) if text else None
     taints = [] if value is None else list_of(value, path, _read_taint)
-    return sorted_set([taint for taint in taints if taint.effect != "PreferNoSchedule"])
+    return sorted_set(taints)
 
 
 def _read_taint(value: object, path: str) -> Taint:

@@ -10,6 +10,8 @@ from .terms import PodLabels, PodTerm, PodTerms, Selector, SpreadConstraint
 
 TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
 ANY_NODE: Final = NodeConstraints(tolerations=TOLERATES_ALL)
+AFFINITY_WEIGHT: Final = 1
+"""The weight of required affinity of running pods to one that waits; kube-scheduler's `hardPodAffinityWeight`."""
 Handle = tuple[str, str, str]
 """A namespace, and a label of pods; empty texts for any."""
 
@@ -17,9 +19,9 @@ Handle = tuple[str, str, str]
 class Counted(NamedTuple):
     """A value that says which pods are counted, and by which topology key.
 
-    They are those that all `terms` mean; `held`: those that have the one term as their anti-affinity; `spread`: those
-    that a constraint counts, on nodes that meet `policy` and have all labels of `keys`; `mark`: those that hold it; `driver`:
-    those with volumes of the driver.
+    They are those that all `terms` mean; `held`: those that have the one term as their anti-affinity, or with a `weight` those
+    that like, or below zero dislike, by so much to have it fulfilled; `spread`: those that a constraint counts, on nodes
+    that meet `policy` and have all labels of `keys`; `mark`: those that hold it; `driver`: those with volumes of the driver.
     """
 
     key: str
@@ -29,6 +31,7 @@ class Counted(NamedTuple):
     spread: SpreadConstraint | None = None
     keys: tuple[str, ...] = ()
     policy: NodeConstraints = ANY_NODE
+    weight: int = 0
     mark: str = ""
     driver: str = ""
 
@@ -38,7 +41,7 @@ class Counted(NamedTuple):
         return bool(self.mark or self.driver)
 
     def includes(self, pod: PodLabels) -> bool:
-        """Return whether a pod that runs is counted; of `held`, whether one that waits is shut out."""
+        """Return whether a pod that runs is counted; of `held`, whether one that waits is meant."""
         if self.spread is not None:
             return self.spread.counts(pod)
         return all(term.selects(pod, runs=self.held) for term in self.terms)
@@ -58,6 +61,15 @@ class Counted(NamedTuple):
         elif self.terms[0].namespace_selector is None:
             for namespace in self.terms[0].namespaces:
                 yield (namespace, *_demanded(self.terms[0].selector))
+
+
+def held_by(terms: PodTerms) -> list[Counted]:
+    """Return the counts of running pods' terms in which a pod with these terms is counted itself."""
+    weights = dict.fromkeys(terms.affinity, AFFINITY_WEIGHT)
+    for weight, term in terms.preferred.terms:
+        weights[term] = weights.get(term, 0) + weight
+    found = [Counted(term.topology_key, (term,), held=True) for term in terms.anti_affinity]
+    return found + [Counted(term.topology_key, (term,), held=True, weight=one) for term, one in weights.items() if one]
 
 
 def _demanded(selector: Selector) -> tuple[str, str]:

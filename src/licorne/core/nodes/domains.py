@@ -95,7 +95,7 @@ class DomainCount:
     total: cython.longlong
     checks: list[DomainCheck]
     members: dict[PodClass, None]  # which it counts
-    refused: dict[PodClass, None]  # which it shuts out: the pods that a term of anti-affinity means
+    refused: dict[PodClass, None]  # which a term of running pods means: it shuts them out, or likes them near
     users: cython.longlong  # classes whose terms it serves
     others: list[DomainCount]
     spread: cython.bint
@@ -304,6 +304,12 @@ class DomainCheck:
         return found
 
     @cython.cfunc
+    @cython.exceptval(-1)
+    def leaves_one_domain(self) -> cython.bint:
+        """Return whether all nodes that are not shut are in one domain."""
+        return self.kind != IS_APART and self.shut.count(0, 1) == 1
+
+    @cython.cfunc
     @cython.exceptval(check=False)
     def shuts_node(self, slot: cython.Py_ssize_t) -> cython.bint:
         """Return whether asks are shut out of the node of a slot."""
@@ -321,11 +327,21 @@ class PodClass:
     on: dict[int, int]
     counts: list[DomainCount]  # that count it
     against: list[DomainCount]  # of running pods' anti-affinity that shut it out
+    liked: list[DomainCount]  # of running pods' terms with a weight that mean it
     own: dict[Counted, DomainCount]  # of its terms
     needs: dict[Need, Need]  # of its asks, by the need of their node constraints alone
     known: cython.bint  # to the topology, which has forgotten it else, or is restored
 
-    TRANSIENT = ("users", "on", "counts", "against", "own", "needs", "known")  # they follow from asks and allocations
+    TRANSIENT = (
+        "users",
+        "on",
+        "counts",
+        "against",
+        "liked",
+        "own",
+        "needs",
+        "known",
+    )  # they follow from asks and allocations
 
     def __init__(self, pod: PodLabels, terms: PodTerms) -> None:
         self.pod = pod
@@ -334,6 +350,7 @@ class PodClass:
         self.on = {}
         self.counts = []
         self.against = []
+        self.liked = []
         self.own = {}
         self.needs = {}
         self.known = False

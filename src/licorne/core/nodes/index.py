@@ -415,6 +415,42 @@ class NodeIndex:
             first_group = 0
         return None
 
+    @cython.ccall
+    def first_fitting(self, ask: Vec, need: Need, most: cython.Py_ssize_t) -> list[Node]:
+        """Return the first open nodes in order, at most so many, that meet the need and have room."""
+        i: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        group: NodeGroup
+        block: NodeBlock
+        node: Node
+        found: list[Node] = []
+        few = need.few_slots(len(self.by_id) // FEW_OF)
+        if few is not None:
+            self.visits += 1
+            nodes = cython.cast(list, need.topology.nodes)  # type: ignore[union-attr]  # it has checks
+            there = [nodes[slot] for slots in few for slot in slots]
+            found = [one for one in there if one.fits(ask, need)]
+            return sorted(found, key=attrgetter("score", "rank"))[:most]
+        if self.grid.take_in(ask):
+            self._divide_anew()
+        cell: cython.int = self.grid.cell(ask)
+        for each in self.groups:
+            group = each
+            i = group.first(ask, need.word, need.mask, cell, 0)
+            while i >= 0:
+                block = cython.cast(NodeBlock, group.blocks[i])
+                self.visits += 1
+                row = block.first(ask, need.word, need.mask, cell, 0)
+                while row >= 0:
+                    node = cython.cast(Node, block.nodes[block.count - 1 - row])
+                    if node.fits(ask, need):
+                        if len(found) == most:
+                            return found
+                        found.append(node)
+                    row = block.first(ask, need.word, need.mask, cell, row + 1)
+                i = group.first(ask, need.word, need.mask, cell, i + 1)
+        return found
+
     @cython.cfunc
     def _first_of(self, few: list[Any], ask: Vec, need: Need, after: Node | None) -> Node | None:
         """Return what `find` does, where no node takes the ask but those of a few slots of the topology."""

@@ -38,6 +38,7 @@ from .constraints import (
 from .devices import DEFAULT_CHOICE, DeviceChoice, HostChoice, NodeDevices
 from .index import NodeIndex
 from .node import SHARED, WORD, Need, Node, first_need
+from .preferences import OFF, WEIGHED
 from .reading import TextCache
 from .topology import Topology
 
@@ -64,7 +65,7 @@ class Needs:
     # Two caches, what the host sets, and what is built anew of the allocations.
     TRANSIENT = ("_by_text", "_by_label", "choose_device", "topology")
 
-    def __init__(self, index: NodeIndex) -> None:
+    def __init__(self, index: NodeIndex, preferences: str = WEIGHED) -> None:
         self._index: NodeIndex = index
         self.plain: Need = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
@@ -75,7 +76,7 @@ class Needs:
         self._by_key: dict[str, dict[Need, None]] = {}  # needs by each label that they are about
         self._of_devices: dict[Need, None] = {}  # needs that depend on the devices of nodes
         self.choose_device: HostChoice | None = None
-        self.topology: Topology = Topology()
+        self.topology: Topology = Topology(preferences, self.get)
         self._free_numbers: list[int] = []
         self._next_number: int = 1
         self._many: int = SHARED  # at this number of needs the unused ones are forgotten
@@ -105,6 +106,7 @@ class Needs:
         if empty is not None:
             empty.waiting -= 1
             need.empty = empty
+        self.topology.set_prefers(need)
         for port in need.ports:
             self._by_port.setdefault(port[:2], {})[need] = None
         if constraints.devices:
@@ -143,6 +145,7 @@ class Needs:
     def enter(self, node: Node) -> None:
         """Give a node that is new its constraint bitmap, domains and devices; the caller updates the index."""
         self.topology.enter(node)
+        self.set_prefers()
         if node.labels.devices.number:
             policy = node.attributes.get(DEVICE_POLICY_ATTRIBUTE, DEFAULT_CHOICE)
             node.devices = NodeDevices(node.labels.devices.number, policy)
@@ -167,6 +170,15 @@ class Needs:
         """Forget a node that is removed."""
         self.leave(node)
         self.topology.leave(node)
+        self.set_prefers()
+
+    def set_prefers(self) -> None:
+        """Note in all needs whether some preference may order nodes for them, where this differs since nodes have changed."""
+        if self.plain.prefers != (self.topology.soft > 0 and self.topology.mode != OFF):
+            for need in self._needs.values():
+                self.topology.set_prefers(need)
+            for pods in self.topology.classes.values():
+                self.topology.set_prefers_of(pods)
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Give a node other labels, taints or taken ports, and the bitmap for them; the caller updates the index."""
@@ -209,6 +221,8 @@ class Needs:
             labels = replace(labels, devices=node.devices.left())
         labels = replace(labels, ports=node.labels.ports)
         self.topology.relabel(node, labels)
+        self.topology.images.renew(node)
+        self.set_prefers()
         self.relabel(node, labels)
 
     @property

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
     from .block import NodeBlock
+    from .preferences import Ranking
     from .topology import Topology
 
 if cython.compiled:
@@ -50,7 +51,8 @@ class Need:
     constraints that a node meets whatever is left of its devices; None otherwise. `pods`: for asks that say what they are as
     pods, the class of these; their need shares the bit of `base`, that of their node constraints alone, and `checks` say
     which nodes the terms of pods shut it out of (`licorne.core.nodes.topology`); None while no ask with it is pending. `waiters`
-    are its shapes that have failed and its asks that await their node: what is tried again when a check eases.
+    are its shapes that have failed and its asks that await their node: what is tried again when a check eases. `prefers`: some
+    preference may order nodes for it; those of its own pods are its `ranking`, None if there are none.
     """
 
     constraints: NodeConstraints
@@ -70,6 +72,8 @@ class Need:
     checks: list[DomainCheck] | None
     topology: Topology | None
     waiters: dict[Any, None]
+    ranking: Ranking | None
+    prefers: cython.bint
 
     # They follow from the constraints and the number; `answers` is a cache.
     TRANSIENT = (
@@ -85,6 +89,8 @@ class Need:
         "checks",
         "topology",
         "waiters",
+        "ranking",
+        "prefers",
     )
 
     def __init__(self, constraints: NodeConstraints, number: int) -> None:
@@ -105,6 +111,8 @@ class Need:
         self.checks = None
         self.topology = None
         self.waiters = {}
+        self.ranking = None
+        self.prefers = False
 
     @cython.ccall
     def of_empty(self) -> Need:

@@ -6,6 +6,7 @@ Each function names in its error the path of what it refuses, the value, and the
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -57,8 +58,8 @@ def read_json(text: str, path: str) -> object:
     def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = min(name for name in names if names.count(name) > 1)
+            times = Counter(name for name, _ in pairs)
+            twice = min(name for name in times if times[name] > 1)
             fail(path, twice, "a key is given twice")
         return fields
 

@@ -10,7 +10,10 @@ An ask carries both as JSON texts, in tags of their own because pods that differ
   and `spread`, constraints as in `topologySpreadConstraints` with `whenUnsatisfiable: DoNotSchedule`. Further `holds` and
   `unless`, lists of marks, and `attached`, names of volumes by driver (docs/understand/volumes.md). The names of fields
   are those of Kubernetes, less `matchLabelKeys` and `mismatchLabelKeys`: who makes the text has merged these into the
-  selectors, as its API server does.
+  selectors, as its API server does. `preferred` is what only orders nodes (`licorne.core.nodes.preferences`): `nodes`,
+  `affinity` and `antiAffinity`, lists of `{weight, term}`, where a term of `nodes` is a list of conditions on labels;
+  `spread`, constraints with `ScheduleAnyway`; `spreadIsDefault`, true if these are not the pod's own; `images`, the image of
+  each container. A pod has at most `TERMS_MAX` terms and constraints.
 
 Both are parsed once, strictly, into immutable, hashable values in a canonical form, so that equal demands are equal values.
 What they mean on nodes is the subject of `licorne.core.nodes.topology`; here is what can be said of two pods alone.
@@ -41,6 +44,10 @@ from .reading import fail, fields_of, list_of, one_of, read_json, sorted_set, te
 
 SKEW_MAX: Final = (1 << 31) - 1
 """The largest `maxSkew` and `minDomains`."""
+WEIGHT_MAX: Final = 100
+"""The largest weight of a preference."""
+TERMS_MAX: Final = 64
+"""Most terms and constraints of a pod. Each may be about another label of nodes, and then costs a look at every node."""
 
 Labels = tuple[tuple[str, str], ...]
 Selector = tuple[Expression, ...] | None
@@ -118,6 +125,22 @@ class PodLabels:
     terminating: bool = False
 
 
+class Preferred(NamedTuple):
+    """What a pod would rather have, in canonical form.
+
+    `nodes`: conditions on labels, each with its weight. `terms`: pods to be near, each with a weight, which is below zero for
+    those to be apart from. `spread_is_default`: nodes need not have the labels of `spread`. `images` are sorted, each as often as
+    a container has it.
+    """
+
+    nodes: tuple[tuple[int, tuple[Expression, ...]], ...] = ()
+    terms: tuple[tuple[int, PodTerm], ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    spread_is_default: bool = False
+    images: tuple[str, ...] = ()
+
+
+NO_PREFERENCE: Final = Preferred()
 NO_POD: Final = PodLabels("")
 """Stands for what is no pod and holds marks or has volumes attached all the same; no term means it."""
 
@@ -132,9 +155,15 @@ class PodTerms:
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
+    preferred: Preferred = NO_PREFERENCE
     holds: tuple[Mark, ...] = ()
     unless: tuple[Mark, ...] = ()
     attached: tuple[Attached, ...] = ()
+
+    @property
+    def demand_nothing(self) -> bool:
+        """Whether no term shuts the pod out of a node, whatever it would rather have."""
+        return not (self.affinity or self.anti_affinity or self.spread or self.unless or self.attached)
 
 
 NO_TERMS: Final = PodTerms()
@@ -176,16 +205,51 @@ def parse_terms(text: str, namespace: str) -> PodTerms:
         ConstraintError: malformed JSON, an unknown key or operator, a term without a topology key, a number out of range.
     """
     path = TAG_POD_TERMS
-    known = ("affinity", "antiAffinity", "spread", "holds", "unless", "attached")
+    known = ("affinity", "antiAffinity", "spread", "preferred", "holds", "unless", "attached")
     fields = fields_of(read_json(text, path), path, known)
+    inside = f"{path}.preferred"
+    known_inside = ("nodes", "affinity", "antiAffinity", "spread", "spreadIsDefault", "images")
+    wishes = fields_of(fields.get("preferred", {}), inside, known_inside)
+    number = sum(
+        len(each) for one in (fields, wishes) for key, each in one.items() if key != "images" and isinstance(each, list)
+    )
+    if number > TERMS_MAX:
+        fail(path, number, f"are more than {TERMS_MAX} terms and constraints")
     return PodTerms(
         sorted_terms([_term(*one, namespace) for one in _items(fields, path, "affinity")]),
         sorted_terms([_term(*one, namespace) for one in _items(fields, path, "antiAffinity")]),
         tuple(_constraint(*one, namespace) for one in _items(fields, path, "spread")),
+        _preferred(wishes, inside, namespace) if wishes else NO_PREFERENCE,
         sorted_set([_mark(*one) for one in _items(fields, path, "holds")]),
         sorted_set([_mark(*one) for one in _items(fields, path, "unless")]),
         _attached(fields.get("attached", {}), f"{path}.attached"),
     )
+
+
+def _preferred(fields: Mapping[str, object], path: str, namespace: str) -> Preferred:
+    nodes: dict[tuple[Expression, ...], int] = {}
+    for one, where in _items(fields, path, "nodes"):
+        weight, term = _weighted(one, where)
+        conditions = sorted_set(list_of(term, f"{where}.term", read_expression))
+        nodes[conditions] = nodes.get(conditions, 0) + weight
+    terms: dict[PodTerm, int] = {}
+    for kind, sign in (("affinity", 1), ("antiAffinity", -1)):
+        for one, where in _items(fields, path, kind):
+            weight, term = _weighted(one, where)
+            read = _term(term, f"{where}.term", namespace)
+            terms[read] = terms.get(read, 0) + sign * weight
+    return Preferred(
+        tuple(sorted((weight, conditions) for conditions, weight in nodes.items())),
+        tuple((terms[term], term) for term in sorted_terms([*terms])),
+        tuple(_constraint(*one, namespace) for one in _items(fields, path, "spread")),
+        _flag(fields.get("spreadIsDefault", False), f"{path}.spreadIsDefault"),
+        tuple(sorted(list_of(fields.get("images", []), f"{path}.images", text_of))),
+    )
+
+
+def _weighted(value: object, path: str) -> tuple[int, object]:
+    fields = fields_of(value, path, ("weight", "term"))
+    return _number(fields.get("weight"), f"{path}.weight", WEIGHT_MAX), fields.get("term", {})
 
 
 def sorted_terms(terms: list[PodTerm]) -> tuple[PodTerm, ...]:
@@ -266,9 +330,9 @@ def _labels(value: object, path: str) -> Labels:
     )
 
 
-def _number(value: object, path: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= SKEW_MAX:
-        fail(path, value, f"must be an integer from 1 to {SKEW_MAX}")
+def _number(value: object, path: str, most: int = SKEW_MAX) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        fail(path, value, f"must be an integer from 1 to {most}")
     return value
 
 

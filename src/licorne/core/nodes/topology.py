@@ -35,13 +35,16 @@ from .constraints import (
     NEAR,
     SPREAD,
     UNLABELLED,
+    NodeConstraints,
     NodeLabels,
 )
-from .counted import Counted, Handle, counted_near, counted_spread, handles_of
+from .counted import Counted, Handle, counted_near, counted_spread, handles_of, held_by
 from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
+from .images import Images
 from .node import Need, Node
+from .preferences import OFF, Ranking
 from .reading import ConstraintError, TextCache
-from .terms import NO_POD, NO_TERMS, Attached, PodLabels, PodTerms, parse_pod, parse_terms
+from .terms import NO_POD, NO_PREFERENCE, NO_TERMS, Attached, PodLabels, PodTerms, parse_pod, parse_terms
 
 NEW: Final = -1
 """Stands for a domain that no node is in yet."""
@@ -49,7 +52,10 @@ NEW: Final = -1
 
 @cython.cclass
 class Topology:
-    """The classes of pods of a partition, what their terms count, and the domains of its nodes."""
+    """The classes of pods of a partition, what their terms count, and the domains of its nodes.
+
+    `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
+    """
 
     eased: dict[Need, None]
     keys: dict[str, TopologyKey]
@@ -65,8 +71,16 @@ class Topology:
     _classes_by: dict[Handle, dict[PodClass, None]]
     _counts_by: dict[Handle, dict[DomainCount, None]]
     _anywhere: dict[DomainCount, None]  # that may count pods of any namespace
+    mode: str
+    need_of: Callable[[NodeConstraints], Need]
+    soft: int  # nodes with taints that exclude nothing
+    images: Images
 
-    def __init__(self) -> None:
+    def __init__(self, mode: str, need_of: Callable[[NodeConstraints], Need]) -> None:
+        self.mode = mode
+        self.need_of = need_of
+        self.soft = 0
+        self.images = Images()
         self.eased = {}
         self.keys = {}
         self.counts = {}
@@ -141,6 +155,15 @@ class Topology:
                 self.open(need.empty)
         need.checks = []
         self._check(need)
+        if pods.terms.preferred != NO_PREFERENCE and self.mode != OFF:
+            need.ranking = Ranking(self, need, pods.terms.preferred)
+        self.set_prefers(need)
+
+    def set_prefers(self, need: Need) -> None:
+        """Note in a need whether some preference may order nodes for it."""
+        pods: PodClass | None = need.pods
+        liked = pods is not None and bool(pods.liked)
+        need.prefers = self.mode != OFF and (self.soft > 0 or liked or need.ranking is not None)
 
     def close(self, need: Need) -> None:
         """Undo `open`."""
@@ -149,6 +172,11 @@ class Topology:
             if not check.needs:
                 check.count.checks.remove(check)
         self.eased.pop(need, None)
+        if need.ranking is not None:
+            for _, one in need.ranking.nodes:
+                one.waiting -= 1
+            need.ranking = None
+        need.prefers = False
         pods: PodClass = cython.cast(PodClass, need.pods)
         base: Need = cython.cast(Need, need.base)
         need.checks = None
@@ -166,19 +194,19 @@ class Topology:
         pods: PodClass = cython.cast(PodClass, need.pods)
         terms: PodTerms = pods.terms
         for mark in terms.unless:
-            self._check_by(need, self._own(pods, Counted(mark.topology_key, mark=mark.name)), IS_APART, 0, 0)
+            self._check_by(need, self.own(pods, Counted(mark.topology_key, mark=mark.name)), IS_APART, 0, 0)
         for attached in terms.attached:
-            self._check_attached(need, self._own(pods, _counted_attached(attached)), attached)
+            self._check_attached(need, self.own(pods, _counted_attached(attached)), attached)
         keys = tuple(dict.fromkeys(one.topology_key for one in terms.spread))
         for one in terms.spread:
             counted = counted_spread(one, keys, need.constraints)
             room = one.max_skew - one.is_self(pods.pod)
-            self._check_by(need, self._own(pods, counted), IS_SPREAD, room, one.min_domains)
+            self._check_by(need, self.own(pods, counted), IS_SPREAD, room, one.min_domains)
         first = int(all(term.selects(pods.pod) for term in terms.affinity))
         for counted in counted_near(terms):
-            self._check_by(need, self._own(pods, counted), IS_NEAR, first, 0)
+            self._check_by(need, self.own(pods, counted), IS_NEAR, first, 0)
         for term in terms.anti_affinity:
-            self._check_by(need, self._own(pods, Counted(term.topology_key, (term,))), IS_APART, 0, 0)
+            self._check_by(need, self.own(pods, Counted(term.topology_key, (term,))), IS_APART, 0, 0)
         for count in pods.against:
             self._check_by(need, count, IS_APART, 0, 0)
 
@@ -288,10 +316,10 @@ class Topology:
         """Count a pod more (1) or less (-1) in a trial, which wakes nothing."""
         if slot < 0:  # the node has been removed
             return
-        before = self.eased.copy()
+        before = len(self.eased)
         self._count(slot, pods, change)
-        self.eased.clear()
-        self.eased.update(before)
+        while len(self.eased) > before:  # what it has added comes last
+            self.eased.popitem()
 
     @cython.cfunc
     def _count(self, slot: cython.Py_ssize_t, pods: PodClass, change: cython.longlong) -> cython.void:
@@ -318,6 +346,7 @@ class Topology:
             node.slot = len(self.nodes)
             self.nodes.append(node)
             self.on.append({})
+        self.images.enter(node)
         self._label(node, node.labels)
 
     def leave(self, node: Node) -> None:
@@ -325,6 +354,7 @@ class Topology:
         for pods in self.on[node.slot]:
             del pods.on[node.slot]
         self._unlabel(node)
+        self.images.leave(node)
         self.on[node.slot] = {}
         self.nodes[node.slot] = None
         self.free.append(node.slot)
@@ -338,11 +368,13 @@ class Topology:
 
     def relabel(self, node: Node, labels: NodeLabels) -> None:
         """Take in the labels and taints that a node is about to have."""
-        if labels.pairs != node.labels.pairs or labels.taints != node.labels.taints:
+        was = node.labels
+        if (labels.pairs, labels.taints, labels.soft) != (was.pairs, was.taints, was.soft):
             self._unlabel(node)
             self._label(node, labels)
 
     def _label(self, node: Node, labels: NodeLabels) -> None:
+        self.soft += bool(labels.soft)
         values = _domains(labels) if self.keys else {}
         for key in self.keys.values():
             key.enter(node.slot, values.get(key.name))
@@ -353,6 +385,7 @@ class Topology:
                 one.add(node.slot, number)
 
     def _unlabel(self, node: Node) -> None:
+        self.soft -= bool(node.labels.soft)
         for pods, number in self.on[node.slot].items():
             for one in pods.counts:
                 one.add(node.slot, -number)
@@ -398,20 +431,22 @@ class Topology:
                     self._relate(count, pods)
         for count in self._anywhere:
             self._relate(count, pods)
-        near = [self._own(pods, one) for one in counted_near(pods.terms)]
+        near = [self.own(pods, one) for one in counted_near(pods.terms)]
         for count in near:
             count.others = near
         for term in pods.terms.anti_affinity:
-            self._own(pods, Counted(term.topology_key, (term,)))
-            held = self._own(pods, Counted(term.topology_key, (term,), held=True))
-            held.members[pods] = None
-            pods.counts.append(held)
+            self.own(pods, Counted(term.topology_key, (term,)))
+        for one in held_by(pods.terms):
+            if one.weight == 0 or self.mode != OFF:
+                held = self.own(pods, one)
+                held.members[pods] = None
+                pods.counts.append(held)
         for mark in pods.terms.holds:
-            count = self._own(pods, Counted(mark.topology_key, mark=mark.name))
+            count = self.own(pods, Counted(mark.topology_key, mark=mark.name))
             count.members[pods] = None
             pods.counts.append(count)
         for attached in pods.terms.attached:
-            count = self._own(pods, _counted_attached(attached))
+            count = self.own(pods, _counted_attached(attached))
             assert isinstance(count, AttachCount), f"the count of {attached.driver}"
             count.begin(pods, attached.names)
 
@@ -438,12 +473,21 @@ class Topology:
                 count.add(slot, number)
             return
         count.refused[pods] = None
+        if count.counted.weight:
+            pods.liked.append(count)
+            self.set_prefers_of(pods)
+            return
         pods.against.append(count)
         for need in pods.needs.values():
             if need.checks is not None:
                 self._check_by(need, count, IS_APART, 0, 0)
 
-    def _own(self, pods: PodClass, counted: Counted) -> DomainCount:
+    def set_prefers_of(self, pods: PodClass) -> None:
+        """Do `set_prefers` for all needs of a class."""
+        for need in pods.needs.values():
+            self.set_prefers(need)
+
+    def own(self, pods: PodClass, counted: Counted) -> DomainCount:
         """Return the count for a term of a class, which lasts as long as the class."""
         count = pods.own.get(counted)
         if count is None:
@@ -498,10 +542,11 @@ class Topology:
             del count.members[pods]
             if isinstance(count, AttachUse):
                 count.of.end(pods, count.names)
-        for count in pods.against:
+        for count in (*pods.against, *pods.liked):
             del count.refused[pods]
         pods.counts = []
         pods.against = []
+        pods.liked = []
         for count in pods.own.values():
             count.users -= 1
             if not count.users:
@@ -535,7 +580,11 @@ class Topology:
         for pods in count.members:
             pods.counts.remove(count)
         for pods in count.refused:
-            pods.against.remove(count)
+            if count.counted.weight:
+                pods.liked.remove(count)
+                self.set_prefers_of(pods)
+            else:
+                pods.against.remove(count)
         for check in count.checks:
             for need in check.needs:
                 assert need.checks is not None, "an open need has checks"

@@ -23,6 +23,8 @@ from .disruption_budgets import nothing_left
 from .ranking import VictimRank, is_reluctant, lowest_rank, victim_order
 
 EXACT_SIZES = cython.declare(cython.Py_ssize_t, 8)  # the largest victim set for which each node has a bound of its own
+OLD_NS = cython.declare(cython.longlong, 7_202_000_000_000)
+"""120 minutes and 2 seconds: the reservation of an ask older than this does not exclude an ask of higher priority."""
 
 
 @cython.cclass
@@ -31,7 +33,9 @@ class QueueBudget:
 
     `planned` is what the queue will use when all victims have ended and all asks that have preempted run. `slack` is
     how much may be taken from it, by type; `UNLIMITED` for a type that is not guaranteed. `taken` is what the victim
-    set that is being tried takes.
+    set that is being tried takes. Of a queue above its guarantee what is above it may be taken; where the victims are
+    `within` the ask's own leaf, as much as the ask brings as well, so that a queue is no further below its guarantee.
+    `outranked` are claims that do not count (`NodeSearch`).
     """
 
     queue: Queue
@@ -42,6 +46,8 @@ class QueueBudget:
     on_path: cython.bint  # the ask's leaf, or an ancestor of it
     inside: cython.bint  # below the root of the search
     guarded: cython.bint  # the queue must keep its guarantee
+    within: cython.bint
+    outranked: Vec
 
     def __init__(self, queue: Queue, parent: QueueBudget | None, planned: Vec) -> None:
         self.queue = queue
@@ -52,6 +58,8 @@ class QueueBudget:
         self.on_path = False
         self.inside = False
         self.guarded = False
+        self.within = False
+        self.outranked = Vec()
 
     @cython.ccall
     def recompute(self, ask: Vec) -> cython.void:
@@ -65,6 +73,8 @@ class QueueBudget:
         for d in range(self.queue.guaranteed.n):
             if self.queue.guaranteed.v[d] >= 0:
                 rest = self.planned.at(d) - self.queue.guaranteed.v[d]
+                if self.within:
+                    rest = max(rest, 0)
                 if self.on_path:
                     rest += ask.at(d)
                 self.slack.v[d] = max(rest, 0)
@@ -87,7 +97,8 @@ class LeafCandidates:
 
     `budgets` are those of the leaf and its ancestors that must keep their guarantee. `max_loss` is the size of the
     largest victim that they allow, by type; `largest` the largest amounts of any candidate. `eligible` is false while
-    the leaf is within its guarantee, so that none of its allocations may be evicted (section 2.4).
+    the leaf is within its guarantee, so that none of its allocations may be evicted (section 2.4). `own`: it is the leaf
+    of the ask, so the set with the lowest highest priority is best (`VictimRank`).
     """
 
     budget: QueueBudget
@@ -96,6 +107,7 @@ class LeafCandidates:
     max_loss: Vec
     largest: Vec
     eligible: cython.bint
+    own: cython.bint
 
     def __init__(self, budget: QueueBudget, budgets: list[Any]) -> None:
         self.budget = budget
@@ -104,6 +116,7 @@ class LeafCandidates:
         self.max_loss = Vec(0, UNLIMITED)
         self.largest = Vec()
         self.eligible = True
+        self.own = budget.within
 
     @cython.ccall
     def recompute(self) -> cython.void:
@@ -119,8 +132,8 @@ class LeafCandidates:
 class Candidate:
     """An allocation that may be evicted.
 
-    `priority` is its priority as the root of the search sees it; for a required node, its own. `disruption_budgets` are
-    those that it counts for (`licorne.core.preemption.disruption_budgets`); it is reluctant if one has nothing left.
+    `priority` is its priority as the root of the search sees it; for a required node, and in the ask's own leaf, its own.
+    `disruption_budgets` are those that it counts for (`licorne.core.preemption.disruption_budgets`); it is reluctant if one has nothing left.
     """
 
     alloc: Ask
@@ -222,18 +235,20 @@ class Bounds:
         alloc: Ask
         newest: tuple[int, int] = (-UNLIMITED, -UNLIMITED)
         at: cython.Py_ssize_t = 0
+        highest: cython.longlong = 0
         self.max_free = self._sums(members, room, known)
-        self.lowest = [lowest_rank(0, 0, 0, UNLIMITED, UNLIMITED)]
+        self.lowest = [lowest_rank(0, 0, 0, 0, UNLIMITED, UNLIMITED)]
         ordered = sorted(members, key=_by_priority)
         for k in range(1, len(self.max_free)):
             c = ordered[k - 1]
             total += c.priority
+            highest = c.priority if c.leaf_group.own else 0
             # Every candidate of the k-th lowest priority may belong to a set with the lowest sum, so all count.
             while at < len(ordered) and cython.cast(Candidate, ordered[at]).priority <= c.priority:
                 alloc = cython.cast(Candidate, ordered[at]).alloc
                 newest = max(newest, (alloc.created, alloc.seq))
                 at += 1
-            self.lowest.append(lowest_rank(reluctant, k, total, newest[0], newest[1]))
+            self.lowest.append(lowest_rank(reluctant, highest, k, total, newest[0], newest[1]))
 
     def _sums(self, members: list[Any], room: Vec, known: cython.Py_ssize_t) -> list[Any]:
         """For k = 0, 1 ...: what is free when the k largest of each type have ended; the last entry is for all."""
@@ -266,6 +281,27 @@ class Bounds:
                 if cython.cast(Vec, self.max_free[k]).covers(amounts):
                     return self.lowest[k]
         return None
+
+
+def blocked_by_reservation(node: Node, ask: Ask, now: int, within: bool) -> bool:
+    """Do other asks' reservations of the node forbid that this ask preempts there (docs/spec/preemption.md, section 2.7)?
+
+    Those of asks with claims do not, where it is known what they leave: their amounts are not part of the node's room. Nor do
+    those of asks of lower priority in the same leaf if it preempts `within` that.
+    """
+    other: Ask
+    for each in node.reservations:
+        other = each
+        if other is ask:
+            continue
+        if other.triggered:
+            if ask.shape.need.excludes(other.shape.need):
+                return True
+        elif other.required or other.priority >= ask.priority:
+            return True
+        elif now - other.created <= OLD_NS and not (within and other.app.queue is ask.app.queue):
+            return True
+    return False
 
 
 def device_room(node: Node, ask: Ask) -> DeviceRoom | None:

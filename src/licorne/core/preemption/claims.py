@@ -149,7 +149,7 @@ class Claims:
 
     def placed(self, by: Ask) -> None:
         """Review the claims that this ask could ignore by its higher order, after it was placed or has preempted."""
-        yielding = self._yielding(by.app, by.priority)
+        yielding = self.yielding(by.app, by.priority)
         if yielding:
             self._review(yielding, Outcome.HIGHER_ORDER, by)
 
@@ -176,7 +176,7 @@ class Claims:
 
     # -- order -----------------------------------------------------------------------------------------
 
-    def _yielding(self, app: Application, priority: int) -> list[Claim]:
+    def yielding(self, app: Application, priority: int) -> list[Claim]:
         """The claims that do not hold against an ask of this priority, as it is of higher order."""
         seen = priority
         queue: Queue | None = app.queue
@@ -208,7 +208,7 @@ class Claims:
 
         With the level come its limit, and the planned usage with these claims.
         """
-        yielding = self._yielding(app, priority)
+        yielding = self.yielding(app, priority)
         for level in _levels(app):
             claimed = self._sums.get(level)
             if claimed is None or level.limit is None:

@@ -1,6 +1,9 @@
 """Plans of evictions for asks whose queue is below its guarantee: how they are found, and how they are carried out.
 
-Source: docs/spec/preemption.md, section 2; docs/understand/preemption.md, "The choice of victims" and "Several at once".
+Source: docs/spec/preemption.md, section 2; docs/understand/preemption.md, "The choice of victims", "Within a queue" and
+"Several at once".
+
+An ask that its guarantee does not help may, where its queue has `preemption.within-queue: priority`, preempt within it.
 
 Asks that preempt together are planned one after the other, each beside the plans of those before it. Only when all of them
 have a plan is anything evicted. When an ask may try is decided in `licorne.core.preemption.guarantee_preemption`.
@@ -8,9 +11,11 @@ have a plan is anything evicted. When an ask may try is decided in `licorne.core
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from licorne.core.base.states import ApplicationState
+from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.queues.ask import total_amounts
 
 from .node_search import NodeSearch
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.ask import Ask
+    from licorne.core.queues.queue import Queue
 
     from .candidates import Candidate, NodeCandidates
 
@@ -31,42 +37,60 @@ NODE_SEARCHES_MAX = 4
 
 NOT_ENTITLED = "the queue is not below its guarantee by what is asked for"
 NO_VICTIMS = "no victims help"
+NONE_LOWER = "nothing in the queue has a lower priority"
 HAS_ROOM = "a node has room for it already"
+NO_SEARCH = (NOT_ENTITLED, NONE_LOWER)
+"""Answers that took no search."""
 
 
 class EvictionPlan(NamedTuple):
-    """What one ask needs: a node, the victims, of which there may be none, and what its queue lacks of its guarantee."""
+    """What one ask needs: a node, the victims, of which there may be none, and what its queue lacks of its guarantee.
+
+    Where it preempts `within` its queue, `missing` is what it asks for.
+    """
 
     ask: Ask
     node: Node
     victims: list[Ask]
     missing: dict[int, int]
+    within: bool
 
 
 class EvictionPlans:
     """The plans of one partition, and the snapshots that searches for victims work on. `searches` counts the searches."""
 
     # A cache: computed again from the sums and allocations.
-    TRANSIENT = ("_planned_usage", "_node_searches", "_snapshot_key")
+    TRANSIENT = ("_planned_usage", "_node_searches", "_priorities", "_snapshot_key")
 
     def __init__(self, partition: Partition) -> None:
         self._partition: Partition = partition
         self._planned_usage: PlannedUsage | None = None
         self._node_searches: dict[object, NodeSearch] = {}
+        self._priorities: dict[Queue, Counter[int]] = {}  # of a leaf's allocations that may go
         self._snapshot_key: tuple[object, ...] = ()
         self.searches: int = 0
 
     def attempt(self, asks: list[Ask]) -> str:
         """Preempt for all of these asks, or for none. Return why they got no claims; an empty text if they did."""
-        planned_usage = self._current_usage()
-        if planned_usage.shortfall(total_amounts(asks), asks[0].app.queue) is None:
+        why = self._attempt(asks, within=False)
+        if why and why != HAS_ROOM and asks[0].app.queue.settings.preempts_within:
+            within = self._attempt(asks, within=True)
+            return within if not within or why == NOT_ENTITLED else why
+        return why
+
+    def _attempt(self, asks: list[Ask], *, within: bool) -> str:
+        planned_usage, leaf = self._current_usage(), asks[0].app.queue
+        if within:
+            if max(ask.priority for ask in asks) <= min(self._priorities_in(leaf), default=PRIORITY_HIGHEST):
+                return NONE_LOWER
+        elif planned_usage.shortfall(total_amounts(asks), leaf) is None:
             return NOT_ENTITLED
         plans: list[EvictionPlan] = []
         why = ""
         complete = False
         try:
             for ask in asks:
-                plan = self._plan(planned_usage, ask, plans)
+                plan = self._plan(planned_usage, ask, plans, within=within)
                 if isinstance(plan, str):
                     why = plan
                     break
@@ -87,14 +111,19 @@ class EvictionPlans:
             self._partition.atomic.backfill.give_up(gang)  # it needs only the nodes that it has claimed
         return why
 
-    def _plan(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> EvictionPlan | str:
+    def _plan(
+        self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan], *, within: bool
+    ) -> EvictionPlan | str:
         """Return the node for one ask and its victims, beside `plans` for others; or the reason why there are none."""
-        partition = self._partition
-        missing = planned_usage.shortfall(ask.shape.amounts, ask.app.queue)
-        if missing is None:
+        partition, amounts = self._partition, ask.shape.amounts
+        if within:
+            missing = {d: amount for d, amount in enumerate(amounts.values()) if amount > 0}
+        elif (lacking := planned_usage.shortfall(amounts, ask.app.queue)) is None:
             return NOT_ENTITLED
+        else:
+            missing = lacking
         self.searches += 1
-        node_search = self._node_search(planned_usage, ask, plans)
+        node_search = self._node_search(planned_usage, ask, plans, within=within)
         refused = {
             node_search.by_node[plan.node]: None for plan in plans if plan.ask.shape.need.excludes(ask.shape.need)
         }
@@ -104,7 +133,7 @@ class EvictionPlans:
                 break
             node_group, chosen = found
             if self._allowed(ask, node_group, chosen):
-                return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing)
+                return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing, within)
             refused[node_group] = None
         return NO_VICTIMS
 
@@ -155,17 +184,30 @@ class EvictionPlans:
         """Drop the snapshots."""
         self._planned_usage = None
         self._node_searches.clear()
+        self._priorities.clear()
 
-    def _node_search(self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan]) -> NodeSearch:
+    def _priorities_in(self, leaf: Queue) -> Counter[int]:
+        """How many allocations of each priority may go for another ask of the same leaf."""
+        found = self._priorities.get(leaf)
+        if found is None:
+            members = leaf.apps.values() if leaf.settings.preemption_policy != "disabled" else ()
+            found = Counter(a.priority for app in members for a in app.allocations.values() if a.may_go)
+            self._priorities[leaf] = found
+        return found
+
+    def _node_search(
+        self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan], *, within: bool
+    ) -> NodeSearch:
         """The search for asks like this one; of those that are kept, the least recently used is dropped.
 
         `plans` are entered in all that are kept.
         """
         hold = self._partition.atomic.backfill.hold
         held = hold.nodes if hold is not None and hold.app is ask.app else {}
-        top, seen = planned_usage.fence_root(ask)
+        top, seen = (ask.app.queue, None) if within else planned_usage.fence_root(ask)
         types = tuple(amount > 0 for amount in ask.shape.amounts.values())
-        key = (ask.app.queue, ask.priority, top, types, tuple(held))
+        yielding = tuple(self._partition.claims.yielding(ask.app, ask.priority)) if within else ()
+        key = (ask.app.queue, ask.priority, top, within, types, tuple(held), yielding)
         node_search = self._node_searches.pop(key, None)
         if node_search is None:
             if len(self._node_searches) >= NODE_SEARCHES_MAX:
@@ -173,7 +215,7 @@ class EvictionPlans:
             partition = self._partition
             nodes = partition.index.ordered()
             budgets, overdue = partition.disruption_budgets, partition.accounting.overdue
-            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, budgets, held, overdue)
+            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, budgets, held, overdue, yielding)
             for plan in plans:
                 node_search.apply_eviction({}, [], plan.ask, plan.node)
         self._node_searches[key] = node_search
@@ -204,28 +246,38 @@ class EvictionPlans:
     def _execute(self, plan: EvictionPlan) -> None:
         """Evict the victims, if any are needed, reserve the node for the ask, and give the ask its claim."""
         partition = self._partition
-        ask, node, victims, missing = plan
+        ask, node, victims, missing, within = plan
         leaf = ask.app.queue
         names = partition.types.names
         rule = (
             f"queue {leaf.path} is below its guarantee, and others are above theirs"
             " (docs/spec/preemption.md, section 2)"
         )
+        if within:
+            rule = f"the ask has a higher priority, in queue {leaf.path} too (docs/understand/preemption.md, Within a queue)"
         records = evict(
             partition,
             ask,
             victims,
-            "guaranteed",
+            "within-queue" if within else "guaranteed",
             dict(sorted((names[d], amount) for d, amount in missing.items())),
-            f"preempting allocations to free up resources to run ask: {ask.key}",
+            f"preempting allocations {'of lower priority ' if within else ''}to free up resources to run ask: {ask.key}",
             rule,
         )
+        for victim in victims:
+            if (priorities := self._priorities.get(victim.app.queue)) is not None:
+                priorities -= Counter([victim.priority])
         for other in [a for a in node.reservations if a is not ask and not a.triggered]:
             partition.reservations.cancel(other)  # the reservation of an old ask of lower priority
             partition.wakeups.reservation_lost(other)
         if ask.reserved is not node:
             partition.reservations.reserve(ask, node)
         partition.claims.add(ask, victims, records)
+        generation = partition.claims.generation
+        if within:
+            partition.claims.placed(ask)  # it has counted on the room of those of lower order
+        if partition.claims.generation != generation:
+            self.forget()
         partition.wakeups.reservation_made()  # without victims its room may be free already, on a node that was reserved
         self._snapshot_key = self._current_key()
         # It has a result, and so holds a slot (docs/spec/scheduling.md, section 10).

@@ -52,12 +52,12 @@ class Eviction(msgspec.Struct):
 
     `ask` is the key of the ask that needed room, `queue` the path of its queue. For a lowered quota `ask` is empty and
     `queue` is the one whose quota was lowered. `missing` is, by type, what was left of the guarantee (`guaranteed`),
-    what was lacking on the node (`required-node`), or what was used above the quota (`quota-change`). `rule` gives the
-    reason in a sentence, with the section of the specification. `outcome` is updated as the ask goes on; None for a
+    what the ask wants (`within-queue`), what was lacking on the node (`required-node`), or what was used above the quota
+    (`quota-change`). `rule` gives the reason in a sentence, with the section of the specification. `outcome` is updated as the ask goes on; None for a
     lowered quota.
     """
 
-    kind: Literal["guaranteed", "required-node", "quota-change"]
+    kind: Literal["guaranteed", "within-queue", "required-node", "quota-change"]
     ask: str
     ask_application: str
     queue: str

@@ -2,6 +2,8 @@
 
 Source: docs/spec/preemption.md, section 2.
 
+An ask of a queue with `preemption.within-queue: priority` tries it under the same conditions, whatever is guaranteed.
+
 Preemption is tried when the scheduler is idle, that is when nothing more can be placed: so free room is used before
 anything is evicted. An ask that has no claim (`licorne.core.preemption.claims`) may preempt when it is as old as its
 leaf's `preemption.delay`. An ask for which no victims were found is tried again 15 seconds later at the earliest, and
@@ -24,8 +26,8 @@ from licorne.core.constants import AWAITS_NODE
 from licorne.core.queues.application import in_order
 from licorne.core.queues.ask import total_amounts
 
-from .eviction_plans import NOT_ENTITLED, EvictionPlans
-from .planned_usage import has_any_guarantee, user_room
+from .eviction_plans import NO_SEARCH, EvictionPlans
+from .planned_usage import can_preempt, user_room
 from .retries import FailedSearch, LeafRetries
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class GuaranteePreemption:
         """Look at all applications of a leaf anew, after an application's tags have changed its quota or guarantee."""
         partition = self._partition
         if partition.descent.unplaced is None:
-            if not partition.config.preemption_enabled or not has_any_guarantee(leaf):
+            if not partition.config.preemption_enabled or not can_preempt(leaf):
                 return
             partition.descent.unplaced = {}
         partition.wakeups.victims_changed()  # asks of other leaves that found none may find some now
@@ -145,7 +147,7 @@ class GuaranteePreemption:
     def retry_after_giving_up(self, ask: Ask, tried_ns: int, why: str) -> None:
         """Let an ask that gave up its claim preempt again, from 15 seconds after its eviction (`tried_ns`) on."""
         leaf = ask.app.queue
-        if self._partition.descent.unplaced is not None and may_ever_preempt(ask) and has_any_guarantee(leaf):
+        if self._partition.descent.unplaced is not None and may_ever_preempt(ask) and can_preempt(leaf):
             retry = self.retries.of(leaf)
             retry.failed_searches[ask] = FailedSearch(tried_ns, GAVE_UP, why)
             self._schedule(retry, max(ask.created + delay_ns(leaf), tried_ns + RETRY_NS))
@@ -157,7 +159,7 @@ class GuaranteePreemption:
         partition.descent.unplaced = {}
         for app in unplaced:
             leaf = app.queue
-            if not leaf.is_leaf or not has_any_guarantee(leaf):
+            if not leaf.is_leaf or not can_preempt(leaf):
                 continue
             if app in self._skipped:
                 del self._skipped[app]
@@ -233,7 +235,7 @@ class GuaranteePreemption:
             return "victims are going" if claim.going() else "victims have gone", claim.node.id, None
         if partition.descent.unplaced is None or not ask.allow_other or ask.required or ask.parked > AWAITS_NODE:
             return None
-        if not has_any_guarantee(leaf):
+        if not can_preempt(leaf):
             return None
         retry = self.retries.find(leaf)
         check = None if retry is None else retry.failed_searches.get(ask)
@@ -301,7 +303,7 @@ class GuaranteePreemption:
                             failed_searches.pop(each, None)
                         continue
                     answers[key] = why
-                    attempts -= why != NOT_ENTITLED  # that answer took no search
+                    attempts -= why not in NO_SEARCH
                 failed_searches |= dict.fromkeys(asks, FailedSearch(now, partition.index.generation, why))
         retry.failed_searches = failed_searches
         if failed_searches:

@@ -147,7 +147,7 @@ class LeafVictimSearch:
     def _consider(self) -> None:
         """Keep the current numbers, which are a feasible set, if it is the best so far."""
         reluctant = sum(number for group, number in zip(self.groups, self.numbers, strict=True) if group.reluctant)
-        if self.best_rank is not None and not self.best_rank.admits(reluctant, sum(self.numbers)):
+        if self.best_rank is not None and not self.best_rank.admits(reluctant, 0, sum(self.numbers)):
             return
         victims = [a for g, number in zip(self.groups, self.numbers, strict=True) for a in g.members[:number]]
         self.steps -= len(victims) // 8
@@ -187,7 +187,7 @@ class LeafVictimSearch:
                     return False
                 more = max(more, needed[0])
                 more_reluctant = max(more_reluctant, needed[1])
-        return self.best_rank is None or self.best_rank.admits(reluctant + more_reluctant, taken + more)
+        return self.best_rank is None or self.best_rank.admits(reluctant + more_reluctant, 0, taken + more)
 
     def _needed_to_block(self, size: Size, at: int, rest: list[int]) -> tuple[int, int] | None:
         """The least number of victims, and of reluctant ones, that must follow so that a size does not fit.

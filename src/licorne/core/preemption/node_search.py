@@ -1,4 +1,4 @@
-"""The node search: the best victim set over all nodes, for an ask whose queue is below its guarantee.
+"""The node search: the best victim set over all nodes, for an ask that preempts for a guarantee, or within its leaf.
 
 Source: docs/understand/preemption.md, "The choice of victims"; docs/spec/preemption.md, section 2.
 
@@ -23,7 +23,7 @@ from licorne.core.nodes.node import Need
 from licorne.core.queues.ask import Ask
 from licorne.core.queues.queue import Queue
 
-from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, device_room
+from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, blocked_by_reservation, device_room
 from .planned_usage import PlannedUsage
 from .ranking import VictimRank, rank_of
 from .victim_search import VictimSearch
@@ -31,6 +31,7 @@ from .victim_search import VictimSearch
 if TYPE_CHECKING:
     from licorne.core.nodes.node import Node
 
+    from .claims import Claim
     from .disruption_budgets import DisruptionBudgets
 
 
@@ -38,26 +39,6 @@ EFFORT_MAX = cython.declare(cython.longlong, 200_000)
 """After this many steps for one ask no further node is searched, if a feasible victim set is known."""
 GONE_MAX = cython.declare(cython.Py_ssize_t, 256)  # unusable candidates skipped in one scan before they are removed
 FAR_MAX = cython.declare(cython.Py_ssize_t, 64)  # candidates on other nodes that the search of one node considers
-OLD_NS = cython.declare(cython.longlong, 7_202_000_000_000)
-"""120 minutes and 2 seconds: the reservation of an ask older than this does not exclude an ask of higher priority."""
-
-
-def blocked_by_reservation(node: Node, ask: Ask, now: int) -> bool:
-    """Do other asks' reservations of the node forbid that this ask preempts there (docs/spec/preemption.md, section 2.7)?
-
-    Those of asks with claims do not, where it is known what they leave: their amounts are not part of the node's room.
-    """
-    other: Ask
-    for each in node.reservations:
-        other = each
-        if other is ask:
-            continue
-        if other.triggered:
-            if ask.shape.need.excludes(other.shape.need):
-                return True
-        elif other.required or other.priority >= ask.priority or now - other.created <= OLD_NS:
-            return True
-    return False
 
 
 @cython.cclass
@@ -65,12 +46,16 @@ class NodeSearch:
     """A snapshot of all candidates for asks like the first one, and the search in it, for one ask after the other.
 
     It is made with the root of the search (`top`), the ask's priority as each queue from its leaf to `top` sees it
-    (`seen`), and all nodes, in their order. `budgets` has an entry for each queue that was needed so far.
+    (`seen`), and all nodes, in their order. `budgets` has an entry for each queue that was needed so far. Where asks
+    preempt `within` their leaf, that is the root of the search, and the candidates are its allocations of lower priority.
+    Then claims of lower order do not count (`licorne.core.preemption.claims`), else all do: the ask would have their room
+    without any victims. `yielding` are their asks.
     """
 
     planned_usage: PlannedUsage
     leaf: Queue
     top: Queue  # the root of the search
+    within: cython.bint
     budgets: dict[Queue, QueueBudget]
     path: list[QueueBudget]  # from the ask's leaf up to the root queue
     ancestors: dict[Queue, None]
@@ -96,17 +81,20 @@ class NodeSearch:
     hanging: dict[Node | None, None]  # nodes with victims that do not end: nobody else is evicted there
     disruption_budgets: Any
     has_budgets: cython.bint  # a candidate counts for a disruption budget
+    lowest_priority: cython.longlong  # of a candidate
+    yielding: dict[Ask, None]
 
     def __init__(
         self,
         planned_usage: PlannedUsage,
         ask: Ask,
         top: Queue,
-        seen: dict[Queue, int],
+        seen: dict[Queue, int] | None,
         nodes: list[Node],
         disruption_budgets: DisruptionBudgets,
         held: dict[Node, None],
         overdue: dict[Ask, None],
+        yielding: tuple[Any, ...],
     ) -> None:
         d: cython.Py_ssize_t
         budget: QueueBudget
@@ -118,6 +106,8 @@ class NodeSearch:
         self.hanging = {alloc.node: None for alloc in overdue}
         self.leaf = ask.app.queue
         self.top = top
+        self.within = seen is None
+        self.yielding = {}
         self.budgets = {}
         self.wanted = [d for d in range(ask.shape.amounts.n) if ask.shape.amounts.v[d] > 0]
         self.has_guarantee = bool(planned_usage.own_remaining(self.leaf))
@@ -133,17 +123,22 @@ class NodeSearch:
             self.ancestors[queue] = None
             queue = queue.parent
         self.path = [self.budget(queue) for queue in self.ancestors]
+        self._leave_out(yielding)
         self.guarded_ancestors = [budget for budget in self.path if budget.guarded]
         self.node_groups = [NodeCandidates(node, place) for place, node in enumerate(nodes)]
         self.by_node = {}
         for node_group in self.node_groups:
             self._count_room(node_group)
             self.by_node[node_group.node] = node_group
-        self._descend(self.top, seen, seen[self.top], False, 0, None)
+        if seen is not None:
+            self._descend(self.top, seen, seen[self.top], False, 0, None)
+        else:
+            self._gather(self.leaf, ask.priority - 1, 0, None)
         for leaf_group in self.leaf_groups:
             self.by_rank += leaf_group.members
         self.by_rank.sort(key=_order)
         self.reachable_by_rank = self.by_rank
+        self.lowest_priority = min([c.priority for c in self.by_rank], default=0)
         self.set_ask_size(ask.shape.amounts)
         self._compute_max_room()
         self.infeasible = []
@@ -157,8 +152,18 @@ class NodeSearch:
             if alloc.preempted:
                 node_group.room.plus(alloc.shape.amounts)
         for ask in node_group.node.reservations:
-            if ask in self.planned_usage.claims.by_ask:
+            if ask in self.planned_usage.claims.by_ask and ask not in self.yielding:
                 node_group.room.minus(ask.shape.amounts)
+
+    def _leave_out(self, claims: tuple[Claim, ...]) -> None:
+        """Count these claims neither on nodes nor in the quotas of queues."""
+        budget: QueueBudget
+        for claim in claims:
+            self.yielding[claim.ask] = None
+            for each in self.path:
+                budget = each
+                if budget.queue in claim.levels:
+                    budget.outranked.plus(claim.amounts)
 
     def budget(self, queue: Queue) -> QueueBudget:
         """The budget of the queue, made with those of its ancestors if it is new."""
@@ -169,8 +174,9 @@ class NodeSearch:
             found.on_path = queue in self.ancestors
             inside = queue is not self.top and (above is not None and (above.queue is self.top or above.inside))
             found.inside = inside
+            found.within = self.within
             # An ask that uses an ancestor's guarantee must not take the room for it from below that same ancestor.
-            found.guarded = inside or (found.on_path and not self.has_guarantee)
+            found.guarded = inside or (found.on_path and (self.within or not self.has_guarantee))
             found.recompute(new_vec(0, 0))
             self.budgets[queue] = found
         return found
@@ -237,8 +243,12 @@ class NodeSearch:
                 leaf_group.largest.raise_to(found.amounts)
                 node_group.members.append(found)
         if leaf_group.members:
-            leaf_group.eligible = not self.planned_usage.protected(leaf, self.ancestors, self.has_guarantee)
+            leaf_group.eligible = self._eligible(leaf)
             self.leaf_groups.append(leaf_group)
+
+    def _eligible(self, leaf: Queue) -> bool:
+        """May allocations of the leaf be evicted? A guarantee protects it from others, and not from its own asks."""
+        return self.within or not self.planned_usage.protected(leaf, self.ancestors, self.has_guarantee)
 
     @cython.cfunc
     def _shares_a_type(self, amounts: Vec) -> cython.bint:
@@ -310,9 +320,7 @@ class NodeSearch:
             could = leaf_group.eligible and leaf_group.max_loss.covers(leaf_group.largest)
             leaf_group.recompute()
             if changed is not None:
-                leaf_group.eligible = not self.planned_usage.protected(
-                    leaf_group.budget.queue, self.ancestors, self.has_guarantee
-                )
+                leaf_group.eligible = self._eligible(leaf_group.budget.queue)
             if not (could and leaf_group.eligible and leaf_group.max_loss.covers(leaf_group.largest)):
                 for member in leaf_group.members:
                     member.node_group.stale = True
@@ -356,8 +364,8 @@ class NodeSearch:
         if over_quota.zero() and with_room is not None:
             return with_room, []
         self._find_single_victim(ask, over_quota, with_room, refused)
-        # One victim that is not reluctant cannot be bettered by any set.
-        if self.best is None or self.best.reluctant:
+        # One victim that is not reluctant cannot be bettered by any set; but within the leaf by one of lower priorities.
+        if self.best is None or self.best.reluctant or (self.within and self.best.highest > self.lowest_priority):
             # On a node with room victims are needed for a quota only; `_search_nodes` leaves such nodes out.
             if with_room is not None:
                 self._search_node(with_room, ask, over_quota)
@@ -382,20 +390,20 @@ class NodeSearch:
         """What victims must give back, by type, so that the ask fits the quotas of its queues.
 
         None if no victims could help: a queue below the root of the search would be above its quota, or that root is
-        the ask's own leaf, in which there are no candidates.
+        the ask's own leaf, in which there are no candidates. What goes within the leaf counts for all of its queues.
         """
         over_quota: Vec = new_vec(amounts.n, 0)
         budget: QueueBudget
         d: cython.Py_ssize_t
         x: cython.longlong
-        below: cython.bint = True
+        below: cython.bint = not self.within
         for each in self.path:
             budget = each
             if budget.queue is self.top:
-                below = budget.queue is self.leaf
+                below = below and budget.queue is self.leaf
             for d in range(amounts.n):
                 if amounts.v[d] > 0 and budget.queue.limit.at(d) != UNLIMITED:
-                    x = budget.planned.at(d) + amounts.v[d] - budget.queue.limit.at(d)
+                    x = budget.planned.at(d) - budget.outranked.at(d) + amounts.v[d] - budget.queue.limit.at(d)
                     if x > 0 and below:
                         return None
                     over_quota.v[d] = max(over_quota.v[d], x)
@@ -410,7 +418,8 @@ class NodeSearch:
         if not node_group.node.schedulable or not node_group.node.capacity.covers(ask.shape.amounts):
             return False
         if node_group.node.reservations or node_group.node in self.held:
-            return not blocked_by_reservation(node_group.node, ask, self.now) and need.matches(node_group.node)
+            blocked = blocked_by_reservation(node_group.node, ask, self.now, self.within)
+            return not blocked and need.matches(node_group.node)
         return node_group.node.meets(need)
 
     def _devices_suffice(self, node_group: NodeCandidates, ask: Ask, victims: list[Any]) -> bool:

@@ -179,6 +179,11 @@ def over(limit: Vec, planned: Vec, more: Vec) -> cython.bint:
     return False
 
 
+def can_preempt(leaf: Queue) -> bool:
+    """May asks of the leaf preempt: is anything guaranteed to it or above it, or may they do so within it?"""
+    return leaf.settings.preempts_within or has_any_guarantee(leaf)
+
+
 def has_any_guarantee(leaf: Queue) -> bool:
     """Is any type guaranteed to this leaf or to an ancestor of it?"""
     d: cython.Py_ssize_t

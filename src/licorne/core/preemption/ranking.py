@@ -8,6 +8,10 @@ the newer one: members are compared one by one, newest first. Of sets that are e
 node is chosen. This is the order of `VictimRank`; `victim_order` is the same for single victims. The searches try sets
 in this order, or keep the set of the lowest rank.
 
+Within the ask's own leaf the order is that of kube-scheduler: of sets with equally many reluctant members the one whose
+highest priority is lower is better, before their numbers are compared; and of two nodes the one is better whose victims of
+the highest priority have not run so long. On one node the newest go, as elsewhere.
+
 What a priority is depends on the kind of preemption: for a guarantee it is the one that the root of the search sees,
 otherwise the allocation's own.
 """
@@ -52,11 +56,14 @@ def release_order(alloc: Ask) -> tuple[int, int, int, int]:
 class VictimRank:
     """The rank of a victim set, or a rank that no set of some kind precedes; the set that precedes the others is best.
 
-    `created` and `seq` are those of the newest member. `ages` are sort keys of all members, the newest first; None if
-    the members are not known, which leaves open which of two sets is better that are equal as far as they are known.
+    `highest` is the highest priority of a member within the ask's own leaf, elsewhere 0. `created` and `seq` are those of
+    the newest member; within the leaf, of the oldest of those with the highest priority. `ages` are sort keys of all
+    members, the newest first; None if the members are not known, which leaves open which of two sets is better that are
+    equal as far as they are known.
     """
 
     reluctant: cython.longlong
+    highest: cython.longlong
     count: cython.longlong
     priorities: cython.longlong  # their sum
     created: cython.longlong
@@ -70,6 +77,8 @@ class VictimRank:
         """Is the set of this rank surely better than that of the other?"""
         if self.reluctant != other.reluctant:
             return self.reluctant < other.reluctant
+        if self.highest != other.highest:
+            return self.highest < other.highest
         if self.count != other.count:
             return self.count < other.count
         if self.priorities != other.priorities:
@@ -84,22 +93,26 @@ class VictimRank:
 
     @cython.ccall
     @cython.exceptval(check=False)
-    def admits(self, reluctant: cython.longlong, count: cython.longlong) -> cython.bint:
-        """May a set with so many reluctant members, and so many members, be as good as this one?"""
-        return reluctant < self.reluctant or (reluctant == self.reluctant and count <= self.count)
+    def admits(self, reluctant: cython.longlong, highest: cython.longlong, count: cython.longlong) -> cython.bint:
+        """May a set with so many reluctant members, this highest priority, and so many members be as good as this one?"""
+        if reluctant != self.reluctant:
+            return reluctant < self.reluctant
+        return highest < self.highest or (highest == self.highest and count <= self.count)
 
 
 @cython.cfunc
 def lowest_rank(
     reluctant: cython.longlong,
+    highest: cython.longlong,
     count: cython.longlong,
     priorities: cython.longlong,
     created: cython.longlong,
     seq: cython.longlong,
 ) -> VictimRank:
-    """A rank that no set precedes which has at least so many members and so high a sum, and no newer member."""
+    """A rank that no set precedes which has at least so many members, so high priorities, and no newer member."""
     rank: VictimRank = VictimRank.__new__(VictimRank)
     rank.reluctant = reluctant
+    rank.highest = highest
     rank.count = count
     rank.priorities = priorities
     rank.created = created
@@ -112,7 +125,7 @@ def lowest_rank(
 def set_rank(reluctant: int, priorities: list[int], ages: list[tuple[int, ...]], node_order: int = 0) -> VictimRank:
     """The rank of a set by its members: the number of reluctant ones, their priorities, and their `newest_first`."""
     ages.sort()
-    rank: VictimRank = lowest_rank(reluctant, len(priorities), sum(priorities), -ages[0][0], -ages[0][1])
+    rank: VictimRank = lowest_rank(reluctant, 0, len(priorities), sum(priorities), -ages[0][0], -ages[0][1])
     rank.ages = ages
     rank.node_order = node_order
     return rank
@@ -120,9 +133,14 @@ def set_rank(reluctant: int, priorities: list[int], ages: list[tuple[int, ...]],
 
 def rank_of(victims: list[Candidate], node_order: int = 0) -> VictimRank:
     """The rank of a set of candidates, for the node at this position."""
-    return set_rank(
+    rank: VictimRank = set_rank(
         sum([c.reluctant for c in victims]),
         [c.priority for c in victims],
         [newest_first(c.alloc) for c in victims],
         node_order,
     )
+    if victims[0].leaf_group.own:
+        rank.highest = max([c.priority for c in victims])
+        oldest = max([newest_first(c.alloc) for c in victims if c.priority == rank.highest])
+        rank.created, rank.seq = -oldest[0], -oldest[1]
+    return rank

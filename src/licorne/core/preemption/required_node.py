@@ -80,7 +80,7 @@ def evict(
     partition: Partition,
     ask: Ask,
     victims: Iterable[Ask],
-    kind: Literal["guaranteed", "required-node"],
+    kind: Literal["guaranteed", "within-queue", "required-node"],
     missing: dict[str, int],
     message: str,
     rule: str,

@@ -149,27 +149,62 @@ class VictimSearch:
 
     def _exact(self, bound: VictimRank | None) -> list[Any] | None:
         reluctant: cython.Py_ssize_t
+        pool: list[Any] = self.pool
+        amounts: list[Any] = self.amounts_on_node
+        all_reluctant: cython.Py_ssize_t = self.reluctant_from[0] if pool else 0
+        own: bool = bool(pool) and cython.cast(Candidate, pool[0]).leaf_group.own
+        levels = sorted({c.priority for c in pool}) if own else [0]
+        found: list[Any] | None = None
+        # Numbers are tried in the order of rank, so the first of them with a feasible set have the best set.
+        for reluctant in range(all_reluctant + 1):
+            for highest in levels:
+                if own:
+                    self._narrow(pool, amounts, highest)
+                found = self._of_numbers(reluctant, highest, bound)
+                if found is not None or self.steps_left <= 0:
+                    break
+            if found is not None or self.steps_left <= 0:
+                break
+        self.pool = pool
+        self.amounts_on_node = amounts
+        return found
+
+    @cython.cfunc
+    def _narrow(self, pool: list[Any], amounts: list[Any], highest: cython.longlong) -> cython.void:
+        """Search only among those of the pool whose priority is not above `highest`."""
+        i: cython.Py_ssize_t
+        kept: list[int] = [i for i in range(len(pool)) if cython.cast(Candidate, pool[i]).priority <= highest]
+        self.pool = [pool[i] for i in kept]
+        self.amounts_on_node = [amounts[i] for i in kept]
+        self.steps_left -= len(pool)
+        self.steps += len(pool)
+        self._prepare()
+
+    def _of_numbers(
+        self, reluctant: cython.Py_ssize_t, highest: cython.longlong, bound: VictimRank | None
+    ) -> list[Any] | None:
+        """The best set with so many reluctant members, of those in the pool; None if there is none, or the steps are used up."""
         count: cython.Py_ssize_t
         n: cython.Py_ssize_t = len(self.pool)
-        all_reluctant: cython.Py_ssize_t = self.reluctant_from[0] if n else 0
-        # Numbers are tried in the order of rank, so the first pair of them with a feasible set has the best set.
-        for reluctant in range(all_reluctant + 1):
-            for count in range(max(reluctant, 1), n - all_reluctant + reluctant + 1):
-                if bound is not None and not bound.admits(reluctant, count):
-                    return None
-                if not self._enough(count):
-                    continue
-                self.best = None
-                self.best_sum = UNLIMITED
-                # A set with the same sum of priorities as the bound may still be newer, so that sum is not cut off.
-                if bound is not None and reluctant == bound.reluctant and count == bound.count:
-                    self.best_sum = bound.priorities + 1
-                self.picked = []
-                self._pick(0, count, reluctant, 0)
-                if self.best is not None:
-                    return self.best
-                if self.steps_left <= 0:
-                    return None
+        all_reluctant: cython.Py_ssize_t = self.reluctant_from[0]
+        if reluctant > all_reluctant or not self._enough(n):
+            return None
+        for count in range(max(reluctant, 1), n - all_reluctant + reluctant + 1):
+            if bound is not None and not bound.admits(reluctant, highest, count):
+                return None
+            if not self._enough(count):
+                continue
+            self.best = None
+            self.best_sum = UNLIMITED
+            # A set with the same sum of priorities as the bound may still be newer, so that sum is not cut off.
+            if bound is not None and (reluctant, highest, count) == (bound.reluctant, bound.highest, bound.count):
+                self.best_sum = bound.priorities + 1
+            self.picked = []
+            self._pick(0, count, reluctant, 0)
+            if self.best is not None:
+                return self.best
+            if self.steps_left <= 0:
+                return None
         return None
 
     @cython.cfunc

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 
 from licorne.config.acl import ACL
 from licorne.config.model import QueueConfig, TemplateConfig, queue_types
-from licorne.config.properties import inherit_properties
+from licorne.config.properties import inherit_properties, parse_properties
 from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.base.order import any_two_compare
@@ -200,9 +200,14 @@ class Tree:
             _reorder_applications(queue)
         return resources_changed or before[2] != queue.max_apps
 
-    def has_guarantees(self) -> bool:
-        """Return whether anything is guaranteed to a queue, or by a template to one that may be created."""
-        return any(q.guaranteed_config or (q.template and q.template.guaranteed) for q in self.queues())
+    def can_preempt(self) -> bool:
+        """Return whether asks of a queue, or of one that may be created from a template, may preempt (`can_preempt`)."""
+        return any(
+            q.guaranteed_config
+            or q.settings.preempts_within
+            or (q.template and (q.template.guaranteed or parse_properties(q.template.properties).preempts_within))
+            for q in self.queues()
+        )
 
     # -- the cluster's size and shares -----------------------------------------------------------------
 

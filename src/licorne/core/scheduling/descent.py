@@ -24,6 +24,7 @@ from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
 from licorne.core.gangs.placeholders import Gangs
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Node
+from licorne.core.nodes.preferences import in_order_of_points, ranked
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
@@ -332,7 +333,8 @@ class Descent:
     def first_node(self, ask: Ask) -> Node | None:
         """Return the first open node in order that has room, meets the constraints, and is not refused by a predicate.
 
-        A shape that has failed, or is no smaller than one that has, is tried on freed nodes only.
+        An ask with preferences gets the best of the nodes that are compared, if these tell any apart. A shape that has failed,
+        or is no smaller than one that has, is tried on freed nodes only.
         """
         shape: Shape = ask.shape
         node: Node | None
@@ -345,6 +347,10 @@ class Descent:
             if not shape.failed:
                 self.parking.fail(shape)
             return None
+        if shape.need.prefers:
+            node = self.preferred_node(ask, None)
+            if node is not None:
+                return node
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
@@ -356,14 +362,30 @@ class Descent:
             self.parking.fail(shape)
         return None
 
+    @cython.ccall
+    def preferred_node(self, ask: Ask, other: Node | None) -> Node | None:
+        """Return the best of the nodes that are compared, but not `other`, and that no predicate refuses.
+
+        None: there is none, or no preference tells nodes apart.
+        """
+        node: Node
+        for node in ranked(self.accounting.topology, self.index, ask.shape.amounts, ask.shape.need):
+            if node is not other and self.allowed(ask, node):
+                return node
+        return None
+
     @cython.cfunc
     def first_freed_node(self, ask: Ask) -> Node | None:
-        """Return the first freed node, in order, that takes the ask, for one that no other node has room for.
+        """Return the first freed node, in order, that takes the ask, or the best, for one that no other node has room for.
 
         Source of the rule: `licorne.core.waiting.parking`.
         """
         node: Node
-        for node in self.parking.freed_nodes.in_order():
+        nodes: list[Node] = self.parking.freed_nodes.in_order()
+        if ask.shape.need.prefers:
+            nodes = [node for node in nodes if node.fits(ask.shape.amounts, ask.shape.need)]
+            nodes = in_order_of_points(self.accounting.topology, ask.shape.need, nodes)
+        for node in nodes:
             if node.fits(ask.shape.amounts, ask.shape.need):
                 if self.predicates is None or self.partition.predicate_allows(ask, node, True):
                     return node

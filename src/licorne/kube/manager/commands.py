@@ -54,6 +54,8 @@ class SetCondition(Command, frozen=True, gc=False):
     reason: str
     message: str
     version: str
+    nominated: str | None = None
+    """What `nominatedNodeName` becomes; "": it is cleared; None: it stays."""
 
 
 class CreatePod(msgspec.Struct, frozen=True):

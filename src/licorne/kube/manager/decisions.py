@@ -158,4 +158,6 @@ def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:
     name = eviction.ask if asking is None else f"{asking.metadata.namespace}/{asking.metadata.name}"
     if eviction.kind == "required-node":
         return f"Evicted for pod {name} of queue {queue}, which runs on this node only."
+    if eviction.kind == "within-queue":
+        return f"Evicted for pod {name} of queue {queue}, which has a higher priority."
     return f"Evicted for pod {name} of queue {queue}, which is below its guarantee."

@@ -6,6 +6,9 @@ node has it: one that was tried, and fits its quotas together with the pods befo
 
 Writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
 when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
+
+A pod for which others are evicted has the node in its `nominatedNodeName`, which is written with the condition, and at
+once; it is cleared with the next condition, if the pod has given up. The API server clears it when the pod is bound.
 """
 
 from __future__ import annotations
@@ -61,14 +64,18 @@ COMING: Final = ("victims are going", "victims have gone")
 
 
 class Verdict:
-    """Why a pod waits: the reason of the condition, its message, and `key`, which is equal while the same rules keep it."""
+    """Why a pod waits: the reason of the condition, its message, and `key`, which is equal while the same rules keep it.
 
-    __slots__ = ("key", "message", "reason")
+    `node` is the one where others are evicted for it.
+    """
 
-    def __init__(self, reason: str, message: str, key: str = "") -> None:
+    __slots__ = ("key", "message", "node", "reason")
+
+    def __init__(self, reason: str, message: str, key: str = "", node: str = "") -> None:
         self.reason = reason
         self.message = message
         self.key = f"{reason}: {key or message}"
+        self.node = node
 
 
 class _Budget:
@@ -128,7 +135,7 @@ class Waiting:
             if record is None or record.stage in PLACED or record.leaving is not None:
                 continue
             early = _is_within(now, since, FIRST_S) or _is_within(now, record.told_s, AGAIN_S)
-            if early or record.pod.metadata.deletion_timestamp:
+            if (early and not self._is_nominated_anew(record)) or record.pod.metadata.deletion_timestamp:
                 last[uid] = since
             elif told >= CONDITIONS_MAX or not self._affordable(record, budget):
                 first[uid] = since
@@ -139,6 +146,12 @@ class Waiting:
                     told += self._tell(record, verdict, now)
         self._since = {**first, **self._since, **last}
 
+    def _is_nominated_anew(self, record: PodRecord) -> bool:
+        """Return whether others are evicted for a pod on a node that its status does not name yet."""
+        found = self.ask_of(record)
+        claim = None if found is None else self._outbox.partition.claims.by_ask.get(found[1])
+        return claim is not None and claim.node.id != record.pod.status.nominated_node_name
+
     def _tell(self, record: PodRecord, verdict: Verdict, now: float) -> bool:
         """Have a condition written, and an event posted; return False if the pod has the condition already."""
         record.told = verdict.key
@@ -147,8 +160,10 @@ class Waiting:
             record.posted[verdict.key] = now
             return False
         record.told_s = now
+        nominated = None if verdict.node == record.pod.status.nominated_node_name else verdict.node
+        names = (meta.namespace, meta.name, meta.uid)
         self._outbox.commands.append(
-            SetCondition(meta.namespace, meta.name, meta.uid, verdict.reason, verdict.message, meta.resource_version)
+            SetCondition(*names, verdict.reason, verdict.message, meta.resource_version, nominated)
         )
         if not _is_within(now, record.posted.get(verdict.key, -math.inf), EVENT_AGAIN_S):
             if len(record.posted) > 20:
@@ -234,7 +249,8 @@ class Waiting:
             if isinstance(reason, QUOTAS + ROOM):
                 reasons.append(reason)
             elif isinstance(reason, explain.Preemption) and reason.state in COMING:
-                return Verdict(SKIPPED, f"The pod waits for room. {sentence(reason)}", "coming")
+                text = f"The pod waits for room. {sentence(reason)}"
+                return Verdict(SKIPPED, text, f"coming {reason.detail}", reason.detail)
         if not reasons:
             return None
         quotas = [reason for reason in reasons if isinstance(reason, QUOTAS)]
@@ -295,7 +311,9 @@ def _said(reason: str, reasons: Sequence[explain.Reason]) -> Verdict:
 
 def _has(pod: Pod, verdict: Verdict) -> bool:
     known = (verdict.reason, verdict.message)
-    return any(one.type == SCHEDULED and (one.reason, one.message) == known for one in pod.status.conditions or ())
+    return pod.status.nominated_node_name == verdict.node and any(
+        one.type == SCHEDULED and (one.reason, one.message) == known for one in pod.status.conditions or ()
+    )
 
 
 def _without_reservations(reasons: list[explain.Reason]) -> list[explain.Reason]:

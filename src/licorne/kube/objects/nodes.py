@@ -33,6 +33,13 @@ class NodeAddress(Object):
     address: str = ""
 
 
+class ContainerImage(Object):
+    """An image that a node has, by all of its names."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(Object):
     """`status` of a node. Addresses and `node_info`, versions of its software, decide nothing; diagnostics show them."""
 
@@ -42,6 +49,7 @@ class NodeStatus(Object):
     addresses: tuple[NodeAddress, ...] | None = None
     node_info: dict[str, Any] | None = None
     declared_features: tuple[str, ...] | None = None
+    images: tuple[ContainerImage, ...] | None = None
 
 
 class Node(KubernetesObject):

@@ -11,6 +11,7 @@ import msgspec
 from .meta import KubernetesObject, LabelSelector, LabelSelectorRequirement, Object, Quantities
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class ResourceRequirements(Object):
@@ -37,6 +38,7 @@ class Container(Object):
     """A container. An init container with the restart policy `Always` is a sidecar."""
 
     name: str = ""
+    image: str = ""
     resources: ResourceRequirements | None = None
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
@@ -56,10 +58,18 @@ class NodeSelector(Object):
     node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
 
 
+class PreferredSchedulingTerm(Object):
+    """Nodes that a pod would rather run on."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
+
+
 class NodeAffinity(Object):
-    """On which nodes a pod may run. Preferences are not used."""
+    """On which nodes a pod may run, and on which it would rather."""
 
     required: NodeSelector | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: tuple[PreferredSchedulingTerm, ...] | None = msgspec.field(default=None, name=PREFERRED)
 
 
 class PodAffinityTerm(Object):
@@ -73,10 +83,18 @@ class PodAffinityTerm(Object):
     mismatch_label_keys: tuple[str, ...] | None = None
 
 
+class WeightedPodAffinityTerm(Object):
+    """Pods that had better be near, or (anti-affinity) had better not be."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
+
+
 class PodAffinity(Object):
     """Pods that must be near, or (anti-affinity) must not be."""
 
     required: tuple[PodAffinityTerm, ...] | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: tuple[WeightedPodAffinityTerm, ...] | None = msgspec.field(default=None, name=PREFERRED)
 
 
 class Affinity(Object):

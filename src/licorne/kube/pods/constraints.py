@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, FIELD_NAME, PORT_MAX, integer
+from licorne.core.nodes.terms import WEIGHT_MAX
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelectorTerm, Pod, Toleration
 
@@ -70,6 +71,14 @@ def constraints_text(pod: Pod, volumes: Sequence[dict[str, Any]] = ()) -> str:
     """
     constraints = node_constraints(pod, required_node(pod), volumes)
     return msgspec.json.encode(constraints).decode() if constraints else ""
+
+
+def preferred_nodes(pod: Pod) -> list[tuple[int, list[dict[str, Any]]]]:
+    """Return the conditions of nodes that a pod would rather run on, each with its weight; what means nothing is left out."""
+    affinity = pod.spec.affinity
+    wishes = None if affinity is None or affinity.node_affinity is None else affinity.node_affinity.preferred
+    found = [(one.weight, conditions_of(one.preference)) for one in wishes or ()]
+    return [(weight, made) for weight, made in found if made is not None and 0 < weight <= WEIGHT_MAX]
 
 
 def _features(pod: Pod) -> list[str]:

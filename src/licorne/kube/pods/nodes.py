@@ -8,6 +8,7 @@ from typing import Final
 from licorne.config.kubernetes import QuantityError, read_amounts
 from licorne.core.constants import SUM_MAX
 from licorne.core.nodes.constraints import CORDON, DRIVER, FEATURE, FIELD_NAME
+from licorne.core.nodes.images import IMAGES_ATTRIBUTE
 from licorne.kube.objects import CSINode, Node
 from licorne.si.constants import (
     ATTRIBUTE_LABEL_PREFIX,
@@ -19,7 +20,9 @@ from licorne.si.constants import (
 )
 from licorne.si.messages import NodeAction, NodeUpdate
 
-KEEPING_OFF: Final = ("NoSchedule", "NoExecute")
+EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
+IMAGES_LENGTH_MAX: Final = 60_000
+"""How many characters the text of a node's images has; further ones are left out."""
 DEFAULT_RACK: Final = "/rack-default"
 
 
@@ -27,13 +30,14 @@ def node_update(node: Node, action: NodeAction, drivers: CSINode | None = None) 
     """Return the message that makes or changes a node. `drivers`: those of volumes that it has.
 
     A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
-    only with one of the effects `NoSchedule` and `NoExecute`, so others are left out, whatever they mean.
+    only with one of the effects `NoSchedule` and `NoExecute`, and with `PreferNoSchedule` makes other nodes better; others are
+    left out, whatever they mean.
     """
     meta = node.metadata
     taints = [
         {name: value for name, value in (("key", one.key), ("value", one.value), ("effect", one.effect)) if value}
         for one in node.spec.taints or ()
-        if one.key and one.effect in KEEPING_OFF
+        if one.key and one.effect in EFFECTS
     ]
     cordon = {"key": CORDON.key, "effect": CORDON.effect}
     if node.spec.unschedulable and cordon not in taints:
@@ -47,10 +51,24 @@ def node_update(node: Node, action: NodeAction, drivers: CSINode | None = None) 
         ATTRIBUTE_TAINTS: json.dumps(taints, separators=(",", ":")) if taints else "",
     }
     attributes |= {ATTRIBUTE_LABEL_PREFIX + FEATURE + name: "" for name in node.status.declared_features or ()}
+    if images := _images(node):
+        attributes[IMAGES_ATTRIBUTE] = json.dumps(images, separators=(",", ":"))
     for driver in () if drivers is None else drivers.spec.drivers or ():
         number = (driver.allocatable or {}).get("count")
         attributes[f"{ATTRIBUTE_LABEL_PREFIX}{DRIVER}{driver.name}"] = "" if number is None else str(number)
     return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=read_allocatable(node))
+
+
+def _images(node: Node) -> dict[str, int]:
+    """Return the sizes of the images of a node, by each of their names."""
+    sizes: dict[str, int] = {}
+    left = IMAGES_LENGTH_MAX
+    for image in node.status.images or ():
+        for name in image.names or ():
+            left -= len(json.dumps(name)) + len(f":{image.size_bytes},")
+            if left > 0 <= image.size_bytes:
+                sizes.setdefault(name, image.size_bytes)
+    return sizes
 
 
 def read_allocatable(node: Node) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Default topology spread constraints, for pods that have none of their own, as an administrator gives them to kube-scheduler.
+"""Default topology spread constraints, for pods that have none of their own: those of kube-scheduler, or an administrator's.
 
 They spread the pods of a workload, which are those that the workload's selectors select: of the services of its namespace that
 select the pod, and of the controller that owns it. A pod that has neither has no constraints (docs/spec/kube-scheduler.md, section 3).
@@ -18,6 +18,14 @@ from licorne.kube.objects.pods import TopologySpreadConstraint
 
 SERVICE: Final = "Service"
 HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+OF_SYSTEM: Final = (
+    TopologySpreadConstraint("kubernetes.io/hostname", SOFT, 3),
+    TopologySpreadConstraint("topology.kubernetes.io/zone", SOFT, 5),
+)
+"""The default constraints of kube-scheduler where an administrator gives none."""
+SYSTEM: Final = "system"
+"""The text that stands for them."""
 
 
 class ConstraintsError(ValueError):
@@ -25,10 +33,14 @@ class ConstraintsError(ValueError):
 
 
 class Spreading:
-    """The default constraints, and the selectors of services and controllers. `constraints` say no selector."""
+    """The default constraints, which say no selector, and the selectors of services and controllers.
+
+    `of_system`: the constraints are those of kube-scheduler, which nodes may fulfil without the labels that they name.
+    """
 
     def __init__(self, constraints: Sequence[TopologySpreadConstraint] = ()) -> None:
         self.constraints = tuple(constraints)
+        self.of_system = self.constraints == OF_SYSTEM
         self._services: dict[str, dict[str, dict[str, str]]] = {}  # by namespace and name
         self._controllers: dict[tuple[str, str, str], LabelSelector] = {}  # by kind, namespace and name
 
@@ -76,7 +88,7 @@ class Spreading:
 
 
 def read_constraints(text: str) -> tuple[TopologySpreadConstraint, ...]:
-    """Return the constraints that refuse nodes of a text of YAML: a list of them, or `defaultConstraints` with such a list.
+    """Return the constraints of a text of YAML: a list of them, `defaultConstraints` with such a list, or `system`.
 
     They are those of kube-scheduler's PodTopologySpreadArgs, so none has a selector.
 
@@ -85,16 +97,18 @@ def read_constraints(text: str) -> tuple[TopologySpreadConstraint, ...]:
     """
     try:
         found = yaml.safe_load(text)
+        if found == SYSTEM:
+            return OF_SYSTEM
         if isinstance(found, dict):
             found = found.get("defaultConstraints")
         made = msgspec.convert(found, tuple[TopologySpreadConstraint, ...])
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConstraintsError(f"default spread constraints: {error}") from None
     for one in made:
-        if not one.topology_key or one.max_skew < 1 or one.when_unsatisfiable not in (HARD, "ScheduleAnyway"):
+        if not one.topology_key or one.max_skew < 1 or one.when_unsatisfiable not in (HARD, SOFT):
             raise ConstraintsError(
                 "default spread constraints: each has a topologyKey, a maxSkew of 1 or more, and whenUnsatisfiable DoNotSchedule or ScheduleAnyway"
             )
         if one.label_selector is not None or one.match_label_keys:
             raise ConstraintsError("default spread constraints: none has a labelSelector or matchLabelKeys")
-    return tuple(one for one in made if one.when_unsatisfiable == HARD)
+    return made

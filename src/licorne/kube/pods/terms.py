@@ -1,4 +1,4 @@
-"""What a pod is for the terms of other pods, and what it demands of them, as two tags of its ask.
+"""What a pod is for the terms of other pods, and what it demands of them or prefers, as two tags of its ask.
 
 The scheduler does what these say (docs/spec/kube-scheduler.md, sections 2 and 3; `licorne.core.nodes.terms` has the form).
 It refuses a selector that it does not understand, where kube-scheduler selects nothing by it; so does what is written here.
@@ -9,15 +9,18 @@ merges them; those of spread constraints need not be.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
+from licorne.core.nodes.terms import WEIGHT_MAX
 from licorne.kube.objects import Namespace, Pod
 from licorne.kube.objects.meta import LabelSelector, LabelSelectorRequirement, Object
 from licorne.kube.objects.pods import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 
+from .constraints import preferred_nodes
 from .selectors import is_selector
-from .spreading import HARD
+from .spreading import HARD, SOFT, Spreading
 from .volumes import NO_VOLUMES, Mark, PodVolumes
 
 
@@ -28,10 +31,25 @@ class _Described(Object):
     terminating: bool = False
 
 
+class _Weighted(Object):
+    weight: int
+    term: PodAffinityTerm | list[dict[str, Any]]
+
+
+class _Preferred(Object):
+    nodes: tuple[_Weighted, ...] = ()
+    affinity: tuple[_Weighted, ...] = ()
+    anti_affinity: tuple[_Weighted, ...] = ()
+    spread: tuple[TopologySpreadConstraint, ...] = ()
+    spread_is_default: bool = False
+    images: tuple[str, ...] = ()
+
+
 class _Terms(Object):
     affinity: tuple[PodAffinityTerm, ...] = ()
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
     spread: tuple[TopologySpreadConstraint, ...] = ()
+    preferred: _Preferred | None = None
     holds: tuple[Mark, ...] = ()
     unless: tuple[Mark, ...] = ()
     attached: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -45,27 +63,50 @@ def pod_text(pod: Pod, namespace: Namespace | None) -> str:
     return msgspec.json.encode(made, order="deterministic").decode()
 
 
-def terms_text(
-    pod: Pod, spread: Iterable[TopologySpreadConstraint] | None = None, volumes: PodVolumes = NO_VOLUMES
-) -> str:
-    """Return what a pod demands of others; "" if nothing.
+def terms_text(pod: Pod, spreading: Spreading | None = None, volumes: PodVolumes = NO_VOLUMES) -> str:
+    """Return what a pod demands of others, or prefers; "" if nothing.
 
-    `spread`: the constraints that count; None: its own. `volumes`: what its volumes mean for other pods.
+    `spreading`: default constraints; None: the pod only runs. `volumes`: what its volumes mean for other pods.
     """
     affinity = pod.spec.affinity
+    spread = (pod.spec.topology_spread_constraints or ()) if spreading is None else spreading.of(pod)
+    near, apart = (None, None) if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
+    preferred = _Preferred(affinity=_preferred(near), anti_affinity=_preferred(apart))
+    if spreading is not None:
+        preferred.nodes = tuple(_Weighted(weight, term) for weight, term in preferred_nodes(pod))
+        preferred.spread = _constraints(pod, spread, SOFT)
+        own = pod.spec.topology_spread_constraints
+        preferred.spread_is_default = bool(preferred.spread) and not own and spreading.of_system
+        containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
+        images = tuple(sorted(_image(one.image) for one in containers))
+        preferred.images = images if any(images) else ()
     made = _Terms(
-        affinity=() if affinity is None else _required(affinity.pod_affinity),
-        anti_affinity=() if affinity is None else _required(affinity.pod_anti_affinity),
-        spread=tuple(
-            _constraint(one, pod.metadata.labels or {})
-            for one in (pod.spec.topology_spread_constraints or () if spread is None else spread)
-            if one.when_unsatisfiable == HARD
-        ),
+        affinity=_required(near),
+        anti_affinity=_required(apart),
+        spread=_constraints(pod, spread, HARD),
+        preferred=None if preferred == _Preferred() else preferred,
         holds=volumes.holds,
         unless=volumes.unless,
         attached=volumes.attached,
     )
     return msgspec.json.encode(made, order="deterministic").decode() if made != _Terms() else ""
+
+
+def _image(name: str) -> str:
+    """Return the name by which nodes know an image."""
+    return name if not name or name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _preferred(wish: PodAffinity | None) -> tuple[_Weighted, ...]:
+    wishes = () if wish is None else wish.preferred or ()
+    return tuple(_Weighted(one.weight, _term(one.pod_affinity_term)) for one in wishes if 0 < one.weight <= WEIGHT_MAX)
+
+
+def _constraints(
+    pod: Pod, spread: Iterable[TopologySpreadConstraint], kind: str
+) -> tuple[TopologySpreadConstraint, ...]:
+    labels = pod.metadata.labels or {}
+    return tuple(_constraint(one, labels) for one in spread if one.when_unsatisfiable == kind)
 
 
 def _required(demand: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:

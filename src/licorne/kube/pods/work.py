@@ -59,7 +59,7 @@ SHOWN_MAX: Final = 60
 READ_TAGS: Final = {
     TAG_NODE_CONSTRAINTS: "node selector, required node affinity, tolerations, host ports and volumes",
     TAG_POD: "labels and those of its namespace",
-    TAG_POD_TERMS: "required affinity and anti-affinity to pods, its topology spread constraints and volumes",
+    TAG_POD_TERMS: "affinity and anti-affinity to pods, preferences, topology spread constraints and volumes",
 }
 """The tags of an ask that the scheduler reads, with what they hold."""
 
@@ -502,7 +502,7 @@ def _ask_tags(pod: Pod, context: PodContext, volumes: PodVolumes) -> dict[str, s
 def _tags_of_surroundings(pod: Pod, context: PodContext, volumes: PodVolumes) -> dict[str, str]:
     """Return the tags that depend on more than the pod: what it is for other pods, and what it demands of them."""
     tags = {TAG_POD: pod_text(pod, context.namespaces.get(pod.metadata.namespace))}
-    if terms := terms_text(pod, context.spreading.of(pod), volumes):
+    if terms := terms_text(pod, context.spreading, volumes):
         tags[TAG_POD_TERMS] = terms
     return tags
 

@@ -281,9 +281,10 @@ class Writer:
             await client.delete_pod(command.namespace, command.name, command.uid)
         elif isinstance(command, SetCondition):
             condition = self._condition("PodScheduled", "False", command.reason, command.message)
-            await client.patch_pod_status(
-                command.namespace, command.name, command.uid, {"conditions": [condition]}, command.version
-            )
+            waiting: dict[str, Any] = {"conditions": [condition]}
+            if command.nominated is not None:
+                waiting["nominatedNodeName"] = command.nominated or None
+            await client.patch_pod_status(command.namespace, command.name, command.uid, waiting, command.version)
         else:
             await self._post(command)
 

@@ -10,7 +10,8 @@ a policy, and two orders: of the nodes, and of the arrival of the pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from licorne._files import file_bytes
 from licorne.lab.papers.fragmentation import Shape, Typical, typical_shapes
 from licorne.lab.papers.node_orders import POLICIES
 from licorne.lab.papers.placements import Curve, Experiment, GpuNode, GpuPod, Shares
-from licorne.lab.papers.reproduction import Cell, DataFile, Reproduced, data_file, digest_of
+from licorne.lab.papers.reproduction import Cell, DataFile, Part, Reproduced, data_file, digest_of, run_groups
 from licorne.sim.collector import quiet_collector
 from licorne.workload.devices import WHOLE, Demand
 from licorne.workload.traces.openb import NODES, gpu_milli
@@ -48,7 +49,7 @@ SOURCE = (
 DATA_SOURCE = (
     "github.com/hkust-adsl/kubernetes-scheduler-simulator: data/csv has the lists of nodes and pods, "
     "experiments/analysis/expected_results the values. The trace is Alibaba's (github.com/alibaba/clusterdata, "
-    "cluster-trace-gpu-v2023). docs/use/simulator.md says what the folder must have"
+    "cluster-trace-gpu-v2023). docs/use/published-tables.md says what the folder must have"
 )
 
 
@@ -78,14 +79,20 @@ class Published(NamedTuple):
 
 Values = dict[tuple[str, ...], dict[int, tuple[float, float]]]
 """Published values with their tolerance, by percentage; by list, seed and policy (or list and policy), and metric."""
+_Runs = tuple[Sequence[GpuNode], PodList, str, Sequence[Orders]]
+"""Runs of one list and policy, one for each of the orders; Random draws its numbers from the position of the run."""
 
 
-def reproduce(folder: Path, small: bool, progress: Progress | None) -> Reproduced:
-    """Make all published runs again for which the folder has what it takes; if `small`, of one list and seed only.
+def reproduce(folder: Path, part: Part = "usual", at_once: int = 1, progress: Progress | None = None) -> Reproduced:
+    """Make the published runs again for which the folder has what it takes, of one list and seed if `part` is small.
+
+    If `part` is all, means of ten runs are compared for each list and policy, also where there are published orders: with these,
+    and as many orders of our own as they are fewer than ten.
 
     Raises:
         WorkloadError: a file is missing or not what it should be; the text has file, line and column.
         OSError: a file cannot be read.
+        CrashedError: a process has ended too early.
     """
     nodes = read_nodes(folder / NODES)
     if not any(node.devices for node in nodes):
@@ -95,36 +102,32 @@ def reproduce(folder: Path, small: bool, progress: Progress | None) -> Reproduce
     known = {name for name, _, _ in means}
     names = [name for name in _lists(folder) if name in known]
     notes = [f"nothing was published of {name}" for name in _lists(folder) if name not in known]
-    if small:
+    if part == "small":
         notes = ["a part only: the other lists and seeds, and Random, were left out"]
         published, names = published[:1], []
     lists = {name: read_pod_list(folder, name) for name in dict.fromkeys([*(run.list for run in published), *names])}
-    with_orders = {run.list for run in published}
+    with_orders = {run.list for run in published} if part != "all" else set()
     averaged = [(name, policy) for name in names for policy in POLICIES if policy == RANDOM or name not in with_orders]
     exact = [(run, policy) for run in published for policy in POLICIES if policy != RANDOM]
-    total = len(exact) + RUNS * len(averaged)
-    if not total:
+    if not exact and not averaged:
         raise WorkloadError(f"{folder}: no list of pods with published values; {DATA_SOURCE}")
     values = _values(folder / RUNS_FILE) if exact else {}
+    orders = _orders(nodes, lists, exact, averaged)
+    # The longest first, so that no process is busy for long when the others have ended.
+    keys = sorted(orders, key=lambda key: -sum(len(each.pods) for each in orders[key].values()))
+    groups = {key: (nodes, lists[key[0]], key[1], list(orders[key].values())) for key in keys}
+    found = run_groups(groups, _run, sum(map(len, orders.values())), at_once, progress)
+    curves = {key: dict(zip(orders[key], found[key], strict=True)) for key in keys}
     cells: list[Cell] = []
     digests: list[str] = []
-
-    def run(pods: PodList, policy: str, orders: Orders, seed: int) -> Curve:
-        if progress is not None:
-            progress(len(digests), total)
-        curve = run_once(nodes, pods, policy, orders, seed)
-        digests.append(curve.digest)
-        return curve
-
     for one, policy in exact:
-        pods = lists[one.list]
-        orders = read_orders(one.file, nodes=len(nodes), pods=len(pods.pods))
-        curve = run(pods, policy, orders, 0)
+        curve = curves[one.list, policy][one.seed]
+        digests.append(curve.digest)
         cells += _cells((one.list, one.seed, policy), f"{one.list} {one.seed} {policy}", [curve], values)
     for name, policy in averaged:
-        pods = lists[name]
-        curves = [run(pods, policy, own_orders(nodes, pods.pods, seed), seed) for seed in range(RUNS)]
-        cells += _cells((name, policy), f"{name} mean of {RUNS} {policy}", curves, means)
+        made = curves[name, policy]
+        digests += [curve.digest for seed, curve in made.items() if isinstance(seed, int)]
+        cells += _cells((name, policy), f"{name} mean of {len(made)} {policy}", list(made.values()), means)
     return Reproduced(
         name="fgd",
         title="GPUs allocated and fragmented, six policies on the openb trace (ATC '23)",
@@ -136,6 +139,31 @@ def reproduce(folder: Path, small: bool, progress: Progress | None) -> Reproduce
         digest=digest_of(digests),
         notes=notes,
     )
+
+
+def _orders(
+    nodes: Sequence[GpuNode],
+    lists: Mapping[str, PodList],
+    exact: Iterable[tuple[Published, str]],
+    averaged: Iterable[tuple[str, str]],
+) -> dict[tuple[str, str], dict[str | int, Orders]]:
+    """Return the orders of all runs by list and policy, those of published runs by their seed, our own by the number they are drawn from."""
+    found: dict[tuple[str, str], dict[str | int, Orders]] = {}
+    for run, policy in exact:
+        read = read_orders(run.file, nodes=len(nodes), pods=len(lists[run.list].pods))
+        found.setdefault((run.list, policy), {})[run.seed] = read
+    own = cache(lambda name, seed: own_orders(nodes, lists[name].pods, seed))
+    for name, policy in averaged:
+        orders = found.setdefault((name, policy), {})
+        orders |= {seed: own(name, seed) for seed in range(RUNS - len(orders))}
+    return found
+
+
+def _run(runs: _Runs) -> list[Curve]:
+    """Make runs; return their results, without the decisions."""
+    nodes, pods, policy, orders = runs
+    curves = [run_once(nodes, pods, policy, each, seed) for seed, each in enumerate(orders)]
+    return [msgspec.structs.replace(curve, placed=()) for curve in curves]
 
 
 def run_once(nodes: Sequence[GpuNode], pods: PodList, policy: str, orders: Orders, seed: int) -> Curve:

@@ -8,9 +8,10 @@ that is lower by 10⁻¹². So the order in which floats are added decides visib
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from licorne.workload.devices import Demand
@@ -74,6 +75,7 @@ class Fragmentation:
         self._typical = typical
         self._steps = sorted({each.shape.cpu for each in typical})
         self._known: dict[tuple[str, int, tuple[int, ...]], float] = {}
+        self._rows: dict[str, list[tuple[int, int, int, float, bool]]] = {}
 
     def level(self, cpu: int) -> int:
         """Return for how many of the different amounts of CPU that typical shapes want this much is enough."""
@@ -90,23 +92,26 @@ class Fragmentation:
         return found
 
     def _compute(self, model: str, level: int, free: tuple[int, ...]) -> float:
-        idle = sum(free)
+        rows = self._rows.get(model)
+        if rows is None:
+            rows = self._rows[model] = [
+                (self.level(shape.cpu), *shape.devices, weight, shape.accepts(model)) for shape, weight in self._typical
+            ]
+        left = (0, *accumulate(free))  # on so many devices together, those with the least first
         sums = [0.0] * 6
-        for (cpu, (number, each), _), weight, accepted in (
-            (shape, weight, shape.accepts(model)) for shape, weight in self._typical
-        ):
-            cpu_suffices = self.level(cpu) <= level
-            suffice = sum(left >= each for left in free) >= number
+        for step, number, each, weight, accepted in rows:
+            at, amount = 5, left[-1]
             if not number:
-                sums[3 if cpu_suffices else 4] += weight * idle
-            elif not accepted:
-                sums[5] += weight * idle
-            elif not cpu_suffices:
-                sums[2 if suffice else 0] += weight * idle
-            elif not suffice:
-                sums[1] += weight * idle
-            else:
-                sums[1] += weight * sum(left for left in free if left < each)
+                at = 3 if step <= level else 4
+            elif accepted:
+                suffice = len(free) >= number and free[-number] >= each
+                if step > level:
+                    at = 2 if suffice else 0
+                else:
+                    at = 1
+                    if suffice:
+                        amount = left[bisect_left(free, each)]
+            sums[at] += weight * amount
         total = 0.0
         for part in sums:
             total += part

@@ -3,13 +3,14 @@
 Source: docs/spec/experiments.md, B.3 and B.6 (Weng et al., *Beware of Fragmentation*, USENIX ATC 2023).
 
 A policy gives a whole number to each node on which a pod fits; the highest is taken, the earliest node of equal ones. The
-numbers of a pod's shape are kept from one pod of the shape to the next, and computed anew only for nodes that have changed.
+numbers of a pod's shape are kept in a heap from one pod of the shape to the next, and computed anew only for nodes that have changed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 from random import Random
 from typing import NamedTuple
 
@@ -20,8 +21,8 @@ CPU_SCALE = 128_000
 """Thousandths of CPU by which policies scale amounts, whatever a node has."""
 DEVICES_SCALE = 8_000
 """Thousandths of devices by which policies scale amounts."""
-UNFIT = -(1 << 30)
-"""The number of a node on which the pod does not fit; less than all others."""
+UNFIT = 1 << 62
+"""The key of a node on which the pod does not fit; above all others."""
 
 
 class Machine:
@@ -167,6 +168,18 @@ class Chosen(NamedTuple):
     devices: tuple[int, ...]
 
 
+class _Ranked(NamedTuple):
+    """The nodes on which pods of a shape fit, of the models that it accepts.
+
+    `keys` has a whole number for each node, the smallest for the best, of equal ones the earliest, or `UNFIT`. `heap` has all that
+    are not `UNFIT`, and outdated ones besides.
+    """
+
+    accepted: set[str]
+    keys: list[int]
+    heap: list[int]
+
+
 class NodeOrder:
     """Chooses the node and the devices for one pod after the other, on nodes in a fixed order, which settles ties."""
 
@@ -174,24 +187,27 @@ class NodeOrder:
         self._nodes = nodes
         self._score = score
         self._device = device
-        self._scores: dict[Shape, list[int]] = {}
-        self._seen: dict[Shape, int] = {}
-        self._changes: list[int] = []
+        self._ranked: dict[Shape, _Ranked] = {}
+        self._seen: dict[Shape, int] = {}  # how many changes are considered
+        self._changes: list[int] = list(range(len(nodes)))
 
     def choose(self, shape: Shape, memory: int) -> Chosen | None:
         """Return the best node on which a pod fits, the earliest of equal ones; None if it fits nowhere."""
-        scores = self._current(shape)
-        short: list[tuple[int, int]] = []  # nodes that lack memory, with their numbers
+        _, keys, heap = self._current(shape)
+        nodes = self._nodes
+        short: list[int] = []  # of nodes that lack memory
         found = None
-        while (best := max(scores)) != UNFIT:
-            at = scores.index(best)
-            if self._nodes[at].memory >= memory:
-                found = Chosen(at, self.devices(self._nodes[at], shape))
+        while heap:
+            at = heap[0] % len(nodes)
+            if keys[at] != heap[0]:
+                heappop(heap)
+            elif nodes[at].memory < memory:
+                short.append(heappop(heap))
+            else:
+                found = Chosen(at, self.devices(nodes[at], shape))
                 break
-            short.append((at, best))
-            scores[at] = UNFIT
-        for at, number in short:
-            scores[at] = number
+        for key in short:
+            heappush(heap, key)
         return found
 
     def devices(self, node: Machine, shape: Shape) -> tuple[int, ...]:
@@ -205,24 +221,30 @@ class NodeOrder:
         """Note that a node has changed."""
         self._changes.append(at)
 
-    def _current(self, shape: Shape) -> list[int]:
-        """Return the numbers of all nodes for a shape, computed anew for those that have changed since the last pod of it."""
-        scores = self._scores.get(shape)
-        stale: Iterable[int]
-        if scores is None:
-            scores = self._scores[shape] = [UNFIT] * len(self._nodes)
-            stale = range(len(self._nodes))
-        else:
-            stale = set(self._changes[self._seen[shape] :])
+    def _current(self, shape: Shape) -> _Ranked:
+        """Return the nodes for a shape, with new numbers for those that have changed since the last pod of it."""
+        nodes, score = self._nodes, self._score
+        ranked = self._ranked.get(shape)
+        if ranked is None:
+            models = {node.model for node in nodes if shape.accepts(node.model)}
+            ranked = self._ranked[shape] = _Ranked(models, [UNFIT] * len(nodes), [])
+        accepted, keys, heap = ranked
+        cpu, (number, each), _ = shape
+        for at in set(self._changes[self._seen.get(shape, 0) :]):
+            node = nodes[at]
+            key = UNFIT
+            if (
+                node.cpu >= cpu
+                and node.model in accepted
+                and (not number or (len(node.free) >= number and node.ordered[-number] >= each))
+            ):
+                key = at - score(node, shape) * len(nodes)
+            if key != keys[at]:
+                keys[at] = key
+                if key != UNFIT:
+                    heappush(heap, key)
         self._seen[shape] = len(self._changes)
-        number, each = shape.devices
-        for at in stale:
-            node = self._nodes[at]
-            fits = node.cpu >= shape.cpu and (
-                not number or (len(node.free) >= number and node.ordered[-number] >= each)
-            )
-            scores[at] = self._score(node, shape) if fits and shape.accepts(node.model) else UNFIT
-        return scores
+        return ranked
 
 
 class RandomOrder(NodeOrder):
@@ -235,9 +257,7 @@ class RandomOrder(NodeOrder):
     def choose(self, shape: Shape, memory: int) -> Chosen | None:
         """Return a node and devices at random; None if the pod fits nowhere."""
         nodes = self._nodes
-        fitting = [
-            at for at, number in enumerate(self._current(shape)) if number != UNFIT and nodes[at].memory >= memory
-        ]
+        fitting = [at for at in self._current(shape).keys if at != UNFIT and nodes[at].memory >= memory]
         if not fitting:
             return None
         at = self._random.choice(fitting)

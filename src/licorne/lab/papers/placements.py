@@ -6,8 +6,8 @@ scheduler takes it only if the pod fits there by its own account. An ask without
 the pod takes is the order's choice, too.
 
 The same orders are policies for any simulation (`licorne.lab.papers.gpu_policies`), which place every pod on the same node and
-devices, and take some fifteen times as long, because they look at all nodes that fit. Nothing but the pods of the run changes a
-node here, so `_Best` is told of the next pod, and asks an order that keeps the numbers of nodes which have not changed.
+devices, and take tens of times as long, because they look at all nodes that fit. Nothing but the pods of the run changes a node
+here, so an order is asked that keeps the numbers of nodes which have not changed.
 
 Source: docs/spec/experiments.md, B.3, B.4 and B.8.
 """
@@ -24,7 +24,7 @@ import msgspec
 from licorne.core.api import SchedulerAPI
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG, LABEL_PREFIX
 from licorne.lab.papers.fragmentation import Fragmentation, Shape, Typical
-from licorne.lab.papers.node_orders import Chosen, Machine, NodeOrder, node_order
+from licorne.lab.papers.node_orders import Chosen, Machine, node_order
 from licorne.si import messages, v19
 from licorne.sim.inputs import convert
 from licorne.sim.policies import Node, Pod, Policy
@@ -94,30 +94,13 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 class _Best(Policy):
-    """Takes the node that an order finds best for the pod that was offered."""
+    """Takes the node that an order has found best for the pod that is decided next."""
 
-    def __init__(self, order: NodeOrder) -> None:
-        self._order = order
-        self._pod: GpuPod | None = None
-        self._best: str | None = None
-        self.chosen: Chosen | None = None
-
-    def offer(self, pod: GpuPod) -> None:
-        """Note the pod that is decided next."""
-        self._pod = pod
-        self._best = None
+    best: str | None = None
 
     def choose_node(self, pod: Pod, nodes: Iterable[Node]) -> str | None:
         """Return the name of the best node; None if there is none."""
-        return self.best() or None
-
-    def best(self) -> str:
-        """Return the name of the node that the order finds best for the pod, empty if it fits nowhere."""
-        if self._best is None:
-            assert self._pod is not None, "the scheduler decides about a pod that was not offered"
-            self.chosen = self._order.choose(self._pod.shape, self._pod.memory_mib)
-            self._best = "" if self.chosen is None else node_name(self.chosen.node)
-        return self._best
+        return self.best
 
 
 def node_name(at: int) -> str:
@@ -141,7 +124,7 @@ class Experiment:
             for node in nodes
         ]
         self._order = node_order(policy, self._nodes, self._fragmentation, random)
-        self._policy = _Best(self._order)
+        self._policy = _Best()
         given = Policies([Loaded(policy, "", self._policy)], lambda: 0.0, Watch(None))
         self._outputs: list[messages.Output] = []
         self._api = SchedulerAPI(settings=SETTINGS, on_output=lambda _, outputs: self._outputs.extend(outputs))
@@ -181,17 +164,16 @@ class Experiment:
 
     def _offer(self, key: str, pod: GpuPod) -> Chosen | None:
         """Let the scheduler place a pod; return where, None if it has failed."""
-        self._policy.offer(pod)
+        chosen = self._order.choose(pod.shape, pod.memory_mib)
+        best = self._policy.best = None if chosen is None else node_name(chosen.node)
         self._submit(lines.Ask(key=key, app=APPLICATION, res=_resources(pod), tags=self._constraints(pod.shape.spec)))
         self._api.schedule(now_ns=0)
         where = [output.node_id for output in self._outputs if isinstance(output, messages.NewAllocation)]
         self._outputs.clear()
-        best = self._policy.best()
-        if where != [best][: bool(best)]:
+        if where != [best][: chosen is not None]:
             raise RuntimeError(
                 f"pod {key}: the scheduler placed it on {where}, and the policy chose {best or 'no node'}"
             )
-        chosen = self._policy.chosen
         if chosen is None:
             self._submit(lines.Release(app=APPLICATION, key=key))
             return None

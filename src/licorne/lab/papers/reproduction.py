@@ -7,12 +7,19 @@ A reproduction is a function that takes the folder with the data, which are not 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import msgspec
 
+from licorne.lab.processes import results
 from licorne.workload.workload import Progress
+
+_Key = TypeVar("_Key")
+_Group = TypeVar("_Group")
+_Run = TypeVar("_Run")
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +70,33 @@ class Reproduced(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
-Reproduction = Callable[[Path, bool, Progress | None], Reproduced]
-"""Makes a table from the data in a folder. If the second argument is true, only a small part of the runs that it needs; the
-third is told the runs done and their number."""
+Part = Literal["small", "usual", "all"]
+"""Which runs are made: a few, for a quick check; those that the table needs; or all for which there are data."""
+Reproduction = Callable[[Path, Part, int, Progress | None], Reproduced]
+"""Makes a table from the data in a folder, with that part of the runs, and as many processes at a time; the last argument is told
+the runs done and their number."""
+
+
+def run_groups(
+    groups: Mapping[_Key, _Group],
+    run: Callable[[_Group], list[_Run]],
+    total: int,
+    at_once: int,
+    progress: Progress | None,
+) -> dict[_Key, list[_Run]]:
+    """Make groups of runs, `total` in all, each group in one process and `at_once` at a time; return the results of each.
+
+    Raises:
+        CrashedError: a process has ended too early.
+    """
+    keys = list(groups)
+    found: dict[_Key, list[_Run]] = {}
+    with closing(results(list(groups.values()), run, at_once)) as ended:
+        for number, runs in ended:
+            found[keys[number]] = runs
+            if progress is not None:
+                progress(sum(map(len, found.values())), total)
+    return found
 
 
 def data_file(path: Path) -> DataFile:

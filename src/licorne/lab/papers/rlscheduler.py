@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from licorne.lab.papers.reproduction import Cell, Reproduced, data_file, digest_of
+from licorne.lab.papers.reproduction import Cell, Part, Reproduced, data_file, digest_of, run_groups
 from licorne.sim.runner import simulate
 from licorne.workload.lines import Line
 from licorne.workload.traces.batch import CORE, QUEUE, job_lines, machine, parallel, queues
@@ -58,33 +58,34 @@ class Stretch(msgspec.Struct, frozen=True):
     digest: str
 
 
-def reproduce(folder: Path, small: bool = False, progress: Progress | None = None) -> Reproduced:  # noqa: FBT002  # as all are
-    """Make the table from the two logs in a folder; `small`: only the stretch from 1981, of which other values are known.
+Stretches = tuple[SwfLog, str, bool, Sequence[int]]
+"""Stretches of a log, with the order of jobs, whether there is backfill, and the first jobs."""
+
+
+def reproduce(folder: Path, part: Part = "usual", at_once: int = 1, progress: Progress | None = None) -> Reproduced:
+    """Make the table from the two logs in a folder; `part` small: only the stretch from 1981, of which other values are known.
 
     Raises:
         WorkloadError: a log is not there, or is not such a log.
         OSError: a log cannot be read.
+        CrashedError: a process has ended too early.
     """
     paths = [_path(folder, name) for name in LISTS]
-    logs = [read_log(path) for path in paths]
+    logs = dict(zip(LISTS, map(read_log, paths), strict=True))
+    small = part == "small"
     starts, expected = (STARTS[:1], FIRST_STRETCH) if small else (STARTS, PUBLISHED)
-    total = len(PUBLISHED) * len(ORDERS) * len(starts)
+    keys = [(name, backfill, order) for name, backfill in PUBLISHED for order in ORDERS]
+    groups = {key: (logs[key[0]], key[2].lower(), key[1], starts) for key in keys}
+    found = run_groups(groups, _run_stretches, len(keys) * len(starts), at_once, progress)
     cells: list[Cell] = []
     digests: list[str] = []
-    for name, log in zip(LISTS, logs, strict=True):
-        for backfill in (False, True):
-            for order, value in zip(ORDERS, expected[name, backfill], strict=True):
-                values: list[float] = []
-                for start in starts:
-                    if progress is not None:
-                        progress(len(digests), total)
-                    stretch = run_stretch(log, start, order=order.lower(), backfill=backfill)
-                    values.append(stretch.slowdown)
-                    digests.append(stretch.digest)
-                row = f"{name}, {'backfill' if backfill else 'none'}"
-                got = fsum(values) / len(values)
-                decimals = 4 if small else 2
-                cells.append(Cell(row=row, column=order, expected=value, got=got, decimals=decimals).compared())
+    for name, backfill, order in keys:
+        stretches = found[name, backfill, order]
+        digests += [each.digest for each in stretches]
+        row = f"{name}, {'backfill' if backfill else 'none'}"
+        value = expected[name, backfill][ORDERS.index(order)]
+        got = fsum(each.slowdown for each in stretches) / len(starts)
+        cells.append(Cell(row=row, column=order, expected=value, got=got, decimals=4 if small else 2).compared())
     return Reproduced(
         name="rlscheduler",
         title=f"average bounded slowdown, {'the stretch from 1981' if small else 'mean of ten stretches'} of {JOBS:,} jobs",
@@ -122,6 +123,11 @@ def read_log(path: Path) -> SwfLog:
             raise WorkloadError(f"{place}: needs {job.processors} of {processors} processors, so it can never start")
         jobs.append(msgspec.structs.replace(job, run_s=run_s, requested_s=requested_s, queue=-1))
     return msgspec.structs.replace(log, jobs=sorted(jobs, key=lambda job: job.number), lines=[])
+
+
+def _run_stretches(stretches: Stretches) -> list[Stretch]:
+    log, order, backfill, starts = stretches
+    return [run_stretch(log, start, order=order, backfill=backfill) for start in starts]
 
 
 def run_stretch(log: SwfLog, start: int, *, order: str, backfill: bool, jobs: int = JOBS) -> Stretch:

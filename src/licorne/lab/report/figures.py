@@ -14,7 +14,7 @@ import msgspec
 Values = list[float | None]
 FILE = "report.json"
 """The file of a report that has its figures: an object, or a list of objects where there were several simulations."""
-VERSION = 1
+VERSION = 2
 """Changes when a program that reads `report.json` would have to."""
 
 
@@ -89,6 +89,10 @@ class Shortfall(msgspec.Struct, frozen=True):
     lost: float
 
 
+CURVE = (0, *range(5, 95, 5), *range(95, 101))
+"""At which per cent of the pods the curves of their times have values: closer where the longest are."""
+
+
 class Spread(msgspec.Struct, frozen=True):
     """Times or ratios of several pods: how many, their mean, and nearest-rank percentiles; zeros if there are none."""
 
@@ -99,7 +103,7 @@ class Spread(msgspec.Struct, frozen=True):
     p99: float
     most: float
     curve: list[float]
-    """the values at 0, 5, 10 … 100 % of the pods"""
+    """the values at `CURVE` per cent of the pods"""
 
 
 class PodTimes(msgspec.Struct, frozen=True):

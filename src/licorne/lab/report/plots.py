@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 
 from licorne.lab.report.drawing import LINES, Canvas
-from licorne.lab.report.figures import Figures, PodTimes, QueueOverTime, Spread, Values
+from licorne.lab.report.figures import CURVE, Figures, PodTimes, QueueOverTime, Spread, Values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ TICKS_S = (
 QUEUES_DRAWN = 6
 """Most queues of one picture; the tables have the others."""
 GANTT_QUEUES = 24
-_PERCENT = [0, *range(5, 101, 5)]
 _NAN = float("nan")
 
 
@@ -119,7 +118,7 @@ def spreads(canvas: Canvas, runs: Sequence[Figures], what: str, label: str, by: 
         for row in found:
             spread: Spread = getattr(row, what)
             if spread.number:
-                axes.plot(spread.curve, _PERCENT, **canvas.line(row.name or "(none)"))
+                axes.plot(spread.curve, CURVE, **canvas.line(row.name or "(none)"))
         if what == "slowdown":
             _ratios(axes, most)
         else:
@@ -134,7 +133,7 @@ def spreads(canvas: Canvas, runs: Sequence[Figures], what: str, label: str, by: 
 def _durations(axes: Axes, most_s: float) -> None:
     """Give an axis of times in seconds: linear up to a minute, and logarithmic from there."""
     axes.set_xscale("symlog", linthresh=60)
-    axes.set_xlim(0, max(most_s, 60) * 1.1)
+    axes.set_xlim(-2, max(most_s, 60) * 1.1)  # below 0, so that pods without a time are not hidden by the axis
     ticks = [(at_s, name) for at_s, name in TICKS_S if at_s <= max(most_s, 60) * 1.1]
     axes.set_xticks([at_s for at_s, _ in ticks], [name for _, name in ticks])
     axes.minorticks_off()

@@ -218,12 +218,16 @@ def _times(runs: Sequence[Figures]) -> Iterator[Section]:
     for name, title, text, what, label in (wait, completion, slowdown):
         found: list[Plot] = []
         tables: list[Table] = []
+        drawn: list[list[list[float]]] = []
         for by, who in (("by_queue", "queue"), ("by_user", "user")):
             if all(getattr(row, what).number == 0 for figures in runs for row in getattr(figures, by)):
                 continue
             draw = partial(plots.spreads, what=what, label=label, by=by)
             caption = f"{title} by {who}: share of the pods, of those with the most pods"
-            found.append(Plot(f"{name}-by-{who}", caption, draw, **_across(len(runs), 3.2)))
+            curves = [sorted(getattr(row, what).curve for row in getattr(figures, by)) for figures in runs]
+            if curves != drawn:  # where each user has a queue of its own, one picture shows both
+                found.append(Plot(f"{name}-by-{who}", caption, draw, **_across(len(runs), 3.2)))
+            drawn = curves
             tables.append(spread_table(runs, f"{title} by {who}", by, what, seconds=what != "slowdown"))
         if found:
             yield Section(name, title, text, found, tables)

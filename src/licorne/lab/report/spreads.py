@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from itertools import chain
 from math import fsum
 
-from licorne.lab.report.figures import PodTimes, Spread
+from licorne.lab.report.figures import CURVE, PodTimes, Spread
 from licorne.sim.pods import COMPLETED, PodRecord, bounded_slowdown
 from licorne.workload.measure import NANOSECONDS, percentiles
 
 ALL = "all"
-_CURVE = (1, *range(5, 101, 5))
 
 
 class _Times:
@@ -104,7 +103,7 @@ def spread(values: Iterable[float]) -> Spread:
     number = len(ordered)
     if not number:
         return Spread(0, 0.0, 0.0, 0.0, 0.0, 0.0, [])
-    curve = [round(value, 6) for value in percentiles(ordered, _CURVE)]
+    curve = [round(value, 6) for value in percentiles(ordered, CURVE[1:])]
     p50, p95, p99 = (round(value, 6) for value in percentiles(ordered, (50, 95, 99)))
     mean = round(fsum(ordered) / number, 6)
-    return Spread(number, mean, p50, p95, p99, round(ordered[-1], 6), [round(ordered[0], 6), *curve[1:]])
+    return Spread(number, mean, p50, p95, p99, round(ordered[-1], 6), [round(ordered[0], 6), *curve])

@@ -30,6 +30,8 @@ from licorne.config.placement import is_regexp
 from licorne.core.base.setting_table import NO_EFFECT, TABLE
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.gangs.atomic import GROUPS_TAG, SCHEDULING_TAG
+from licorne.core.nodes.images import IMAGES_ATTRIBUTE, read_images
+from licorne.core.nodes.reading import ConstraintError
 from licorne.si.constants import (
     DOMAIN_K8S,
     GROUP_META,
@@ -82,7 +84,7 @@ _READ_TAGS: Final = frozenset(
 """Tags that the scheduler reads, and those by which people name pods, in small letters."""
 _DESCRIBING: Final = ("labels", "annotations")
 """Members of a task group that describe its placeholder pods and mean nothing to the scheduler."""
-_LABELS: Final = ("labels", "namespaceLabels", "matchLabels", "values")
+_LABELS: Final = ("labels", "namespaceLabels", "matchLabels", "values", "images")
 """Members of what pods are and of their terms below which texts are values of labels."""
 LEFT_OUT: Final = "left out"
 """In place of a text; with its blank it is no legal name."""
@@ -148,6 +150,8 @@ class Names:
                 fields[name] = LEFT_OUT
         if tags := fields.get("tags"):
             fields["tags"] = self.tags(tags)
+        if images := (fields.get("attributes") or {}).get(IMAGES_ATTRIBUTE):
+            fields["attributes"] = {**fields["attributes"], IMAGES_ATTRIBUTE: self._images(images)}
 
     def tags(self, tags: Mapping[str, str]) -> dict[str, str]:
         """Return the tags that the scheduler reads, without what describes pods in task groups."""
@@ -159,8 +163,18 @@ class Names:
         }
         return {key: read[key.lower()](text) if key.lower() in read else text for key, text in kept.items()}
 
+    def _images(self, text: str) -> str:
+        """Return the images of a node with their names replaced, which those of pods are compared with."""
+        try:
+            return json.dumps({self.of(name): size for name, size in read_images(text).items()})
+        except ConstraintError:
+            return ""
+
     def _labels(self, text: str) -> str:
-        """Return what a pod is, or its terms, with the values of labels replaced, which selectors compare for equality."""
+        """Return what a pod is, or its terms, with the values of labels replaced, which selectors compare for equality.
+
+        Labels of nodes, which preferred `nodes` are about, stay as they are.
+        """
         try:
             return json.dumps(self._without_values(json.loads(text)))
         except (ValueError, RecursionError):
@@ -168,7 +182,12 @@ class Names:
 
     def _without_values(self, value: Any, inside: str = "") -> Any:  # noqa: ANN401  plain data
         if isinstance(value, dict):
-            return {key: self._without_values(each, key if key in _LABELS else inside) for key, each in value.items()}
+            return {
+                key: each
+                if key == "nodes" and not inside
+                else self._without_values(each, key if key in _LABELS else inside)
+                for key, each in value.items()
+            }
         if isinstance(value, list):
             return [self._without_values(each, inside) for each in value]
         return self.of(value) if inside and isinstance(value, str) else value

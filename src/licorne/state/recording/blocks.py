@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from licorne._bounded import CONTAINERS_MAX, CutOffError, unpacked
+from licorne._bounded import CutOffError, few_containers, unpacked
 from licorne._files import opened
 from licorne.core.base.states import TIME_MAX_NS
 
@@ -29,9 +29,6 @@ BLOCK_BYTES: Final = 1 << 20
 """Bytes of entries after which a block is written, before they are compressed."""
 BLOCK_BYTES_MAX: Final = 128 << 20
 """Bytes of the largest block that is read; a header that says more is damaged. A recorder keeps 64 MiB at most (`Bounds.queue_bytes`)."""
-CONTAINER_BYTES_MAX: Final = 2 * CONTAINERS_MAX
-_CONTAINERS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
-"""How lists and maps begin in MessagePack. An empty one takes 64 times its bytes in memory, so they are counted first."""
 LEVEL: Final = 1
 """The level of zlib's compression. Level 6 takes three times as long, for a tenth fewer bytes."""
 
@@ -141,9 +138,7 @@ def _next_block(file: BinaryIO) -> list[list[Any]] | None:
         return None
     if not whole:
         raise ValueError("a block has an impossible length")
-    if len(raw) - len(raw.translate(None, _CONTAINERS)) > CONTAINER_BYTES_MAX:
-        raise ValueError("a block has too many lists")
-    block: list[list[Any]] = _decoder.decode(raw)
+    block: list[list[Any]] = _decoder.decode(few_containers(raw))
     for word, *values in block:
         if type(word) is not str or (
             word == TIME and not (list(map(type, values)) == [int] and 0 <= values[0] <= TIME_MAX_NS)

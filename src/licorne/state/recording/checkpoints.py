@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from licorne._bounded import DUMP_BYTES, unpacked
+from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked
 from licorne._files import file_bytes
 
 from .blocks import HEADER
@@ -86,14 +86,14 @@ def read(path: Path) -> Saved:
         RecordingError: it is damaged.
     """
     try:
-        data = file_bytes(path, DUMP_BYTES)
+        data = file_bytes(path, CHECKPOINT_BYTES)
         if not data.startswith(MAGIC):
             raise RecordingError(f"{path}: no checkpoint of a recording")
         length, checksum, raw_length = HEADER.unpack_from(data, len(MAGIC))
         packed = data[len(MAGIC) + HEADER.size :]
-        if len(packed) != length or zlib.crc32(packed) != checksum or raw_length > DUMP_BYTES:
+        if len(packed) != length or zlib.crc32(packed) != checksum or raw_length > CHECKPOINT_BYTES:
             raise RecordingError(f"{path}: is damaged")
-        return msgspec.msgpack.decode(unpacked(packed, raw_length), type=Saved)
+        return msgspec.msgpack.decode(few_containers(unpacked(packed, raw_length)), type=Saved)
     except (OSError, struct.error, *UNREADABLE) as error:
         raise RecordingError(f"{path}: is damaged: {error}") from None
 

@@ -26,6 +26,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
+Skew = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
 class _Mapping(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -65,11 +66,11 @@ Draw = Value | Drawn
 
 
 class Taint(_Mapping):
-    """A taint of all nodes of a pool, which keeps away pods that do not tolerate it."""
+    """A taint of all nodes of a pool, which keeps away pods that do not tolerate it, or with `PreferNoSchedule` as long as others take them."""
 
     key: Text
     value: str = ""
-    effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 
 class Toleration(_Mapping):
@@ -77,7 +78,7 @@ class Toleration(_Mapping):
 
     key: Text
     value: str | None = None
-    effect: Literal["", "NoSchedule", "NoExecute"] = ""
+    effect: Literal["", "NoSchedule", "NoExecute", "PreferNoSchedule"] = ""
 
 
 class Pool(_Mapping):
@@ -136,6 +137,15 @@ class Sized(_Mapping):
     weight: NotNegative = 1
 
 
+class Preferences(_Mapping):
+    """What the pods of a class would rather have: labels of their nodes, and pods to be near, apart from, or spread among."""
+
+    nodes: dict[Text, str | list[str]] = {}
+    near: dict[Text, Name] = {}
+    apart: dict[Text, Name] = {}
+    spread: dict[Text, Skew] = {}
+
+
 class Arrivals(_Mapping):
     """A class of applications: when they come, whose they are, and what their pods want."""
 
@@ -161,7 +171,8 @@ class Arrivals(_Mapping):
     tolerates: list[str | Toleration] = []
     near: dict[Text, Name] = {}
     apart: dict[Text, Name] = {}
-    spread: dict[Text, Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]] = {}
+    spread: dict[Text, Skew] = {}
+    prefers: Preferences | None = None
     evictable: bool = False
     evicts: bool = False
 

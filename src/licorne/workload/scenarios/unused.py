@@ -6,7 +6,7 @@ that were rejected. They are warnings, since they can be meant, and since a scen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from licorne._wording import counted
@@ -15,7 +15,7 @@ from licorne.config.model import PartitionConfig, QueueConfig
 from licorne.core.inputs.admission import identity
 from licorne.core.placement.placer import PlacementRequest, Placer, is_forced
 from licorne.core.placement.static_tree import StaticTree
-from licorne.workload.scenarios.document import Arrivals, Document, Pool
+from licorne.workload.scenarios.document import Arrivals, Document, Pool, Preferences
 from licorne.workload.scenarios.faults import DocumentError, Path
 from licorne.workload.scenarios.reading import Problems
 from licorne.workload.scenarios.terms import OWN
@@ -54,14 +54,21 @@ def check_terms(document: Document, problems: Problems) -> None:
     """Note each class that terms of another name and that there is none of, and warn of each label that no node has."""
     labels = sorted({HOSTNAME, *(label for pool in document.cluster.values() for label in pool.labels)})
     for name, given in document.arrivals.items():
-        for kind, terms in (("near", given.near), ("apart", given.apart), ("spread", given.spread)):
+        for kind, terms in _terms_of(given):
             for key, which in terms.items():
-                path: Path = ("arrivals", name, kind, key)
+                path: Path = ("arrivals", name, *kind, key)
                 if isinstance(which, str) and which not in (OWN, *document.arrivals):
                     known = _listed([OWN, *document.arrivals])
                     problems.add(DocumentError(path, f"is no class of applications: {which!r}; known are {known}"))
                 if key not in labels:
                     problems.warn(DocumentError(path, f"no node has the label {key}; known are {_listed(labels)}"))
+
+
+def _terms_of(given: Arrivals) -> Iterator[tuple[tuple[str, ...], Mapping[str, str | int]]]:
+    wishes = given.prefers or Preferences()
+    yield from ((("near",), given.near), (("apart",), given.apart), (("spread",), given.spread))
+    yield from ((("prefers", "near"), wishes.near), (("prefers", "apart"), wishes.apart))
+    yield ("prefers", "spread"), wishes.spread
 
 
 def _no_such_label(key: str, value: str, known: Sequence[str], pools: Sequence[Pool]) -> str:

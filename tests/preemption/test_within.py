@@ -1,0 +1,129 @@
+"""Preemption within a queue, by priority (docs/understand/preemption.md, "Within a queue"): who goes, and who stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.bench import Bench, config, parent
+from licorne.core.inspection.explain import Preemption
+from licorne.core.preemption.evictions import Outcome
+from preemption.test_examples import DELAY, confirm, quota, victims
+
+WITHIN = "preemption.within-queue: priority"
+ON = f"properties: {{{WITHIN}}}"
+
+Runs = str
+"""What runs, the oldest first: queue, amount, priority and node of each."""
+
+# the queues q and r below p, the nodes, what runs, amount and priority of the ask of q: victims
+ROWS: list[tuple[str, str, str, tuple[int, ...], Runs, str, str]] = [
+    ("the lowest priority goes", ON, "", (10,), "q5@0 q5@1", "5@2", "a0"),
+    ("of equals the newest goes", ON, "", (10,), "q5@0 q5@0", "5@2", "a1"),
+    ("equal priorities stay", ON, "", (10,), "q10@2", "1@2", ""),
+    ("two of low priority before one of a higher", ON, "", (4, 4), "q4@1:n1 q2@0:n2 q2@0:n2", "4@2", "a2 a1"),
+    ("two of which one is of a higher priority stay", ON, "", (4, 4), "q4@1:n1 q2@0:n2 q2@1:n2", "4@2", "a0"),
+    ("of two nodes that whose oldest is newer", ON, "", (4, 4), "q2@0:n1 q2@0:n2 q2@0:n2 q2@0:n1", "4@1", "a2 a1"),
+    ("no more than are needed", ON, "", (10,), "q4@0 q4@0 q2@0", "2@1", "a2"),
+    ("what is free counts first", ON, "", (10,), "q5@0 q2@0", "3@1", ""),
+    ("another queue has nobody to give", ON, "", (10,), "r5@0 q5@1", "5@1", ""),
+    ("the own queue's, however low another is", ON, "", (10,), "r5@0 q5@1", "5@2", "a1"),
+    ("a queue at its maximum", f"{quota(0, 8)}, {ON}", "", (20,), "q4@0 q4@1", "3@2", "a0"),
+    ("on other nodes, too, where only the maximum lacks", f"{quota(0, 8)}, {ON}", "", (8, 8), "q8@0:n2", "3@2", "a0"),
+    ("with the parent at its maximum", ON, "", (20,), "r6@0 q6@1", "3@2", "a1"),
+    ("above the guarantee", f"{quota(2)}, {ON}", "", (5,), "q4@0", "2@5", "a0"),
+    ("no further below the guarantee", f"{quota(4)}, {ON}", "", (5,), "q4@0", "2@5", ""),
+    ("as much as the ask takes, below the guarantee too", f"{quota(9)}, {ON}", "", (5,), "q2@0 q3@0", "3@5", "a1"),
+    ("its guarantee takes from others first", f"{quota(5)}, {ON}", "", (10,), "r8@0 q2@0", "2@5", "a0"),
+    (
+        "a queue whose allocations stay",
+        f"properties: {{preemption.policy: disabled, {WITHIN}}}",
+        "",
+        (10,),
+        "q9@0",
+        "5@5",
+        "",
+    ),
+    ("another queue's property is its own", "", ON, (10,), "q9@0", "5@5", ""),
+    ("off", "", "", (10,), "q9@0", "5@5", ""),
+]
+
+
+def bench(q: str, r: str, nodes: tuple[int, ...]) -> Bench:
+    """Queues root.p.q and root.p.r with an application each; nodes n1, n2 ... of these sizes."""
+    b = Bench(config(parent(f"p {quota(0, 12)}", f"q {q}".strip(), f"r {r}".strip())))
+    for number, size in enumerate(nodes, 1):
+        b.node(f"n{number}", vcore=size)
+    for name in "qr":
+        b.app(name, f"root.p.{name}")
+    return b
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_victims_of_a_decision(row: tuple[str, str, str, tuple[int, ...], Runs, str, str]) -> None:
+    _, q, r, nodes, runs, asks, gone = row
+    b = bench(q, r, nodes)
+    for number, each in enumerate(runs.split()):
+        what, _, node = each.partition(":")
+        amount, priority = what[1:].split("@")
+        b.ask(what[0], f"a{number}", node=node or "n1", vcore=int(amount), priority=int(priority))
+    amount, priority = asks.split("@")
+    b.run()
+    b.ask("q", "shy", vcore=int(amount), priority=int(priority) - 100)
+    b.ask("q", "k", vcore=int(amount), priority=int(priority), preempt_other=True)
+    assert victims(b, after=DELAY) == gone.split()
+    assert b.hear(after=100) == []
+    confirm(b, *gone.split())
+    assert ("k@" in b.run()) == bool(gone)
+    assert victims(b, after=DELAY) == []
+
+
+def test_one_that_may_not_preempt_others_waits() -> None:
+    """As a pod with `preemptionPolicy: Never`."""
+    b = bench(ON, "", (10,))
+    b.ask("q", "a", vcore=10)
+    b.run()
+    b.ask("q", "k", vcore=1, priority=5, preempt_other=False)
+    assert (b.hear(after=DELAY), victims(b, after=DELAY)) == ([], [])
+
+
+def test_the_room_that_one_of_lower_priority_waits_for_is_taken_before_others_go() -> None:
+    """The other one gives up, and preempts again, where it may; else it would have what one of a higher priority has lost."""
+    b = bench(ON, "", (4, 4))
+    b.ask("q", "a", node="n1", vcore=4)
+    b.ask("q", "high", node="n2", vcore=4, priority=7)
+    b.ask("q", "k", vcore=4, priority=5, preempt_other=True)
+    assert victims(b, after=DELAY) == ["a"]
+    b.ask("q", "top", vcore=4, priority=9, preempt_other=True)
+    assert victims(b, after=DELAY) == []
+    assert b.why("top")[-1] == Preemption("victims are going", "n1", None)
+    assert b.partition.evictions[0].outcome is Outcome.HIGHER_ORDER
+    confirm(b, "a")
+    assert b.run() == "top@n1"
+    assert victims(b, after=DELAY) == []
+
+
+def test_what_is_told_of_it() -> None:
+    b = bench(ON, "", (10,))
+    b.ask("q", "a", vcore=10)
+    b.run()
+    b.ask("q", "equal", vcore=1, preempt_other=True)
+    b.ask("q", "k", vcore=1, priority=5, preempt_other=True)
+    assert b.hear(after=DELAY) == [
+        "released a PREEMPTED_BY_SCHEDULER: preempting allocations of lower priority to free up resources to run ask: k"
+    ]
+    (eviction,) = b.partition.evictions
+    assert (eviction.kind, eviction.queue, eviction.victim_queue) == ("within-queue", "root.p.q", "root.p.q")
+    assert eviction.missing == {"vcore": 1}
+    assert b.why("k")[-1] == Preemption("victims are going", "n1", None)
+    assert b.why("equal")[-1] == Preemption("attempted", "nothing in the queue has a lower priority", None)
+
+
+def test_a_dynamic_queue_has_it_from_its_template() -> None:
+    rules = "placementrules: [{name: provided, create: true}]"
+    b = Bench(config(f"d parent: true, childtemplate: {{properties: {{{WITHIN}}}}}", more=rules))
+    b.node("n1", vcore=10)
+    b.app("x", "root.d.new")
+    b.ask("x", "a", vcore=10)
+    b.run()
+    b.ask("x", "k", vcore=1, priority=5, preempt_other=True)
+    assert victims(b, after=DELAY) == ["a"]
