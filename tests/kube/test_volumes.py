@@ -13,7 +13,7 @@ import pytest
 from common.examples import scaled
 from common.virtual import run
 from kube import schedules
-from kube.apiserver import calm
+from kube.apiserver import FakeClient, calm
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import CSINode, Pod, StorageClass
 from licorne.kube.objects.volumes import SELECTED_NODE, SINGLE_POD
@@ -230,7 +230,7 @@ def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on
         storage.claim("a", "local")
         storage.claim("b")
         pod = storage.pod("a", "b")
-        client = schedules.FakeClient(storage.server)
+        client = FakeClient(storage.server)
         _, task = schedules.start(storage.world, client)
         done = asyncio.Event()
         checked, count = client.on_write, 0

@@ -52,7 +52,7 @@ NOTES: Final = {
     "placeholder": "placeholders of gangs are left out; the simulator makes them as they are needed",
     "foreign": "pods of other schedulers hold their room from the beginning to the end",
     "elsewhere": "pods wait for other schedulers; they are left out",
-    "later": "pods ask for what licorne does not decide yet, such as affinity to pods or volumes; that is left out",
+    "later": "pods ask for claims that are not in the files, or for what licorne does not decide yet; that is left out",
     "gated": "pods wait for their scheduling gates to be removed; here they ask at once",
     "fault": "pods have resources that cannot be read; they are left out",
     "kind": "objects of other kinds were passed over",

@@ -98,7 +98,7 @@ class Decisions(ResourceManagerCallback):
             record.move(PodEvent.DECIDE)
         record.node = new.node_id
         if record.stage is Stage.AWAITS_VOLUMES and (why := lifecycle.volumes.reserve(record, new.node_id)):
-            lifecycle.give_place_back(record.uid, why, "PodVolumesBindFailure")
+            lifecycle.volumes_not_bound(record.uid, why)
             return
         lifecycle.yunikorn_events.post(record, DECIDED)
         if record.work.ask.placeholder:

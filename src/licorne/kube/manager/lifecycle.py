@@ -312,7 +312,7 @@ class PodLifecycle:
                 record.move(PodEvent.COMPLETE)
                 self.volumes.give_back(record.uid)
             elif why:
-                self.give_place_back(record.uid, why, "PodVolumesBindFailure")
+                self.volumes_not_bound(record.uid, why)
         elif record.stage is Stage.HELD and self.volumes.turns.waits(record.uid):
             self.report_or_ask(record)
 
@@ -320,7 +320,11 @@ class PodLifecycle:
         """Release the place of a pod whose claims could not be written, or were not bound in time, as `not_bound`."""
         if self.volumes.bindings.is_current(uid, number):
             late = f"its claims were not bound within {self.volumes.bindings.timeout_s:g} s"
-            self.give_place_back(uid, reason or late, "PodVolumesBindFailure")
+            self.volumes_not_bound(uid, reason or late)
+
+    def volumes_not_bound(self, uid: str, reason: str) -> None:
+        """Release the place of a pod whose claims will not be bound as was decided, as `not_bound`."""
+        self._give_place_back(uid, Note("PodVolumesBindFailure", "PodVolumesBindFailure", reason))
 
     def pass_turns(self) -> None:
         """Let other pods have a try whose claims or volumes pods have in common that find no node."""
@@ -558,15 +562,14 @@ class PodLifecycle:
         The wait doubles each time. If the pod is gone, or somebody else has bound it, the API server says
         so before that.
         """
-        self.give_place_back(uid, reason, "PodBindFailure")
+        self._give_place_back(uid, Note("PodBindFailure", "PodBindFailure", reason))
 
-    def give_place_back(self, uid: str, reason: str, what: str) -> None:
-        """Release the place of a pod that will not be bound; `what` is the reason of the event that says so."""
+    def _give_place_back(self, uid: str, why: Note) -> None:
         record = self._take_back(uid)
         if record is None:
             return
-        self._outbox.post_event(record.pod, Note(what, what, reason))
-        record.failure = reason
+        self._outbox.post_event(record.pod, why)
+        record.failure = why.text
         self.waiting.add(uid)
         record.failures += 1
         self._outbox.commands.append(AskAgain(uid, ASK_AGAIN_BACKOFF.wait_s(record.failures)))

@@ -18,7 +18,7 @@ from .storage import ClaimKey, Storage, Terms, affinity_of, key_of, quantity, si
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
-class Candidates:
+class OfferedVolumes:
     """The volumes that a claim may get, in the order in which they are taken; one that is meant for it comes first."""
 
     def __init__(self, claim: Claim, storage: Storage) -> None:
@@ -67,7 +67,7 @@ def found_on(claims: Sequence[Claim], storage: Storage, nodes: Collection[str]) 
     found: dict[ClaimKey, dict[str, str]] = {}
     for claim in sorted(claims, key=size_of):
         got = found[key_of(claim)] = {}
-        offered = Candidates(claim, storage)
+        offered = OfferedVolumes(claim, storage)
         left = {*nodes}
         for position, volume in enumerate((*offered.meant, *offered.free)):
             name = volume.metadata.name

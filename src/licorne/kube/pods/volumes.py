@@ -19,7 +19,7 @@ from licorne.kube.objects.volumes import SINGLE_POD, WAIT_FOR_FIRST_CONSUMER, Cl
 from licorne.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN, TAG_POD_TERMS
 from licorne.si.messages import Allocation
 
-from .matching import Candidates, found_on, made_in, room_for
+from .matching import OfferedVolumes, found_on, made_in, room_for
 from .storage import ClaimKey, Storage, Terms, affinity_of, key_of, size_of
 
 NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE = (
@@ -122,7 +122,7 @@ def read_volumes(pod: Pod, storage: Storage) -> PodVolumes:
         return msgspec.structs.replace(made, why=why)
     bound = [claim for claim in known.values() if claim.is_bound]
     waiting = [claim for claim in known.values() if not claim.is_bound]
-    contested = any(len(Candidates(claim, storage)) for claim in waiting if storage.selected_node(claim) is None)
+    contested = any(len(OfferedVolumes(claim, storage)) for claim in waiting if storage.selected_node(claim) is None)
     demands = [_demand(NO_DRIVER, _installed(driver)) for driver in attached if _must_be_there(driver, storage)]
     for claim in bound:
         volume = storage.volumes[claim.spec.volume_name]
