@@ -240,6 +240,8 @@ def test_a_pod_for_which_others_go_is_nominated_until_it_is_bound_or_gives_up() 
 
         await asyncio.sleep(4.0)
         (first,) = victims()
+        told = {one["note"] for one in cluster.server.events if one["reason"] == "Preempted"}
+        assert told == {f"Evicted for pod default/{urgent} of queue root.ranks, which has a higher priority."}
         assert now(urgent).status.nominated_node_name == first
         assert cluster.told() == {"SchedulingSkipped": 1, "Unschedulable": 1}
         cluster.lose_node(first)

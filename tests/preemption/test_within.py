@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import combinations
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.examples import examples
 from core.bench import Bench, config, parent
 from licorne.core.inspection.explain import Preemption
 from licorne.core.preemption.evictions import Outcome
@@ -127,3 +132,40 @@ def test_a_dynamic_queue_has_it_from_its_template() -> None:
     b.run()
     b.ask("x", "k", vcore=1, priority=5, preempt_other=True)
     assert victims(b, after=DELAY) == ["a"]
+
+
+PODS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=8)
+"""What runs, the oldest first: node, amount and priority of each."""
+
+
+def best(pods: list[tuple[int, int, int]], free: list[int], asks: int, priority: int) -> set[int]:
+    """Who is to go, by trying all: of each node its best set, and of these the best, as kube-scheduler compares them."""
+    found = []
+    for node, room in enumerate(free):
+        lower = [n for n, (at, _, rank) in enumerate(pods) if at == node and rank < priority]
+        sets = [one for count in range(1, len(lower) + 1) for one in combinations(lower, count)]
+        able = [one for one in sets if room + sum(pods[n][1] for n in one) >= asks]
+        ranks = [(*_rank(pods, one), sorted(-n for n in one), one) for one in able]
+        if ranks:
+            *_, one = min(ranks)
+            top, *rest = _rank(pods, one)
+            found.append((top, *rest, -min(n for n in one if pods[n][2] == top), set(one)))
+    return min(found)[-1] if found and asks > max(free) else set()
+
+
+def _rank(pods: list[tuple[int, int, int]], one: tuple[int, ...]) -> tuple[int, int, int]:
+    return max(pods[n][2] for n in one), len(one), sum(pods[n][2] for n in one)
+
+
+@examples(150)
+@given(PODS, st.lists(st.integers(0, 2), min_size=3, max_size=3), st.integers(1, 8), st.integers(0, 4))
+def test_the_best_set_of_all_goes(pods: list[tuple[int, int, int]], free: list[int], asks: int, priority: int) -> None:
+    b = Bench(config(f"q {ON}"))
+    b.app("x", "root.q")
+    for node, room in enumerate(free):
+        b.node(f"n{node}", vcore=max(1, room + sum(amount for at, amount, _ in pods if at == node)))
+        free[node] = max(room, 1 - sum(amount for at, amount, _ in pods if at == node))
+    for number, (at, amount, rank) in enumerate(pods):
+        b.ask("x", f"a{number}", node=f"n{at}", vcore=amount, priority=rank)
+    b.ask("x", "k", vcore=asks, priority=priority, preempt_other=True)
+    assert set(victims(b, after=DELAY)) == {f"a{n}" for n in best(pods, free, asks, priority)}

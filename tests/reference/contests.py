@@ -45,6 +45,8 @@ class Contest(Scenario):
         self.gone: list[Allocation] = []
         self.budgets = random.Random(f"budgets {seed}")  # apart, so that the other draws are the same without them
         self.sizes = random.Random(f"sizes {seed}")  # likewise
+        self.ranks = random.Random(f"ranks {seed}")  # likewise
+        self.ranked = False
         self.gang_draws = random.Random(f"gangs {seed}")  # likewise
 
     def beginning(self) -> list[Step]:
@@ -52,6 +54,7 @@ class Contest(Scenario):
         rng = self.rng
         (partition,) = self.reference.managers["one"].values()
         leaves = [queue.path for queue in partition.root.walk() if queue.leaf]
+        self.ranked = any(queue.settings.preempts_within for queue in partition.root.walk())
         messages: list[Input] = []
         sizes: dict[str, dict[str, int]] = {}
         for number in range(rng.randint(1, 4)):
@@ -122,12 +125,13 @@ class Contest(Scenario):
 
     def _pod(self, app: str, amounts: dict[str, int], node: str = "", **more: Any) -> Allocation:
         rng = self.rng
+        priority = rng.choice([0, 0, 0, 0, 1, -1] if node else [0, 0, 2, 5])
         return Allocation(
             key=self._name("pod"),
             application_id=app,
             resource=amounts,
             node_id=node,
-            priority=rng.choice([0, 0, 0, 0, 1, -1] if node else [0, 0, 2, 5]),
+            priority=self.ranks.choice([-1, 0, 1, 1]) if node and self.ranked else priority,
             allow_preempt_self=rng.random() < 0.75,
             allow_preempt_other=rng.random() < 0.9,
             originator=rng.random() < 0.12,
