@@ -67,7 +67,7 @@ class PodTerm(NamedTuple):
 
     def selects(self, pod: PodLabels, *, runs: bool = False) -> bool:
         """Return whether the term means the pod. `runs`: the owner of the term runs already."""
-        if pod == NO_POD:
+        if not pod.namespace:  # it is no pod
             return False
         if pod.namespace not in self.namespaces:
             if self.namespace_selector is None:

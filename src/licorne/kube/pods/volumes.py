@@ -103,6 +103,8 @@ def claims_of(pod: Pod) -> list[Used]:
 
 def read_volumes(pod: Pod, storage: Storage) -> PodVolumes:
     """Return what the volumes of a pod mean; of one that has a node only what they mean for others."""
+    if not pod.spec.volumes:
+        return NO_VOLUMES
     used = claims_of(pod)
     disks, apart = _disks(pod)
     if not (used or disks):
