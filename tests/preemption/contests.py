@@ -120,7 +120,6 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         "_gather",
         lambda sound: lambda s, leaf, highest, *more: sound(s, leaf, highest and highest + s.within, *more),
     ),
-    "the number before the highest priority": (VictimSearch, "_narrow", lambda _: lambda *_arguments: None),
     "within the queue no guarantee counts": (NodeSearch, "budget", lambda _: _free_within),
     "outside the fence": (PlannedUsage, "fence_root", _leaves_the_fence),
     "disruption budgets do not count": (DisruptionBudgets, "of", lambda _: lambda _self, _alloc: ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from common.examples import examples
@@ -26,6 +26,7 @@ ROWS: list[tuple[str, str, str, tuple[int, ...], Runs, str, str]] = [
     ("of equals the newest goes", ON, "", (10,), "q5@0 q5@0", "5@2", "a1"),
     ("equal priorities stay", ON, "", (10,), "q10@2", "1@2", ""),
     ("two of low priority before one of a higher", ON, "", (4, 4), "q4@1:n1 q2@0:n2 q2@0:n2", "4@2", "a2 a1"),
+    ("two of low priority before one of a higher on one node", ON, "", (8,), "q4@1 q2@0 q2@0", "4@2", "a2 a1"),
     ("two of which one is of a higher priority stay", ON, "", (4, 4), "q4@1:n1 q2@0:n2 q2@1:n2", "4@2", "a0"),
     ("of two nodes that whose oldest is newer", ON, "", (4, 4), "q2@0:n1 q2@0:n2 q2@0:n2 q2@0:n1", "4@1", "a2 a1"),
     ("no more than are needed", ON, "", (10,), "q4@0 q4@0 q2@0", "2@1", "a2"),
@@ -134,7 +135,7 @@ def test_a_dynamic_queue_has_it_from_its_template() -> None:
     assert victims(b, after=DELAY) == ["a"]
 
 
-PODS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=8)
+PODS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=8)
 """What runs, the oldest first: node, amount and priority of each."""
 
 
@@ -158,7 +159,9 @@ def _rank(pods: list[tuple[int, int, int]], one: tuple[int, ...]) -> tuple[int, 
 
 
 @examples(150)
-@given(PODS, st.lists(st.integers(0, 2), min_size=3, max_size=3), st.integers(1, 8), st.integers(0, 4))
+@given(PODS, st.lists(st.integers(0, 2), min_size=2, max_size=2), st.integers(1, 8), st.integers(0, 4))
+@example([(0, 4, 1), (0, 2, 0), (0, 2, 0)], [0, 0], 4, 2)  # by priority before number
+@example([(0, 2, 0), (1, 2, 0), (1, 2, 0), (0, 2, 0)], [0, 0], 4, 2)  # of two nodes that whose oldest is newer
 def test_the_best_set_of_all_goes(pods: list[tuple[int, int, int]], free: list[int], asks: int, priority: int) -> None:
     b = Bench(config(f"q {ON}"))
     b.app("x", "root.q")
