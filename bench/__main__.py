@@ -21,6 +21,7 @@ from bench.kube.plane import PROGRAMS
 from bench.kube.report import KubeReport, new_kube_report, show_kube
 from bench.kube.run import measure_kube
 from bench.moment import measure_moments
+from bench.page import measure_pages
 from bench.peer import build, measure_pairs, version
 from bench.questions import count_questions
 from bench.report import show
@@ -72,7 +73,7 @@ def list_cases() -> int:
         )
     print(f"groups: {', '.join(GROUPS)}")
     print(
-        "other measurements: answers, checkpoint, clients, codec, instructions, kube, moment, peer, questions, service, soak, sweep, turns, walks (each has --help)"
+        "other measurements: answers, checkpoint, clients, codec, instructions, kube, moment, page, peer, questions, service, soak, sweep, turns, walks (each has --help)"
     )
     return 0
 
@@ -171,6 +172,42 @@ def measure_moment(
     else:
         for name, value in msgspec.structs.asdict(found).items():
             print(f"{name.replace('_', ' '):20} {value:,}")
+    return 0
+
+
+@app.command(name="page")
+def measure_page(
+    *,
+    nodes: Number = 5_000,
+    running: Number = 50_000,
+    waiting: Number = 50_000,
+    queues: Number = 2_000,
+    json: Flag = False,
+) -> int:
+    """Measure the page of a large cluster: how long each view takes when nobody has looked before, and how many bytes it sends.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes the cluster has.
+    running
+        How many pods run.
+    waiting
+        How many pods wait.
+    queues
+        How many queues there are, each with a guarantee.
+    json
+        Print the result as JSON.
+    """
+    found = measure_pages(nodes, running, waiting, queues, say)
+    if json:
+        print_json(found)
+    else:
+        for each in found:
+            print(
+                f"{each.view:24} {each.first_s * 1000:6.0f} ms, again {each.again_s * 1000:6.0f} ms; "
+                f"{each.bytes / 1000:4.0f} kB, of which browsers keep {each.kept_bytes / 1000:.0f}"
+            )
     return 0
 
 

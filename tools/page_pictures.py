@@ -28,6 +28,9 @@ VIEWS = {
     "nodes": "/nodes?",
     "node": "/node?name={node}&",
     "people": "/people?",
+    "fairness": "/fairness?window=21600&",
+    "decisions": "/decisions?window=21600&",
+    "changes": f"/queues?against={MOMENT - 86_400}&",
     "configuration": "/configuration?",
 }
 SCREENS: dict[str, dict[str, Any]] = {

@@ -148,6 +148,27 @@ def test_a_table_is_filtered_and_sorted_and_what_is_found_is_asked_why(
     page.context.close()
 
 
+def test_what_is_new_is_shown_but_not_while_one_types(browser: Browser) -> None:
+    world = busy()
+    with served(world.app) as address:
+        page = opened(browser)
+        said = listened(page)
+        page.goto(f"{address}/applications")
+        page.get_by_text("Live", exact=True).wait_for()
+        page.evaluate("window.same = true")
+        world.application("app-new", "root.other", "bob").schedule()
+        page.get_by_role("link", name="app-new").wait_for()
+        assert page.evaluate("window.same")  # it is not another page
+        page.get_by_role("searchbox", name="Filter").fill("app-n")
+        page.wait_for_url("**/applications?filter=app-n")
+        assert page.locator("tbody tr").count() == 1
+        assert page.evaluate("document.activeElement.id") == "filter"
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_text("Paused", exact=True).wait_for()
+        assert said == []
+        page.context.close()
+
+
 def test_one_logs_in_and_out(browser: Browser) -> None:
     world = World(Access(read_tokens=("secret",))).register()
     with served(world.app) as address:
