@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from kube.schedules import World
 
 SETTLED_S: Final = 200.0
-"""When the trouble has been over for so long, nobody is evicted any more."""
+"""Controllers replace no pods for so long before the end."""
+LAST_TRY_S: Final = 100.0
+"""Within this time the last try of a Hard gang ends, and what its pods leave lets others evict: later nobody is evicted."""
 NEEDS: Final = {
     Outcome.VICTIM: "hangs",
     Outcome.GANG: "atomic",
@@ -139,7 +141,7 @@ def check_end(world: World, runner: Runner) -> None:
         assert counted == used, f"{node}: counted {counted}, used {used}"
     for watched in world.alive:
         watched.check_gangs(ends=True)
-    settled = asyncio.get_running_loop().time() - SETTLED_S
+    settled = asyncio.get_running_loop().time() - SETTLED_S + LAST_TRY_S
     assert not [at for at in world.evictions if at > settled], "pods are evicted for ever"
     _check_evictions(world, runner)
     waiting = [
