@@ -184,3 +184,16 @@ def test_a_trial_leaves_what_is_woken_as_it_was() -> None:
     assert not topology.eased and not need.is_shut_out(bench.partition.nodes["n1"])
     topology.attempt(bench.partition.nodes["n1"].slot, pods, 1)
     assert not topology.eased and need.is_shut_out(bench.partition.nodes["n1"])
+
+
+def test_a_question_about_what_runs_looks_up_no_preference() -> None:
+    bench = cluster("n1:a n2:b")
+    bench.ask("x", "p", tags=tags(DB, preferred={"nodes": [wish(1, "zone", "b")]}), vcore=1)
+    need = bench.partition.applications["x"].asks["p"].shape.need
+    assert need.ranking is not None
+    assert bench.run() == "p@n2"
+    assert need.ranking is None
+    bench.partition.needs._forget_unused()
+    before = [*bench.partition.needs._needs]
+    assert need.mismatch(bench.partition.nodes["n1"]) == ""
+    assert [*bench.partition.needs._needs] == before

@@ -142,8 +142,8 @@ class Topology:
                 need.empty = self.need_for(base.empty, pods)
         return need
 
-    def open(self, need: Need) -> None:
-        """Begin to keep the checks of a need up to date, as an ask with it is pending."""
+    def open(self, need: Need, *, ranks: bool = True) -> None:
+        """Begin to keep the checks of a need up to date, as an ask with it is pending. `ranks`: it prefers nodes, too."""
         pods: PodClass = cython.cast(PodClass, need.pods)
         base: Need = cython.cast(Need, need.base)
         base.waiting += 1
@@ -152,10 +152,10 @@ class Topology:
         if need.empty is not None:
             need.empty.waiting += 1
             if need.empty.waiting == 1:
-                self.open(need.empty)
+                self.open(need.empty, ranks=False)
         need.checks = []
         self._check(need)
-        if pods.terms.preferred != NO_PREFERENCE and self.mode != OFF:
+        if ranks and pods.terms.preferred != NO_PREFERENCE and self.mode != OFF:
             need.ranking = Ranking(self, need, pods.terms.preferred)
         self.set_prefers(need)
 
@@ -253,7 +253,7 @@ class Topology:
     def _mismatch(self, need: Need, domain_of: Callable[[TopologyKey], int]) -> str:
         if need.checks is None:
             need.waiting += 1
-            self.open(need)
+            self.open(need, ranks=False)
             reason = self._mismatch(need, domain_of)
             need.waiting -= 1
             self.close(need)
