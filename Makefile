@@ -112,10 +112,10 @@ state := answers recording
 workload := capture scenarios sim
 PARTS := $(if $(PART),$(addprefix tests/,$(or $($(PART)),$(PART))))
 
-test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; five minutes; PART=kube runs a part, PYTHON=... takes another Python
+test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; six to ten minutes on two processors; PART=kube runs a part, PYTHON=... takes another Python
 	@$(REQUIRED); $(PYTEST) $(REPORT:%=--junitxml=%/test.xml) $(PARTS)
 
-test-all: test  ## Run these and the other tests of the gate, and those of the core again on plain Python; fifteen minutes
+test-all: test  ## Run these and the other tests of the gate, and those of the core again on plain Python; twenty minutes
 	@$(REQUIRED); $(PYTEST) -m gate $(REPORT:%=--junitxml=%/gate.xml)
 	@! $(IS_COMPILED) || LICORNE_INTERPRETED=1 $(PYTEST) $(REPORT:%=--junitxml=%/plain.xml) $(INTERPRETED)
 

@@ -100,6 +100,14 @@ def test_the_benchmark_writes_the_workload_of_a_case(tmp_path: Path, monkeypatch
         ("simulate --config=- -", "standard input (-) is given 2 times, and can be read only once"),
         ("why -", "why: - (standard input) is not read here; see licorne why --help"),
         ("scenario check -", "scenario check: - (standard input) is not read here"),
+        ("shares root.search", '"root.search": more than the command takes. Write: licorne shares; it takes no name'),
+        ("serve x y", '"x", "y": more than the command takes. See: licorne serve --help'),
+        (
+            "place --from W",
+            "--config requires an argument. Write: licorne place --config queues.yaml --user NAME; it reads no",
+        ),
+        ("place --config Q --user ann --from W", "Unknown option: --from. Write: licorne place --config queues.yaml"),
+        ("config check --from W", "FILE requires an argument. Write: licorne config check queues.yaml; --from besides"),
         ("simulate W --pods -", "parameter --pods requires an argument"),
         (
             "simulate W --since soon",

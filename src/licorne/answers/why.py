@@ -111,7 +111,7 @@ class Overview(msgspec.Struct, frozen=True, tag="overview"):
     """All asks that wait, grouped by reason, the largest group first; `running` and `waiting` count allocations and asks.
 
     `unexplained`: how many asks are in none of the groups, because the time was over before they were looked at; only
-    asks that are like no other take that long.
+    asks that are like no other take that long. `has_constraints`: as in `AskAnswer`.
     """
 
     running: int
@@ -121,6 +121,7 @@ class Overview(msgspec.Struct, frozen=True, tag="overview"):
     notes: tuple[Note, ...]
     age_s: float | None = None
     unexplained: int = 0
+    has_constraints: bool = True
 
 
 Answer = AskAnswer | ApplicationAnswer | Overview
@@ -191,7 +192,7 @@ def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _F
         for pod, why in held.items()
         if name in (pod, pod.partition("/")[2])
     ]
-    raise UnknownNameError("; ".join(unasked[:NAMED]) or _unknown(partitions, name))
+    raise UnknownNameError("; ".join(unasked[:NAMED]) or _queue(partitions, name) or _unknown(partitions, name))
 
 
 def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application, str, Ask]]:
@@ -224,6 +225,12 @@ def _described(found: _Found) -> str:
     namespace = tags.get(POD_NAMESPACE)
     where = f"partition {found.partition.name}" if not found.key else f"key {found.key} of application {found.app.id}"
     return f"{where}, namespace {namespace}" if namespace else where
+
+
+def _queue(partitions: list[Partition], name: str) -> str:
+    if any(part.tree.find(name) is not None for part in partitions):
+        return f"{name} is a queue: `licorne shares` tells of queues, and what waits is told without a name"
+    return ""
 
 
 def _unknown(partitions: list[Partition], name: str) -> str:
@@ -336,6 +343,7 @@ def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool])
         at_s=home.now_ns / SECOND_NS,
         notes=home.restored.notes,
         unexplained=left_out,
+        has_constraints=home.restored.has_constraints,
     )
 
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsPanel, Group, UnknownCommandError
+from cyclopts import (
+    App,
+    CycloptsPanel,
+    Group,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from licorne.cli.help import Help
 from licorne.cli.standard_input import MARKED
@@ -23,8 +31,31 @@ if TYPE_CHECKING:
 
 def _panel(error: CycloptsError) -> Panel:
     """Return the panel that shows an error of usage, in which an argument `-` is told as the user gave it, not as the parser got it."""
-    told = _unknown(error) if isinstance(error, UnknownCommandError) else str(error)
-    return CycloptsPanel(told.replace(f'"{MARKED}"', '"-"'))
+    return CycloptsPanel(_told(error).replace(f'"{MARKED}"', '"-"'))
+
+
+_CALLS = {
+    "place": "licorne place --config queues.yaml --user NAME; it reads no dump and asks no scheduler (--from)",
+    "config check": "licorne config check queues.yaml; --from besides names a cluster that it is checked beside",
+    "shares": "licorne shares; it takes no name and tells of all queues, --from says of which scheduler or file",
+}
+"""Commands that first calls get wrong, as they are written."""
+
+
+def _told(error: CycloptsError) -> str:
+    command = " ".join(error.command_chain or ())
+    call = f"Write: {_CALLS[command]}." if command in _CALLS else ""
+    match error:
+        case UnknownCommandError():
+            return _unknown(error)
+        case UnusedCliTokensError():
+            words = ", ".join(f'"{word}"' for word in error.unused_tokens or ())
+            return f"{words}: more than the command takes. {call or f'See: licorne {command} --help'}"
+        case UnknownOptionError() if command == "place" and error.token.keyword == "--from":
+            return f"Unknown option: --from. {call}"
+        case MissingArgumentError():
+            return f"{error} {call}".rstrip()
+    return str(error)
 
 
 def _unknown(error: UnknownCommandError) -> str:

@@ -97,10 +97,9 @@ class _Printed:
     def log(self, answer: AskAnswer) -> None:
         """Print the newest entries of the log that the dumped scheduler itself kept of the ask (`allocationLog`)."""
         for entry in answer.log[:LOGGED]:
-            before = duration(max(0.0, answer.at_s - entry.last_occurrence / SECOND_NS))
-            self.line(
-                f"The scheduler's own log: {entry.message} ({counted(entry.count, 'time')}, last {before} before)"
-            )
+            ago_s = answer.at_s - entry.last_occurrence / SECOND_NS
+            ago = "under a second" if ago_s < 1 else duration(ago_s)
+            self.line(f"The scheduler's own log: {entry.message} ({counted(entry.count, 'time')}, last {ago} before)")
 
     def proposals(self, found: Proposals, chain: Chain | None, *, shown: bool) -> None:
         """Print what would let the ask run, and values of the configuration as they are written there.
@@ -219,6 +218,8 @@ class _Printed:
         self.line()
         if answer.groups:
             self.groups("what waits, by reason", answer.groups)
+        if answer.groups and not answer.has_constraints:
+            self.line(f"{UNSEEN[0].upper()}{UNSEEN[1:]} are not in this state: asks may wait for them too.")
         self.unexplained(answer.unexplained)
         if answer.groups:
             self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
