@@ -181,9 +181,9 @@ def test_a_trial_leaves_what_is_woken_as_it_was() -> None:
     pods = need.pods
     assert pods is not None and not topology.eased
     topology.attempt(bench.partition.nodes["n1"].slot, pods, -1)
-    assert not topology.eased and not need.is_shut_out(bench.partition.nodes["n1"])
+    assert not topology.eased and need.matches(bench.partition.nodes["n1"])
     topology.attempt(bench.partition.nodes["n1"].slot, pods, 1)
-    assert not topology.eased and need.is_shut_out(bench.partition.nodes["n1"])
+    assert not topology.eased and not need.matches(bench.partition.nodes["n1"])
 
 
 def test_a_question_about_what_runs_looks_up_no_preference() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import uvicorn
 
-from licorne.cli.common import CommandError
+from licorne.cli.common import CommandError, say
 from licorne.host.web.page.opened import Opened, pages_app
 
 
@@ -39,7 +39,7 @@ def serve_pages(opened: Opened, port: int, told: Callable[[str], object]) -> Non
 
 def _failed(path: str, error: Exception) -> None:
     """Tell of a failure of a page, which is a bug."""
-    print(f"{path}:", *traceback.format_exception(error), file=sys.stderr)
+    say(f"{path}:", *"".join(traceback.format_exception(error)).splitlines(), to=sys.stderr)
 
 
 __all__ = ["serve_pages"]

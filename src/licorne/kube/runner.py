@@ -184,9 +184,7 @@ class Runner:
         self._budgets = self._reflector(
             DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
         )
-        for kind in OF_VOLUMES:
-            self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
-        self._read_workloads()
+        self._read_what_pods_name()
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
@@ -197,11 +195,13 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
 
-    def _read_workloads(self) -> None:
-        """Have the manager told of services and controllers, if there are default spread constraints."""
+    def _read_what_pods_name(self) -> None:
+        """Have the manager told of volumes, and if there are default spread constraints, of services and controllers."""
+        manager = self.manager
+        for kind in OF_VOLUMES:
+            self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
         if not self.settings.spread:
             return
-        manager = self.manager
         spreading = Spreading(read_constraints(self.settings.spread))
         manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
         for kind in WORKLOADS:
