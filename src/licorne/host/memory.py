@@ -40,7 +40,7 @@ SHARE = 0.25
 CONNECTION = 10
 """Objects in reference cycles that a closed connection to REST leaves: the transport of asyncio, which refers to one of its own
 bound methods, and its socket."""
-PARTITION, QUEUE = 100, 20
+PARTITION, QUEUE = 150, 20
 """Upper bounds for objects in reference cycles: those of a partition without nodes and applications, and those of each queue."""
 LONGEST_S = 3600.0
 """The longest time without a full collection, if the engine is idle at all: for cycles that no count knows of."""
