@@ -184,9 +184,7 @@ class Runner:
         self._budgets = self._reflector(
             DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
         )
-        for kind in OF_VOLUMES:
-            self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
-        self._read_workloads()
+        self._read_more()
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
@@ -197,11 +195,13 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
 
-    def _read_workloads(self) -> None:
-        """Have the manager told of services and controllers, if there are default spread constraints."""
+    def _read_more(self) -> None:
+        """Have the manager told of volumes, and of services and controllers, if there are default spread constraints."""
+        manager = self.manager
+        for one in OF_VOLUMES:
+            self._reflector(one, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
         if not self.settings.spread:
             return
-        manager = self.manager
         spreading = Spreading(read_constraints(self.settings.spread))
         manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
         for kind in WORKLOADS:
