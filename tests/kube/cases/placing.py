@@ -154,6 +154,50 @@ def _later_case(what: str, spec: dict[str, Any]) -> Case:
 CASES += [_later_case(*row) for row in LATER]
 
 
+def _claim(k: Place, name: str, provisioner: str) -> str:
+    """Make a storage class that waits for the first consumer, and a claim of it; return the name of the class."""
+    made = f"{k.name}-{name}"
+    mode = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+    k.plane.create("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": made}, **mode})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": made}
+    k.plane.create(f"{k.path}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": spec})
+    return made
+
+
+def _volume(k: Place, storage_class: str, **more: Any) -> None:
+    """Make a volume of a class that nodes of this case can use."""
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage_class,
+        "persistentVolumeReclaimPolicy": "Retain",
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [expressions("case", "In", k.name)]}},
+        "local": {"path": "/mnt"},
+        **more,
+    }
+    k.plane.create("/api/v1/persistentvolumes", {"metadata": {"name": storage_class}, "spec": spec})
+
+
+@CASES(
+    "5", "a volume that exists, and a class whose volumes are made", "a pod has a claim of either", "both, then it runs"
+)
+def _(k: Place) -> None:
+    """A provisioner, which is played, makes a volume for the claim that has the node."""
+    node = k.node()
+    _volume(k, _claim(k, "kept", "kubernetes.io/no-provisioner"))
+    made = _claim(k, "new", "example.com/played")
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("kept", "new")]
+    k.pod(app=k.name, volumes=volumes, **k.there)
+    path = f"{k.path}/persistentvolumeclaims/new"
+    selected = "volume.kubernetes.io/selected-node"
+    comes(lambda: k.plane.get(path)["metadata"].get("annotations", {}).get(selected) == node, told=k.told)
+    assert not k.node_of()
+    ref = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": k.name, "name": "new"}
+    _volume(k, made, claimRef={**ref, "uid": k.plane.get(path)["metadata"]["uid"]})
+    k.bound("p")
+    assert k.node_of() == node
+
+
 # Effect of a taint, and whether a pod that says nothing about it runs on the node.
 EFFECTS: Final = [("NoExecute", False), ("PreferNoSchedule", True)]
 
