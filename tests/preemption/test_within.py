@@ -141,7 +141,7 @@ PODS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 4), st.integers(0, 3
 
 def best(pods: list[tuple[int, int, int]], free: list[int], asks: int, priority: int) -> set[int]:
     """Who is to go, by trying all: of each node its best set, and of these the best, as kube-scheduler compares them."""
-    found = []
+    found: list[tuple[int, int, int, int, set[int]]] = []
     for node, room in enumerate(free):
         lower = [n for n, (at, _, rank) in enumerate(pods) if at == node and rank < priority]
         sets = [one for count in range(1, len(lower) + 1) for one in combinations(lower, count)]
@@ -149,8 +149,8 @@ def best(pods: list[tuple[int, int, int]], free: list[int], asks: int, priority:
         ranks = [(*_rank(pods, one), sorted(-n for n in one), one) for one in able]
         if ranks:
             *_, one = min(ranks)
-            top, *rest = _rank(pods, one)
-            found.append((top, *rest, -min(n for n in one if pods[n][2] == top), set(one)))
+            top, count, total = _rank(pods, one)
+            found.append((top, count, total, -min(n for n in one if pods[n][2] == top), set(one)))
     return min(found)[-1] if found and asks > max(free) else set()
 
 

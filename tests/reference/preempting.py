@@ -160,13 +160,15 @@ def _best(
 
     With `kept`, which says of a set whether it may be part of another, the highest priority counts before the number.
     """
-    all_last = [a for a in pool if goes_last(partition, a)]
-    all_first = [a for a in pool if a not in all_last]
+    all_reluctant = [a for a in pool if goes_last(partition, a)]
+    all_willing = [a for a in pool if a not in all_reluctant]
     if not reaches(pool):
         return None
-    for bads in range(len(all_last) + 1):
+    for bads in range(len(all_reluctant) + 1):
         for highest in sorted({a.priority for a in pool}) if kept else [None]:
-            bad, good = ([a for a in of if highest is None or a.priority <= highest] for of in (all_last, all_first))
+            bad, good = (
+                [a for a in of if highest is None or a.priority <= highest] for of in (all_reluctant, all_willing)
+            )
             if not reaches(good + bad if bads else good):
                 continue
             for count in range(max(1, bads), len(good) + bads + 1):
