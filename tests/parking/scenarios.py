@@ -37,6 +37,7 @@ PORTS: tuple[dict[str, Any], ...] = (
     {"hostPorts": [{"hostPort": 80}]},
     {"hostPorts": [{"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 81}], "nodeSelector": {"zone": "z1"}},
 )
+SOFT = '[{"key": "old", "effect": "PreferNoSchedule"}]'
 NAMES = ("web", "db", "sql")
 KEYS = ("zone", "zone", "host")
 Draw = Callable[[Any], list[Input]]
@@ -218,17 +219,25 @@ class Scenario:
     def _pod(self) -> dict[str, str]:
         """The tags of a pod with a few terms, which are about its own kind or about another."""
         rng = self.rng
-        terms: dict[str, list[dict[str, Any]]] = {}
+        terms: dict[str, Any] = {}
         for kind in rng.sample(["affinity", "antiAffinity", "spread"], rng.choice([0, 0, 1, 1, 2])):
             term = {"topologyKey": rng.choice(KEYS), "labelSelector": {"matchLabels": {"app": rng.choice(NAMES)}}}
             terms[kind] = [{**term, "maxSkew": rng.randint(1, 2)} if kind == "spread" else term]
+        if rng.random() < 0.3:
+            wish = rng.choice(("affinity", "antiAffinity", "nodes", "spread"))
+            term = {"topologyKey": rng.choice(KEYS), "labelSelector": {"matchLabels": {"app": rng.choice(NAMES)}}}
+            condition = {"key": "host", "operator": "In", "values": rng.sample(NODES, 9)}
+            weighted = {"weight": rng.randint(1, 3), "term": [condition] if wish == "nodes" else term}
+            terms["preferred"] = {wish: [term if wish == "spread" else weighted], "images": ["a:1"]}
         pod = {"namespace": "home", "labels": {"app": rng.choice(NAMES)}}
         return {TAG_POD: json.dumps(pod), TAG_POD_TERMS: json.dumps(terms)}
 
     def _attributes(self, node: str) -> dict[str, str]:
         if not self.kind.terms:
             return self.rng.choice(ATTRIBUTES) if self.kind.constraints else {}
-        return {"label/zone": "z1", **self.rng.choice(ATTRIBUTES), "label/host": node}
+        soft = {"taints": SOFT} if self.rng.random() < 0.1 else {}
+        has = {"licorne/images": '{"a:1": 900000000}'} if self.rng.random() < 0.2 else {}
+        return {"label/zone": "z1", **soft, **has, **self.rng.choice(ATTRIBUTES), "label/host": node}
 
     def asks(self, partition: Any) -> list[Input]:
         """Some asks of one or two applications; often several that are alike."""
