@@ -54,7 +54,8 @@ help:  ## List the targets
 $(VENV)/made:
 	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	    echo 'licorne needs Python 3.11 or newer; say where it is: make PYTHON=...' >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo 'Setting up in $(VENV), once: packages are installed, the core is compiled; four minutes on two processors ...'
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 # What it takes to run: the dependencies of all parts, the package in place, and what compiles its hot modules below.
@@ -71,6 +72,7 @@ $(VENV)/dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/made
 
 # Goes on from the last time. It needs one of the two above, which a target names before this one.
 $(VENV)/compiled: $(HOT)
+	@echo 'Compiling the core, if there is a C compiler ...'
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@$(SAY_HOW)
 	@touch $@

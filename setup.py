@@ -32,7 +32,8 @@ from setuptools.command.build_py import build_py
 os.chdir(Path(__file__).resolve().parent)
 sys.path.insert(0, "tools")
 
-import pxd  # noqa: E402  these imports need the line above
+import known_warnings  # noqa: E402  these imports need the line above
+import pxd  # noqa: E402
 import pyi  # noqa: E402
 
 PACKAGES = [Path("src", "licorne", room) for room in ("core", "si", "sim", "workload")]
@@ -154,7 +155,8 @@ class AllOrNothing(build_ext):
         known = note.exists() and note.read_text(encoding="utf-8") == settings
         note.unlink(missing_ok=True)
         tools = str(Path("tools").resolve())
-        with chdir(GENERATED):  # where the texts for Cython have the paths of the modules, which tracebacks show
+        # In the folder where the texts for Cython have the paths of the modules, which tracebacks show.
+        with known_warnings.left_out(), chdir(GENERATED):
             translated = cythonize(
                 self.extensions,
                 include_path=["src", tools],
