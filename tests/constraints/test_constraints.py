@@ -99,6 +99,14 @@ B = {"key": "b", "operator": "Exists"}
         ({"features": ["F", "G"]}, labels(**{"feature:F": ""}), "feature G"),
         ({"features": ["F"]}, labels(**{"feature:F": ""}), ""),
         ({"features": ["F"], "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),
+        ({"volumes": [{"reason": "no volume", "terms": [[A], [B]]}]}, labels(b="1"), ""),
+        ({"volumes": [{"reason": "no volume", "terms": []}]}, labels(b="1"), "no volume"),
+        (
+            {"volumes": [{"reason": "volume zone", "terms": [[A]]}, {"reason": "no volume", "terms": [[A]]}]},
+            labels(b="1"),
+            "volume zone",
+        ),
+        ({"volumes": [{"reason": "no volume"}], "nodeAffinity": [[B]]}, labels(a="1"), "nodeAffinity"),
     ],
 )
 def test_selectors_and_affinity(fields: dict[str, Any], node: NodeLabels, mismatch: str) -> None:
@@ -221,6 +229,7 @@ TOLERATION = "licorne/node-constraints.tolerations[0]"
         ('{"nodeSelector": {"a": "\\ud800"}}', 'licorne/node-constraints.nodeSelector["a"]'),
         ('{"nodeAffinity": {}}', "licorne/node-constraints.nodeAffinity"),
         ('{"features": [1]}', "licorne/node-constraints.features[0]"),
+        ('{"volumes": [{"reason": "else"}]}', "licorne/node-constraints.volumes[0].reason"),
         ('{"nodeAffinity": [{}]}', "licorne/node-constraints.nodeAffinity[0]"),
         (expression(key="k", operator="Within", values=["a"]), f"{EXPRESSION}.operator"),
         (expression(key="k", operator="in", values=["a"]), f"{EXPRESSION}.operator"),

@@ -416,11 +416,15 @@ class FakeClient:
         await self.server.trouble_after()
 
     async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Change fields of an event or a lease."""
+        """Change fields of an event, a lease, a claim or a volume."""
         if "/leases/" in path:
             now = msgspec.to_builtins(self.server.lease) if self.server.lease is not None else {"metadata": {}}
             spec = {name: value for name, value in (now.get("spec", {}) | body["spec"]).items() if value is not None}
             await self._write_lease(msgspec.convert({**now, "spec": spec}, Lease), body["metadata"]["resourceVersion"])
+            return
+        *place, plural, name = path.split("/")
+        if plural in ("persistentvolumeclaims", "persistentvolumes"):
+            await self._patch_object(plural, place[-1] if "namespaces" in place else "", name, body)
             return
         self._count("patch")
         await self.server.trouble_before()
@@ -428,6 +432,18 @@ class FakeClient:
         if not found:
             raise ApiError(404, "NotFound", "there is none")
         found[0].update(body)
+        await self.server.trouble_after()
+
+    async def _patch_object(self, plural: str, namespace: str, name: str, body: dict[str, Any]) -> None:
+        self._count("volume")
+        await self.server.trouble_before()
+        found = self.server.objects.get(plural, {}).get((namespace, name))
+        if found is None:
+            raise ApiError(404, "NotFound", f"{plural} {name} not found")
+        if body["metadata"]["resourceVersion"] != found.metadata.resource_version:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        changed = _merged(msgspec.to_builtins(found), body)
+        self.server.put(plural, msgspec.convert(changed, type(found)))
         await self.server.trouble_after()
 
     async def _lease_trouble(self) -> None:
@@ -445,6 +461,14 @@ class FakeClient:
         meta = msgspec.structs.replace(new.metadata, resource_version=str(int(version or 0) + 1))
         server.lease = msgspec.structs.replace(new, metadata=meta)
         await server.lease_answered()
+
+
+def _merged(known: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON object with a merge patch applied, which deletes nothing."""
+    both = {
+        name: _merged(known[name], more) for name, more in change.items() if isinstance(more, dict) and name in known
+    }
+    return {**known, **change, **both}
 
 
 def _now() -> float:

@@ -92,7 +92,7 @@ def no_such_label(cluster: Cluster) -> None:
     cluster.pod(nodeSelector={"disk": "ssd"})
 
 
-def not_decided_here(cluster: Cluster) -> None:
+def without_its_claim(cluster: Cluster) -> None:
     cluster.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
 
 
@@ -138,7 +138,7 @@ CASES = [
     (room_and_quota_end_together, {"Unschedulable": 1, "SchedulingSkipped": 4}),
     (too_many_applications, {"SchedulingSkipped": 1}),
     (no_such_label, {"Unschedulable": 1}),
-    (not_decided_here, {"SchedulingSkipped": 1}),
+    (without_its_claim, {"SchedulingSkipped": 1}),
     (unreadable, {"SchedulerError": 1}),
     (refused, {"SchedulerError": 1}),
     (before_its_namespace, {"SchedulingSkipped": 1}),

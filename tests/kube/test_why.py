@@ -150,7 +150,7 @@ GANG = {"yunikorn.apache.org/task-groups": GROUPS, "yunikorn.apache.org/task-gro
         (
             {},
             {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
-            "the pod has a persistent volume claim",
+            'persistentvolumeclaim "c" not found',
         ),
     ],
     ids=["a gang without its room", "scheduling gates", "what is not decided yet"],

@@ -23,12 +23,15 @@ from licorne.core.nodes.constraints import CORDON
 from licorne.core.nodes.preferences import CANDIDATES_MAX, WEIGHTS, ranked, scores
 from licorne.core.partition import Partition
 from licorne.core.queues.ask import Ask
+from licorne.kube.api.kinds import OF_VOLUMES as KINDS_OF_VOLUMES
 from licorne.kube.api.kinds import WORKLOADS
 from licorne.kube.manager.stages import Stage
+from licorne.kube.manager.turns import Turns
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.pods import TopologySpreadConstraint
 from licorne.kube.pods.spreading import OF_SYSTEM, Spreading, read_constraints
+from licorne.kube.pods.volumes import bindings_on, claims_of
 
 from . import domains
 from .places import Places
@@ -47,9 +50,20 @@ NODE: Final = (
 )
 AMONG_PODS: Final = ("PodTopologySpread", "InterPodAffinity")
 DECIDED: Final = (*NODE, *AMONG_PODS, "NodeDeclaredFeatures")
-"""The plugins whose verdicts must agree, in kube-scheduler's order."""
-FOREVER: Final = ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeDeclaredFeatures")
-"""Plugins that refuse by what only a change of the node or the pod removes."""
+"""The plugins that the naive model has, in kube-scheduler's order."""
+OF_VOLUMES: Final = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
+JUDGED: Final = (*NODE, *OF_VOLUMES, *AMONG_PODS, "NodeDeclaredFeatures")
+"""The plugins whose verdicts production must give, in kube-scheduler's order."""
+FOREVER: Final = (
+    "NodeUnschedulable",
+    "TaintToleration",
+    "NodeAffinity",
+    "VolumeBinding",
+    "VolumeZone",
+    "NodeDeclaredFeatures",
+)
+"""Plugins that refuse by what only a change of the node, the pod or its volumes removes."""
+NOT_INSTALLED: Final = "CSI driver is not installed on the node"
 ELSEWHERE: Final = "another node is required"
 """Stands for NodeAffinity where a pod of a DaemonSet requires one node: the scheduler looks at no other."""
 OF_NODES: Final = {
@@ -57,17 +71,36 @@ OF_NODES: Final = {
     "nodeAffinity": "NodeAffinity",
     "feature": "NodeDeclaredFeatures",
     "hostPort": "NodePorts",
+    "no driver": "NodeVolumeLimits",
     TOO_SMALL: "NodeResourcesFit",
     "lack of": "NodeResourcesFit",
 }
 AMONG: Final = {
-    "topology spread: no label": domains.NO_KEY,
-    "topology spread": domains.SPREAD,
-    "pod affinity": domains.AFFINITY,
-    "pod anti-affinity": domains.ANTI_AFFINITY,
-    "anti-affinity of running pods": domains.EXISTING,
+    "topology spread: no label": ("PodTopologySpread", domains.NO_KEY),
+    "topology spread": ("PodTopologySpread", domains.SPREAD),
+    "pod affinity": ("InterPodAffinity", domains.AFFINITY),
+    "pod anti-affinity": ("InterPodAffinity", domains.ANTI_AFFINITY),
+    "anti-affinity of running pods": ("InterPodAffinity", domains.EXISTING),
+    "claim in use": (
+        "VolumeRestrictions",
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+    ),
+    "disk in use": ("VolumeRestrictions", "node(s) had no available disk"),
+    "volume limit": ("NodeVolumeLimits", "node(s) exceed max volume count"),
+    "volume affinity": ("VolumeBinding", "node(s) didn't match PersistentVolume's node affinity"),
+    "no volume": ("VolumeBinding", "node(s) didn't find available persistent volumes to bind"),
+    "no storage": ("VolumeBinding", "node(s) did not have enough free storage"),
+    "volume zone": ("VolumeZone", "node(s) had no available volume zone"),
 }
-"""How reasons of the scheduler begin that are about other pods, and what kube-scheduler says."""
+"""How reasons of the scheduler begin that are about other pods and volumes, and what kube-scheduler says."""
+VOLUME_KINDS: Final = dict(
+    zip(
+        ("pvcs", "pvs", "storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"),
+        KINDS_OF_VOLUMES,
+        strict=True,
+    )
+)
+"""How a case calls the kinds that say what volumes demand."""
 
 
 def recorded(name: str = "verdicts") -> Iterator[dict[str, Any]]:
@@ -145,16 +178,26 @@ def default_spread(case: dict[str, Any], pod: Pod) -> tuple[TopologySpreadConstr
 # -- production --------------------------------------------------------------------------------------------------
 
 
+class NoTurns(Turns):
+    """Has all pods asked for at once, so that the scheduler can be asked about each."""
+
+    def take(self, uid: str, names: tuple[str, ...], now_s: float) -> bool:
+        return True
+
+
 class Production(Places):
     """The cluster of a case, shown to a manager and the scheduler. They decide nothing unless `run` is called."""
 
-    def __init__(self, case: dict[str, Any]) -> None:
+    def __init__(self, case: dict[str, Any], *, in_turn: bool = True) -> None:
         super().__init__({"reservation.enabled": "false", "scheduler.preferences": "first"})
         lifecycle = self.manager.lifecycle
+        if not in_turn:
+            lifecycle.volumes.turns = NoTurns()
         given = case.get("config", {}).get("spreadDefaults")
         spreading = Spreading(OF_SYSTEM if given is None else read_constraints(json.dumps(given)))
         lifecycle.context = msgspec.structs.replace(lifecycle.context, spreading=spreading)
-        self.put({kind: case.get(kind, []) for kind in ("namespaces", "nodes", "pods", *WORKLOADS_BY_PLURAL)})
+        kinds = ("namespaces", "nodes", *VOLUME_KINDS, "pods", *WORKLOADS_BY_PLURAL)
+        self.put({kind: case.get(kind, []) for kind in kinds})
 
     def put(self, objects: dict[str, list[dict[str, Any]]]) -> None:
         """Show objects that are new or have changed."""
@@ -164,6 +207,11 @@ class Production(Places):
         for one in objects.get("nodes", []):
             self.nodes[one["metadata"]["name"]] = one
             self.manager.node_seen(msgspec.convert(one, Node))
+        for plural, kind in VOLUME_KINDS.items():
+            for one in objects.get(plural, []):
+                for owner in one["metadata"].get("ownerReferences", ()):
+                    owner["uid"] = owner["uid"].removeprefix("uid-")  # as pods have here
+                self.manager.of_volumes_seen(msgspec.convert(one, kind.type))
         for plural, kind in WORKLOADS_BY_PLURAL.items():
             for one in objects.get(plural, []):
                 self.manager.workload_seen(kind.name, msgspec.convert(one, kind.type))
@@ -194,18 +242,30 @@ class Production(Places):
             self.no_pod(name)
         elif kind == "Node":
             self.no_node(name)
+        elif known := [one for one in KINDS_OF_VOLUMES if one.name == kind]:
+            place = step["remove"].split("/")[1:]
+            metadata = {"name": place[-1], "namespace": place[0] if len(place) > 1 else ""}
+            self.manager.of_volumes_gone(msgspec.convert({"metadata": metadata}, known[0].type))
         elif kind == "Namespace":
             self.manager.namespace_gone(msgspec.convert(self.namespaces.pop(name), Namespace))
         if "forget" in step:
             name = step["forget"].rpartition("/")[2]
             again = self.pods[name]
+            for used in claims_of(msgspec.convert(again, Pod)):
+                claim = (again["metadata"]["namespace"], used.name)
+                self.manager.lifecycle.volumes.storage.release(claim)
+                self.manager.lifecycle.volumes.reread({claim: "any"})
             self.no_pod(name)
             again["spec"].pop("nodeName", None)
             self.put({"pods": [again]})
         return str(step.get("again", "")).rpartition("/")[2]
 
     def place(self, name: str, node: str) -> None:
-        """Show a pod with a node, as if it had been bound there."""
+        """Show a pod with a node, as if it had been bound there; what was decided of its claims is not written yet."""
+        storage = self.manager.lifecycle.volumes.storage
+        for claim, volume in bindings_on(self.manager.records.pods[name].pod, storage, node).items():
+            storage.reserve(claim, volume, node)
+            self.manager.lifecycle.volumes.reread({claim: "any"})
         self.pods[name]["spec"]["nodeName"] = node
         self.show(name)
 
@@ -230,15 +290,16 @@ class Production(Places):
 
 def expected(rows: list[list[str]]) -> Refusal | None:
     """Return the refusal that licorne gives, of all that kube-scheduler's plugins have for a node."""
-    refusals = [Refusal(plugin, Code(code), reason) for plugin, code, reason in rows if plugin in DECIDED]
-    of_node = [one for one in refusals if one.plugin in FOREVER]
+    refusals = [Refusal(plugin, Code(code), reason) for plugin, code, reason in rows if plugin in JUDGED]
+    of_node = [one for one in refusals if one.plugin in FOREVER or one.reason.endswith(NOT_INSTALLED)]
     return next(iter([*of_node, *filter(lasts, refusals), *refusals]), None)
 
 
 def lasts(one: Refusal) -> bool:
     """Return whether no end of a pod removes a refusal, and none that begins."""
     too_small = one.plugin == "NodeResourcesFit" and one.code is Code.UNRESOLVABLE
-    return one.plugin in FOREVER or too_small or one.reason == domains.NO_KEY
+    static = one.plugin in FOREVER or one.reason.endswith(NOT_INSTALLED)
+    return static or too_small or one.reason == domains.NO_KEY
 
 
 def said_by(why: str, node: dict[str, Any]) -> tuple[str, str]:
@@ -246,9 +307,9 @@ def said_by(why: str, node: dict[str, Any]) -> tuple[str, str]:
     if why.startswith("taint "):
         is_cordon = why == f"taint {CORDON}" and node["spec"].get("unschedulable")
         return "NodeUnschedulable" if is_cordon else "TaintToleration", ""
-    for begin, reason in AMONG.items():
+    for begin, said in AMONG.items():
         if why.startswith(begin):
-            return "PodTopologySpread" if begin.startswith("topology") else "InterPodAffinity", reason
+            return said
     for begin, plugin in OF_NODES.items():
         if why.startswith(begin):
             return plugin, ""
@@ -268,7 +329,7 @@ class Comparison:
         if why := not_compared(case):
             self.skipped[why] += 1
             return
-        made = Production(case)
+        made = Production(case, in_turn=False)
         steps = case.get("steps") or [{"ask": case["pending"], "only": True}]
         said = case["verdict"].get("steps") or [case["verdict"]]
         for number, (step, answer) in enumerate(zip(steps, said, strict=True)):
@@ -287,10 +348,10 @@ class Comparison:
             return
         ours = made.answers(name)
         if isinstance(ours, str):
-            self.skipped[ours] += 1
+            self._judge_held(where, ours, answer)
             return
         others = len(self.wrong)
-        early = [plugin for plugin, _, _ in answer["prefilter"].get("all", []) if plugin in DECIDED]
+        early = [plugin for plugin, _, _ in answer["prefilter"].get("all", []) if plugin in JUDGED]
         for node, rows in answer["nodes"].items():
             why, never = ours[node]
             if early:
@@ -300,17 +361,48 @@ class Comparison:
             theirs = expected(rows)
             plugin, reason = said_by(why, made.nodes[node])
             wanted = ("", "") if theirs is None else (theirs.plugin, theirs.reason if reason else "")
+            if theirs is not None and theirs.plugin == plugin in OF_VOLUMES and reason in [row[2] for row in rows]:
+                wanted = (plugin, reason)  # one of several
             if why == ELSEWHERE and "NodeAffinity" in [row[0] for row in rows]:
                 wanted = (ELSEWHERE, "")
             if (plugin, reason) != wanted or never is not (theirs is not None and lasts(theirs)):
                 self.wrong.append(f"{where}: node {node}: licorne {why!r}, never {never}, recorded {rows}")
             else:
                 self.agreed[plugin or "none"] += 1
+        if others < len(self.wrong) and _names_twice(made.pods[name]):
+            self.skipped["the pod names a claim twice, for which kube-scheduler wants two volumes"] += 1
+            del self.wrong[others:]
+        if others < len(self.wrong) and _has_attached(made, name):
+            self.skipped["a volume of the pod is attached, and no pod uses it"] += 1
+            del self.wrong[others:]
         if _honours_taints(made.pods[name]) and any(map(_is_cordoned_by_field, made.nodes.values())):
             self.skipped["a spread honours taints, and a cordoned node has not got its taint yet"] += others < len(
                 self.wrong
             )
             del self.wrong[others:]
+
+    def _judge_held(self, where: str, ours: str, answer: dict[str, Any]) -> None:
+        """Compare why the scheduler is not asked for a pod."""
+        early = [*answer["prefilter"].get("all", []), *(row for rows in answer["nodes"].values() for row in rows[:1])]
+        said = [plugin for plugin, _, reason in early if plugin in OF_VOLUMES and reason == ours]
+        if said:
+            self.agreed[said[0]] += len(answer["nodes"])
+        elif any(not rows for rows in answer["nodes"].values()) and not ours.startswith("licorne does not decide"):
+            self.wrong.append(f"{where}: licorne {ours!r}, recorded {answer['nodes']}")
+        else:
+            self.skipped[ours] += 1
+
+
+def _has_attached(made: Production, name: str) -> bool:
+    """Return whether a volume of a pod is attached somewhere: it costs nothing there, though no pod uses it."""
+    volumes = made.manager.lifecycle.volumes
+    claims = [volumes.storage.claims.get(key) for key in made.manager.records.pods[name].work.volumes.names]
+    return any(claim is not None and volumes.is_attached(claim.spec.volume_name) for claim in claims)
+
+
+def _names_twice(pod: dict[str, Any]) -> bool:
+    used = claims_of(msgspec.convert(pod, Pod))
+    return len(set(used)) < len(used)
 
 
 def _honours_taints(pod: dict[str, Any]) -> bool:
@@ -339,6 +431,8 @@ def misplaced(case: dict[str, Any]) -> str:
     record = made.manager.records.pods[name]
     if record.work.later or said["prefilter"].get("all"):
         takers = set()
+    if record.work.volumes.waiting and not placed:  # it waits with a node
+        placed = record.node
     return "" if placed in (takers or {""}) else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
 
 
@@ -393,7 +487,7 @@ def score_differences(case: dict[str, Any], compared: Counter[str]) -> list[str]
 def table() -> Iterator[str]:
     """Yield, of all recordings, how many nodes agree by plugin, and how many judgments are not compared, by why."""
     made = Comparison()
-    for name in ("verdicts", "sequences"):
+    for name in ("verdicts", "sequences", "volumes", "volume-sequences"):
         for case in recorded(name):
             made.compare(case)
     yield f"{len(made.wrong):7}  differ"

@@ -16,13 +16,15 @@ from unittest.mock import patch
 import msgspec
 
 from kube.places import Places
+from kube.provisioner import CLASS, claim, persistent_volume, uses
 from licorne.kube.manager import lifecycle as module
-from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
+from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail, LoseVolumes, WriteVolume
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import PodEvent, Stage
-from licorne.kube.objects import Namespace, Node
+from licorne.kube.objects import Namespace, Node, StorageClass
+from licorne.kube.objects.volumes import BIND_COMPLETED, SELECTED_NODE
 from licorne.si.messages import AddApplication, Input, RejectedApplication
 
 QUEUES = """
@@ -45,6 +47,7 @@ GANG: Final = {
 NODES: Final = ("n0", "n1", "n2")
 STEPS: Final = ((module, "read_pod"), (module, "asks_the_same"), (Gangs, "placed"), (PodLifecycle, "ask"))
 """Functions that concern one pod."""
+CLAIMS: Final = ("c0", "c1", "c2", "c3")
 TOO_MUCH: Final = "5E"
 """An amount of memory that the scheduler does not count."""
 
@@ -87,6 +90,11 @@ class Walk(Places):
         self._submit = self.api.submit
         self.api.submit = self._refuse  # type: ignore[method-assign, assignment]
         self.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n"}}, Namespace))
+        self.late: list[LoseVolumes] = []
+        """Pods whose claims may take too long."""
+        self.manager.of_volumes_seen(msgspec.convert({"metadata": {"name": "made"}, **CLASS}, StorageClass))
+        for name in CLAIMS:
+            self._put_claim(name)
         for name in NODES[:2]:
             self.node(name, allocatable={"cpu": "4"})
 
@@ -100,6 +108,9 @@ class Walk(Places):
         """Take so many steps."""
         acts = [self._create, self._change, self._change, self._bind, self._do_not_bind, self._ask_again, self._end]
         acts += [
+            self._volume,
+            self._volume,
+            self._lose_volumes,
             self._node,
             self._outage,
             self._refuse_another,
@@ -136,7 +147,9 @@ class Walk(Places):
         labels = {"applicationId": app, "queue": rng.choice(("root.a", "root.a", "root.b", "root.none"))}
         if app == "gang1":
             labels["gang.scheduling"] = "atomic"
-        self._put(f"p{self.made}", labels, GANG if gang else {}, schedulingGates=[{"name": "g"}] * (rng.random() < 0.1))
+        more = {"volumes": uses(rng.choice(CLAIMS))} if rng.random() < 0.3 else {}
+        gates = [{"name": "g"}] * (rng.random() < 0.1)
+        self._put(f"p{self.made}", labels, GANG if gang else {}, schedulingGates=gates, **more)
         if rng.random() < 0.05:
             self.pods[f"p{self.made}"]["spec"]["nodeName"] = rng.choice(NODES)
         self.show(f"p{self.made}")
@@ -199,6 +212,31 @@ class Walk(Places):
         if self.again:
             self.manager.lifecycle.ask_again(self.again.pop(self.rng.randrange(len(self.again))))
 
+    def _put_claim(self, name: str, volume: str = "", **annotations: str) -> None:
+        made = claim(name, "made", namespace="n", annotations=annotations)
+        made.spec.volume_name = volume
+        self.manager.of_volumes_seen(made)
+
+    def _volume(self) -> None:
+        """Have a claim bound, or new and without a volume; or its volume is refused."""
+        name = self.rng.choice(CLAIMS)
+        known = self.manager.lifecycle.volumes.storage.claims["n", name]
+        if known.is_bound:
+            if self.rng.random() < 0.3:
+                self._put_claim(name)
+        elif self.rng.random() < 0.2:
+            self._put_claim(name)
+        elif known.annotation(SELECTED_NODE) is not None:
+            volume = persistent_volume(name, "", "", "made")
+            volume.spec.node_affinity = None
+            self.manager.of_volumes_seen(volume)
+            self._put_claim(name, name, **{BIND_COMPLETED: "yes"})
+
+    def _lose_volumes(self) -> None:
+        if self.late and self.rng.random() < 0.3:
+            one = self.late.pop(self.rng.randrange(len(self.late)))
+            self.manager.lifecycle.volumes_lost(one.uid, one.number)
+
     def _end(self) -> None:
         if self.rng.random() < len(self.pods) / 8:
             self.no_pod(self._some())
@@ -243,6 +281,10 @@ class Walk(Places):
                 self.sent[command.uid] = command.node
             elif isinstance(command, AskAgain):
                 self.again.append(command.uid)
+            elif isinstance(command, LoseVolumes):
+                self.late.append(command)
+            elif isinstance(command, WriteVolume):
+                self._put_claim(command.path.rpartition("/")[2], **command.body["metadata"]["annotations"])
             elif isinstance(command, CreatePod):
                 body = command.body["metadata"]
                 if body["name"] not in self.pods and self.rng.random() < 0.8:

@@ -53,9 +53,13 @@ preferred = st.fixed_dictionaries(
         "spread": st.lists(constraint, max_size=2),
     },
 )
+mark = st.fixed_dictionaries({"topologyKey": st.sampled_from(("", "host")), "name": st.sampled_from("mn")})
 terms = st.fixed_dictionaries(
     {},
     optional={
+        "holds": st.lists(mark, max_size=2),
+        "unless": st.lists(mark, max_size=2),
+        "attached": st.fixed_dictionaries({"d": st.lists(st.sampled_from("uvw"), max_size=2)}),
         "affinity": st.lists(term, max_size=2),
         "antiAffinity": st.lists(term, max_size=2),
         "spread": st.lists(constraint, max_size=2),
@@ -63,7 +67,13 @@ terms = st.fixed_dictionaries(
     },
 )
 nodes = st.fixed_dictionaries(
-    {}, optional={"zone": st.sampled_from("xy"), "host": st.sampled_from("pqr"), "taint": st.just("t")}
+    {},
+    optional={
+        "zone": st.sampled_from("xy"),
+        "host": st.sampled_from("pqr"),
+        "taint": st.just("t"),
+        "csi-driver:d": st.sampled_from(("0", "1", "2", "")),
+    },
 )
 names = st.sampled_from(("n1", "n2", "n3"))
 steps = st.lists(
@@ -103,7 +113,24 @@ class Naive:
         if "taint" in labels:
             return "static"
         running = [(one, self.nodes[one.node]) for one in self.pods.values() if one.node in self.nodes]
-        return self.uneven(pod, labels, running) or self.apart(pod, labels, running)
+        uneven = self.uneven(pod, labels, running)
+        if uneven.startswith("topology spread: no label"):
+            return uneven
+        return self.by_name(pod, name, running) or uneven or self.apart(pod, labels, running)
+
+    def by_name(self, pod: Pod, name: str, running: list[tuple[Pod, dict[str, str]]]) -> str:
+        labels = self.nodes[name]
+        for key, held in pod.terms.unless:
+            there = [p for p, of in running if not key or (key in labels and of.get(key) == labels[key])]
+            if any((key, held) in p.terms.holds for p in there):
+                return "disk in use" if key else "claim in use"
+        here = [one for p, _ in running if p.node == name for one in p.terms.attached]
+        for driver, names in pod.terms.attached:
+            limit = labels.get(f"csi-driver:{driver}", "")
+            used = {each for one in here if one.driver == driver for each in one.names}
+            if limit and not {*names} <= used and len(used | {*names}) > int(limit):
+                return f"volume limit {driver}"
+        return ""
 
     def uneven(self, pod: Pod, labels: dict[str, str], running: list[tuple[Pod, dict[str, str]]]) -> str:
         keys = {one.topology_key for one in pod.terms.spread}

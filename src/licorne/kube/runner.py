@@ -42,6 +42,7 @@ from licorne.kube.api.kinds import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
     NODES,
+    OF_VOLUMES,
     PODS,
     PRIORITY_CLASSES,
     WORKLOADS,
@@ -52,7 +53,7 @@ from licorne.kube.configmaps import Configuration, ConfigurationError, check_que
 from licorne.kube.configuring import ConfigMaps, build_info
 from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
 from licorne.kube.manager import Manager, Outbox
-from licorne.kube.manager.commands import AskAgain, Bind
+from licorne.kube.manager.commands import AskAgain, Bind, LoseVolumes
 from licorne.kube.objects import KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods.spreading import Spreading, read_constraints
@@ -71,6 +72,7 @@ NEEDED: Final = {
     "pods": "what runs already is not known",
     "nodes": "there would seem to be no room",
     "namespaces": "their quotas are not known",
+    **{kind.plural: "what volumes demand is not known" for kind in OF_VOLUMES},
     **{kind.plural: "default spread constraints need the selectors of workloads" for kind in WORKLOADS},
     "configmaps": "their quotas are not known",  # the built-in queues, by which pods would run, have none
 }
@@ -182,6 +184,8 @@ class Runner:
         self._budgets = self._reflector(
             DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
         )
+        for kind in OF_VOLUMES:
+            self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
         self._read_workloads()
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
@@ -226,6 +230,8 @@ class Runner:
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.waiting.not_told,
+            binds_volumes=self.manager.lifecycle.volumes.bindings.is_current,
+            volumes_lost=self.manager.lifecycle.volumes_lost,
             warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
@@ -433,6 +439,9 @@ class Runner:
                 manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
+        for volumes in OF_VOLUMES:
+            for one in self.reflectors[volumes.plural].store.values():
+                manager.of_volumes_seen(one)
         for node in self._nodes.store.values():
             manager.node_seen(node)
         manager.lifecycle.pods_read(self._pods.store.values())
@@ -527,6 +536,9 @@ class Runner:
                 asyncio.get_running_loop().call_later(command.after_s, self.manager.lifecycle.ask_again, command.uid)
             elif self.shadow is not None:
                 self.shadow.take(command)
+            elif isinstance(command, LoseVolumes):
+                lose = self.manager.lifecycle.volumes_lost
+                asyncio.get_running_loop().call_later(command.after_s, lose, command.uid, command.number)
             elif isinstance(command, Bind):
                 self.binder.bind(command)
             else:
@@ -568,6 +580,7 @@ class Runner:
         waiting = self.manager.lifecycle.waiting
         while True:
             await asyncio.sleep(REVIEW_S)
+            self.manager.lifecycle.pass_turns()
             if len(waiting):
                 waiting.review()
                 self._carry_out()

@@ -36,6 +36,7 @@ _ROWS: Final = (
     _row("service.clusterId", "The id of the cluster in REST."),
     _row("service.policyGroup", "Which key has the queue configuration: the one that ends in .yaml."),
     _row("service.enableConfigHotRefresh", "Whether changes count before a restart.", "at once"),
+    _row("service.volumeBindTimeout", "How long a pod that has a node waits for its claims to be bound.", "at once"),
     _row("service.disableGangScheduling", "Whether task groups of new pods do not count.", "at once"),
     _row("service.placeholderImage", "The image of new placeholders.", "at once"),
     _row("service.placeholderRunAsUser", "The user of new placeholders; 0: as the image has it.", "at once"),
@@ -102,6 +103,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     policy_group: str = TABLE.field("service.policyGroup")
     hot_refresh: bool = TABLE.field("service.enableConfigHotRefresh")
     no_gangs: bool = TABLE.field("service.disableGangScheduling")
+    volume_bind_timeout_ns: int = TABLE.field("service.volumeBindTimeout")
     placeholder_image: str = TABLE.field("service.placeholderImage")
     run_as_user: int = TABLE.field("service.placeholderRunAsUser")
     run_as_group: int = TABLE.field("service.placeholderRunAsGroup")

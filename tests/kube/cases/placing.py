@@ -133,9 +133,9 @@ def _(k: Place) -> None:
     k.bound("p")
 
 
-# What a pod asks for that is not decided yet; its spec.
+# What a pod asks for that is not there, or not decided yet; its spec.
 LATER: Final[list[tuple[str, dict[str, Any]]]] = [
-    ("a volume claim", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]}),
+    ("a claim of volumes that is not there", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]}),
     ("a claim of devices", {"resourceClaims": [{"name": "r", "resourceClaimName": "r"}]}),
     ("a native pod group", {"schedulingGroup": {"podGroupName": "g"}}),
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from .attached import AttachCount
 from .counted import held_by
 
 if TYPE_CHECKING:
@@ -87,16 +88,26 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
         "pods on nodes"
     )
     for counted, count in topology.counts.items():
+        if isinstance(count, AttachCount):
+            _validate_attached(topology, count)
+            continue
         found: dict[int, int] = {}
         part: dict[int, int] = {}
         for node in topology.nodes:
             domain = 0 if node is None else count.key.domain_of[node.slot]
             if node is None or not domain or not counted.takes_part(node.labels):
                 continue
-            assert count.key.number_of[dict(node.labels.pairs)[counted.key]] == domain, f"domain of node {node.id}"
+            value = dict(node.labels.pairs).get(counted.key, "")
+            assert count.key.number_of[value] == domain, f"domain of node {node.id}"
             part[domain] = part.get(domain, 0) + 1
             for pods, number in topology.on[node.slot].items():
-                if counted in held_by(pods.terms) if counted.held else counted.includes(pods.pod):
+                if (
+                    counted in held_by(pods.terms)
+                    if counted.held
+                    else (counted.key, counted.mark) in pods.terms.holds
+                    if counted.mark
+                    else counted.includes(pods.pod)
+                ):
                     found[domain] = found.get(domain, 0) + number
         assert count.counts == found, f"pods that {counted} counts"
         assert not count.spread or count.taking_part == part, f"nodes that take part in {counted}"
@@ -105,3 +116,18 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
         )
         for check in count.checks:
             assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], f"checks of {counted}"
+
+
+def _validate_attached(topology: Topology, count: AttachCount) -> None:
+    """Count the volumes that are attached to all nodes anew; raises AssertionError."""
+    found: dict[int, dict[str, int]] = {}
+    for node in topology.nodes:
+        domain = 0 if node is None else count.key.domain_of[node.slot]
+        for pods, number in topology.on[node.slot].items() if node is not None and domain else ():
+            for attached in pods.terms.attached:
+                for name in attached.names if attached.driver == count.counted.driver else ():
+                    used = found.setdefault(domain, {})
+                    used[name] = used.get(name, 0) + number
+    assert count.used == found, f"volumes of {count.counted.driver}"
+    for check in count.checks:
+        assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], f"checks of {count.counted.driver}"

@@ -74,6 +74,15 @@ ANTI_AFFINITY: Final = "anti-affinity of running pods"
 SPREAD: Final = "topology spread"
 UNLABELLED: Final = "topology spread: no label"
 """Reasons of `Need.mismatch`: what pods demand of each other. The last one, which the key of the label follows, does not pass."""
+CLAIM_IN_USE: Final = "claim in use"
+DISK_IN_USE: Final = "disk in use"
+ATTACHED: Final = "volume limit"
+"""Reasons of `Need.mismatch` about volumes of other pods: one that a single pod may use, a disk of the node, and how many volumes
+of a driver a node takes, where the name of the driver follows."""
+VOLUME_REASONS: Final = ("no driver", "volume affinity", "no volume", "no storage", "volume zone")
+"""Why no volume of the ask can be used on a node (`VolumeDemand`): reasons that do not pass."""
+DRIVER: Final = "csi-driver:"
+"""The prefix of the labels by which licorne kube says which drivers of volumes a node has, and how many volumes each takes."""
 HOST_PORT: Final = "hostPort"
 """How the reason of `NodeConstraints.mismatch` begins where a host port is taken on the node."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
@@ -161,6 +170,13 @@ class Expression(NamedTuple):
         return number > bound if self.operator == "Gt" else number < bound
 
 
+class VolumeDemand(NamedTuple):
+    """What a volume of an ask demands: a node for which one of `terms` holds; `reason` is told of the others."""
+
+    reason: str
+    terms: tuple[tuple[Expression, ...], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class NodeLabels:
     """Labels, effective taints, taken ports and what is left of devices: equal where no constraint can tell two nodes apart.
@@ -202,7 +218,8 @@ class NodeConstraints:
 
     `affinity` is None where no affinity is demanded, and empty where no node can satisfy it. `ports` are taken on the
     node as long as the allocation is there, and so is what `demand` says of its devices. `devices`: it must have so many,
-    in use or not. `features`: names of what the node must declare.
+    in use or not. `features`: names of what the node must declare. `volumes`: all must hold; they keep their order, as the
+    first that does not is told.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -212,6 +229,7 @@ class NodeConstraints:
     demand: Demand | None = None
     devices: int = 0
     features: tuple[str, ...] = ()
+    volumes: tuple[VolumeDemand, ...] = ()
 
     def matches(self, labels: NodeLabels) -> bool:
         """Return whether the ask may run on a node with these labels and taints."""
@@ -220,15 +238,15 @@ class NodeConstraints:
     def mismatch(self, labels: NodeLabels) -> str:
         """Return why the ask may not run there; empty if it may.
 
-        The reasons are `taint <taint>`, `nodeSelector`, `nodeAffinity`, `too few devices`, `feature <name>`, `hostPort
-        <port>` and `devices in use`; the last two pass when what runs ends (`passes`). The first that holds is returned: as
-        kube-scheduler has its filters, but what passes comes last.
+        The reasons are `taint <taint>`, `nodeSelector`, `nodeAffinity`, `too few devices`, those of volumes, `feature <name>`,
+        `hostPort <port>` and `devices in use`; the last two pass when what runs ends (`passes`). The first that holds is
+        returned: as kube-scheduler has its filters, but what passes comes last.
         """
         taints = [taint for taint in labels.taints if not any(one.bears(taint) for one in self.tolerations)]
         if taints:
             return f"taint {CORDON if CORDON in taints else taints[0]}"
         known: dict[str, str] = {}
-        if self.selector or self.affinity is not None or self.features:
+        if self.selector or self.affinity is not None or self.features or self.volumes:
             known = dict(labels.pairs)
             for key, value in self.selector:
                 if known.get(key) != value:
@@ -237,6 +255,9 @@ class NodeConstraints:
                 return "nodeAffinity"
         if self.devices > labels.devices.number:
             return TOO_FEW
+        for demand in self.volumes:
+            if not any(_term_holds(term, known) for term in demand.terms):
+                return demand.reason
         for name in self.features:
             if FEATURE + name not in known:
                 return f"feature {name}"
@@ -252,7 +273,8 @@ class NodeConstraints:
 
 def passes(mismatch: str) -> bool:
     """Return whether a reason of `Need.mismatch` passes when pods begin or end, on this node or others."""
-    return mismatch in (IN_USE, ANTI_AFFINITY, NEAR, APART, SPREAD) or mismatch.startswith(HOST_PORT)
+    others = (IN_USE, ANTI_AFFINITY, NEAR, APART, SPREAD, CLAIM_IN_USE, DISK_IN_USE)
+    return mismatch in others or mismatch.startswith((HOST_PORT, ATTACHED))
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()
@@ -270,7 +292,7 @@ def parse_constraints(text: str) -> NodeConstraints:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
     """
     path = CONSTRAINTS_TAG
-    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "features")
+    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts", "devices", "features", "volumes")
     fields = fields_of(read_json(text, path), path, known)
     selector = fields.get("nodeSelector", {})
     if not isinstance(selector, dict):
@@ -287,7 +309,10 @@ def parse_constraints(text: str) -> NodeConstraints:
     demand = _read_demand(fields.get("devices", 0), f"{path}.devices")
     number = demand.number if demand is not None else 0
     features = sorted_set(list_of(fields.get("features", []), f"{path}.features", text_of))
-    return NodeConstraints(tuple(sorted(pairs)), affinity, sorted_set(tolerations), ports, demand, number, features)
+    volumes = tuple(dict.fromkeys(list_of(fields.get("volumes", []), f"{path}.volumes", _read_volume)))
+    return NodeConstraints(
+        tuple(sorted(pairs)), affinity, sorted_set(tolerations), ports, demand, number, features, volumes
+    )
 
 
 def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:
@@ -324,6 +349,12 @@ def read_expression(value: object, path: str) -> Expression:
     if number is None:
         fail(f"{path}.values", values, f"{operator} needs exactly one value, an integer of 64 bits")
     return Expression(key, operator, (str(number),))
+
+
+def _read_volume(value: object, path: str) -> VolumeDemand:
+    fields = fields_of(value, path, ("reason", "terms"))
+    reason = one_of(fields.get("reason", ""), f"{path}.reason", VOLUME_REASONS)
+    return VolumeDemand(reason, sorted_set(list_of(fields.get("terms", []), f"{path}.terms", _read_term)))
 
 
 def _read_toleration(value: object, path: str) -> Toleration:

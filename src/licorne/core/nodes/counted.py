@@ -21,7 +21,7 @@ class Counted(NamedTuple):
 
     They are those that all `terms` mean; `held`: those that have the one term as their anti-affinity, or with a `weight` those
     that like, or below zero dislike, by so much to have it fulfilled; `spread`: those that a constraint counts, on nodes
-    that meet `policy` and have all labels of `keys`.
+    that meet `policy` and have all labels of `keys`; `mark`: those that hold it; `driver`: those with volumes of the driver.
     """
 
     key: str
@@ -32,6 +32,13 @@ class Counted(NamedTuple):
     keys: tuple[str, ...] = ()
     policy: NodeConstraints = ANY_NODE
     weight: int = 0
+    mark: str = ""
+    driver: str = ""
+
+    @property
+    def by_name(self) -> bool:
+        """Whether pods are counted that name what is counted, and no others."""
+        return bool(self.mark or self.driver)
 
     def includes(self, pod: PodLabels) -> bool:
         """Return whether a pod that runs is counted; of `held`, whether one that waits is meant."""
@@ -46,7 +53,9 @@ class Counted(NamedTuple):
         return self.policy is ANY_NODE or self.policy.matches(labels)
 
     def handles(self) -> Iterator[Handle]:
-        """Yield namespaces with a label of which each included pod has one; nothing if it may be in any namespace."""
+        """Yield namespaces with a label of which each included pod has one; nothing if it may be in any namespace, or is named."""
+        if self.by_name:
+            return
         if self.spread is not None:
             yield (self.spread.namespace, *_demanded(self.spread.selector))
         elif self.terms[0].namespace_selector is None:

@@ -431,15 +431,18 @@ class Needs:
 def _keys(constraints: NodeConstraints) -> set[str]:
     """Return the labels that constraints are about."""
     conditions = {one.key for term in constraints.affinity or () for one in term}
+    conditions |= {one.key for demand in constraints.volumes for term in demand.terms for one in term}
     return {key for key, _ in constraints.selector} | conditions | {FEATURE + name for name in constraints.features}
 
 
 def _alternatives(constraints: NodeConstraints) -> list[list[list[Label]]]:
     """Return what a node must have at least, as alternatives: of each, the conditions that ask for one of some labels."""
-    selected = [[label] for label in constraints.selector]
-    if constraints.affinity is None or selected:
-        return [selected]
-    return [
-        [[(one.key, value) for value in one.values] for one in term if one.operator == "In"]
-        for term in constraints.affinity
-    ]
+    if constraints.selector:
+        return [[[label] for label in constraints.selector]]
+    demands = [demand.terms for demand in constraints.volumes]
+    found = []
+    for terms in demands if constraints.affinity is None else [constraints.affinity, *demands]:
+        asked = [[[(one.key, value) for value in one.values] for one in term if one.operator == "In"] for term in terms]
+        if all(asked):
+            found.append(asked)
+    return min(found, key=len, default=[[]])

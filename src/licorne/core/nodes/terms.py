@@ -7,7 +7,8 @@ An ask carries both as JSON texts, in tags of their own because pods that differ
   known ask or allocation, foreign ones too, that has the tag replaces what was said: so a pod is relabelled, and so are
   all pods of a namespace whose labels change.
 * `licorne/pod-terms`: `affinity` and `antiAffinity`, lists of terms as in `requiredDuringSchedulingIgnoredDuringExecution`,
-  and `spread`, constraints as in `topologySpreadConstraints` with `whenUnsatisfiable: DoNotSchedule`. The names of fields
+  and `spread`, constraints as in `topologySpreadConstraints` with `whenUnsatisfiable: DoNotSchedule`. Further `holds` and
+  `unless`, lists of marks, and `attached`, names of volumes by driver (docs/understand/volumes.md). The names of fields
   are those of Kubernetes, less `matchLabelKeys` and `mismatchLabelKeys`: who makes the text has merged these into the
   selectors, as its API server does. `preferred` is what only orders nodes (`licorne.core.nodes.preferences`): `nodes`,
   `affinity` and `antiAffinity`, lists of `{weight, term}`, where a term of `nodes` is a list of conditions on labels;
@@ -66,6 +67,8 @@ class PodTerm(NamedTuple):
 
     def selects(self, pod: PodLabels, *, runs: bool = False) -> bool:
         """Return whether the term means the pod. `runs`: the owner of the term runs already."""
+        if pod == NO_POD:
+            return False
         if pod.namespace not in self.namespaces:
             if self.namespace_selector is None:
                 return False
@@ -98,6 +101,20 @@ class SpreadConstraint(NamedTuple):
         return selects(self.selector, pod)
 
 
+class Mark(NamedTuple):
+    """A name that pods of one topology domain hold, such as that of a claim; the domain of the empty key is the cluster."""
+
+    topology_key: str
+    name: str
+
+
+class Attached(NamedTuple):
+    """The names of the volumes of one driver that a pod has attached to its node, which takes only so many of the driver."""
+
+    driver: str
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class PodLabels:
     """What a pod is for the terms of others. `namespace_labels`: None where there is no such namespace."""
@@ -124,21 +141,29 @@ class Preferred(NamedTuple):
 
 
 NO_PREFERENCE: Final = Preferred()
+NO_POD: Final = PodLabels("")
+"""Stands for what is no pod and holds marks or has volumes attached all the same; no term means it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodTerms:
-    """What a pod demands of other pods. Only constraints of `spread` keep their order: the first that fails is named."""
+    """What a pod demands of other pods. Only constraints of `spread` keep their order: the first that fails is named.
+
+    The pod holds the marks of `holds`, and cannot be where another holds one of `unless`.
+    """
 
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     preferred: Preferred = NO_PREFERENCE
+    holds: tuple[Mark, ...] = ()
+    unless: tuple[Mark, ...] = ()
+    attached: tuple[Attached, ...] = ()
 
     @property
     def demand_nothing(self) -> bool:
         """Whether no term shuts the pod out of a node, whatever it would rather have."""
-        return not (self.affinity or self.anti_affinity or self.spread)
+        return not (self.affinity or self.anti_affinity or self.spread or self.unless or self.attached)
 
 
 NO_TERMS: Final = PodTerms()
@@ -180,10 +205,11 @@ def parse_terms(text: str, namespace: str) -> PodTerms:
         ConstraintError: malformed JSON, an unknown key or operator, a term without a topology key, a number out of range.
     """
     path = TAG_POD_TERMS
-    fields = fields_of(read_json(text, path), path, ("affinity", "antiAffinity", "spread", "preferred"))
+    known = ("affinity", "antiAffinity", "spread", "preferred", "holds", "unless", "attached")
+    fields = fields_of(read_json(text, path), path, known)
     inside = f"{path}.preferred"
-    known = ("nodes", "affinity", "antiAffinity", "spread", "spreadIsDefault", "images")
-    wishes = fields_of(fields.get("preferred", {}), inside, known)
+    known_inside = ("nodes", "affinity", "antiAffinity", "spread", "spreadIsDefault", "images")
+    wishes = fields_of(fields.get("preferred", {}), inside, known_inside)
     number = sum(
         len(each) for one in (fields, wishes) for key, each in one.items() if key != "images" and isinstance(each, list)
     )
@@ -194,6 +220,9 @@ def parse_terms(text: str, namespace: str) -> PodTerms:
         sorted_terms([_term(*one, namespace) for one in _items(fields, path, "antiAffinity")]),
         tuple(_constraint(*one, namespace) for one in _items(fields, path, "spread")),
         _preferred(wishes, inside, namespace) if wishes else NO_PREFERENCE,
+        sorted_set([_mark(*one) for one in _items(fields, path, "holds")]),
+        sorted_set([_mark(*one) for one in _items(fields, path, "unless")]),
+        _attached(fields.get("attached", {}), f"{path}.attached"),
     )
 
 
@@ -257,6 +286,21 @@ def _constraint(value: object, path: str, namespace: str) -> SpreadConstraint:
         _number(fields.get("minDomains", 1), f"{path}.minDomains"),
         honored("nodeAffinityPolicy", "Honor"),
         honored("nodeTaintsPolicy", "Ignore"),
+    )
+
+
+def _mark(value: object, path: str) -> Mark:
+    fields = fields_of(value, path, ("topologyKey", "name"))
+    key = text_of(fields.get("topologyKey", ""), f"{path}.topologyKey")
+    return Mark(key, text_of(fields.get("name", ""), f"{path}.name", required=True))
+
+
+def _attached(value: object, path: str) -> tuple[Attached, ...]:
+    if not isinstance(value, dict):
+        fail(path, value, "must be an object of driver to names")
+    return tuple(
+        Attached(driver, sorted_set(list_of(names, f"{path}[{driver}]", text_of)))
+        for driver, names in sorted(value.items())
     )
 
 

@@ -24,14 +24,27 @@ from licorne._plain import cython
 from licorne.core.constants import IS_APART, IS_NEAR, IS_SPREAD
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
 
-from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeConstraints, NodeLabels
+from .attached import AttachCheck, AttachCount, AttachKey, AttachUse
+from .constraints import (
+    ANTI_AFFINITY,
+    APART,
+    ATTACHED,
+    CLAIM_IN_USE,
+    DISK_IN_USE,
+    DRIVER,
+    NEAR,
+    SPREAD,
+    UNLABELLED,
+    NodeConstraints,
+    NodeLabels,
+)
 from .counted import Counted, Handle, counted_near, counted_spread, handles_of, held_by
 from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
 from .images import Images
 from .node import Need, Node
 from .preferences import OFF, Ranking
 from .reading import ConstraintError, TextCache
-from .terms import NO_PREFERENCE, NO_TERMS, PodLabels, PodTerms, parse_pod, parse_terms
+from .terms import NO_POD, NO_PREFERENCE, NO_TERMS, Attached, PodLabels, PodTerms, parse_pod, parse_terms
 
 NEW: Final = -1
 """Stands for a domain that no node is in yet."""
@@ -93,14 +106,18 @@ class Topology:
         """
         pod, terms = tags.get(TAG_POD), tags.get(TAG_POD_TERMS, "")
         if pod is None:
-            if terms:
-                raise ConstraintError(TAG_POD_TERMS, terms, f"needs the tag {TAG_POD}")
-            return None
+            if not terms:
+                return None
+            pod = ""
         known = self._by_text.get((pod, terms))
         if known is not None and known.known:
             return known
-        labels = parse_pod(pod)
-        found = self.class_for(labels, parse_terms(terms, labels.namespace) if terms else NO_TERMS)
+        labels = parse_pod(pod) if pod else NO_POD
+        read = parse_terms(terms, labels.namespace) if terms else NO_TERMS
+        by_name = read.holds or read.unless or read.attached
+        if labels is NO_POD and (not by_name or read.affinity or read.anti_affinity or read.spread):
+            raise ConstraintError(TAG_POD_TERMS, terms, f"needs the tag {TAG_POD}")
+        found = self.class_for(labels, read)
         self._by_text.add((pod, terms), len(pod) + len(terms), found)
         return found
 
@@ -176,6 +193,10 @@ class Topology:
         """Give a need its checks, in the order in which kube-scheduler runs its filters: the first that fails is told."""
         pods: PodClass = cython.cast(PodClass, need.pods)
         terms: PodTerms = pods.terms
+        for mark in terms.unless:
+            self._check_by(need, self.own(pods, Counted(mark.topology_key, mark=mark.name)), IS_APART, 0, 0)
+        for attached in terms.attached:
+            self._check_attached(need, self.own(pods, _counted_attached(attached)), attached)
         keys = tuple(dict.fromkeys(one.topology_key for one in terms.spread))
         for one in terms.spread:
             counted = counted_spread(one, keys, need.constraints)
@@ -201,6 +222,21 @@ class Topology:
         assert need.checks is not None, "an open need has checks"
         need.checks.append(check)
 
+    def _check_attached(self, need: Need, count: DomainCount, attached: Attached) -> None:
+        """Check a need by how many volumes of a driver nodes take; asks with as many volumes that are in no other class share that."""
+        assert isinstance(count, AttachCount), f"the count of {attached.driver}"
+        shared = count.shared(attached.names)
+        check: DomainCheck | None = None
+        for one in count.checks:
+            if isinstance(one, AttachCheck) and (one.number, one.shared) == (len(attached.names), shared):
+                check = one
+        if check is None:
+            check = AttachCheck(count, len(attached.names), shared, self.eased)
+            count.checks.append(check)
+        check.needs[need] = None
+        assert need.checks is not None, "an open need has checks"
+        need.checks.append(check)
+
     def shuts(self, need: Need, slot: int) -> bool:
         """Return whether a need that is not open is shut out of the node of a slot."""
         return slot >= 0 and bool(self.mismatch(need, slot))
@@ -211,7 +247,7 @@ class Topology:
 
     def mismatch_when_new(self, need: Need, labels: NodeLabels) -> str:
         """Return why a need would be shut out of a new node with these labels; empty if it would not."""
-        known = dict(labels.pairs)
+        known = _domains(labels)
         return self._mismatch(need, lambda key: key.number_of.get(known[key.name], NEW) if key.name in known else 0)
 
     def _mismatch(self, need: Need, domain_of: Callable[[TopologyKey], int]) -> str:
@@ -222,15 +258,23 @@ class Topology:
             need.waiting -= 1
             self.close(need)
             return reason
+        of_volumes = ""
         for check in need.checks:
             domain = domain_of(check.key)
             if check.shuts(domain):
+                if check.count.counted.by_name:
+                    of_volumes = of_volumes or _why_by_name(check.count.counted)
+                    continue
+                if check.kind == IS_SPREAD and not domain:
+                    return f"{UNLABELLED} {check.key.name}"  # it does not pass, as what volumes demand does
+                if of_volumes:
+                    break
                 if check.kind == IS_NEAR:
                     return NEAR
                 if check.kind == IS_APART:
                     return ANTI_AFFINITY if check.count.counted.held else APART
-                return SPREAD if domain else f"{UNLABELLED} {check.key.name}"
-        return ""
+                return SPREAD
+        return of_volumes
 
     def in_the_way(self, need: Need, slot: int) -> list[tuple[int, DomainCount, list[Node]]] | None:
         """Return how many pods of a count on some nodes must end, for each check that shuts the need out of the node of a slot.
@@ -242,7 +286,7 @@ class Topology:
             domain = check.key.domain_of[slot]
             if not check.shut[domain]:
                 continue
-            if check.kind == IS_NEAR or domain == 0:
+            if check.kind == IS_NEAR or domain == 0 or check.count.counted.driver:
                 return None
             number = check.count.counts[domain]
             if check.kind == IS_SPREAD:
@@ -331,7 +375,7 @@ class Topology:
 
     def _label(self, node: Node, labels: NodeLabels) -> None:
         self.soft += bool(labels.soft)
-        values = dict(labels.pairs) if self.keys else {}
+        values = _domains(labels) if self.keys else {}
         for key in self.keys.values():
             key.enter(node.slot, values.get(key.name))
         for count in self.spreads:
@@ -347,7 +391,7 @@ class Topology:
                 one.add(node.slot, -number)
         for count in self.spreads:
             count.part(node.slot)
-        values = dict(node.labels.pairs) if self.keys else {}
+        values = _domains(node.labels) if self.keys else {}
         for key in self.keys.values():
             key.leave(node.slot, values.get(key.name))
 
@@ -397,6 +441,26 @@ class Topology:
                 held = self.own(pods, one)
                 held.members[pods] = None
                 pods.counts.append(held)
+        for mark in pods.terms.holds:
+            count = self.own(pods, Counted(mark.topology_key, mark=mark.name))
+            count.members[pods] = None
+            pods.counts.append(count)
+        for attached in pods.terms.attached:
+            count = self.own(pods, _counted_attached(attached))
+            assert isinstance(count, AttachCount), f"the count of {attached.driver}"
+            count.begin(pods, attached.names)
+
+    def _check_anew(self, pods: PodClass) -> None:
+        """Give the needs of a class other checks: one of its volumes is attached now, or another class's, too."""
+        for need in pods.needs.values():
+            if need.checks is not None:
+                for check in need.checks:
+                    check.needs.pop(need, None)
+                    if not check.needs and check in check.count.checks:
+                        check.count.checks.remove(check)
+                need.checks = []
+                self._check(need)
+                self.eased[need] = None
 
     def _relate(self, count: DomainCount, pods: PodClass) -> None:
         """Note whether a count is about a class: counts its pods, or shuts them out."""
@@ -435,11 +499,17 @@ class Topology:
     def _begin_count(self, counted: Counted) -> DomainCount:
         key = self.keys.get(counted.key)
         if key is None:
-            key = self.keys[counted.key] = TopologyKey(counted.key)
+            key = self.keys[counted.key] = AttachKey(counted.key) if counted.driver else TopologyKey(counted.key)
             for slot, node in enumerate(self.nodes):
-                key.enter(slot, None if node is None else dict(node.labels.pairs).get(counted.key))
-        count = self.counts[counted] = DomainCount(counted, key, counted.spread is not None)
+                key.enter(slot, None if node is None else _domains(node.labels).get(counted.key))
+        if counted.driver:
+            count: DomainCount = AttachCount(counted, key, self._check_anew)
+        else:
+            count = DomainCount(counted, key, counted.spread is not None)
+        self.counts[counted] = count
         key.counts[count] = None
+        if counted.by_name:
+            return count
         if counted.spread is not None:
             self.spreads[count] = None
             for node in self.nodes:
@@ -470,6 +540,8 @@ class Topology:
                 self._classes_by.pop(handle, None)
         for count in pods.counts:
             del count.members[pods]
+            if isinstance(count, AttachUse):
+                count.of.end(pods, count.names)
         for count in (*pods.against, *pods.liked):
             del count.refused[pods]
         pods.counts = []
@@ -517,3 +589,18 @@ class Topology:
             for need in check.needs:
                 assert need.checks is not None, "an open need has checks"
                 need.checks.remove(check)
+
+
+def _domains(labels: NodeLabels) -> dict[str, str]:
+    """Return the value of a node by topology key: its labels, and the empty key, whose one domain is the cluster."""
+    return {**dict(labels.pairs), "": ""}
+
+
+def _counted_attached(attached: Attached) -> Counted:
+    return Counted(DRIVER + attached.driver, driver=attached.driver)
+
+
+def _why_by_name(counted: Counted) -> str:
+    if counted.driver:
+        return f"{ATTACHED} {counted.driver}"
+    return DISK_IN_USE if counted.key else CLAIM_IN_USE

@@ -7,15 +7,22 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from licorne.kube.objects import (
+    Claim,
     ConfigMap,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
     KubernetesObject,
     Lease,
     Namespace,
     Node,
+    PersistentVolume,
     PlainWorkload,
     Pod,
     PodDisruptionBudget,
     PriorityClass,
+    StorageClass,
+    VolumeAttachment,
     Workload,
 )
 
@@ -74,6 +81,20 @@ WORKLOADS: Final[tuple[Kind[Any], ...]] = (
     Kind("StatefulSet", Workload, APPS, "statefulsets"),
 )
 """What default spread constraints ask for the selector of a pod's workload; read only where there are such constraints."""
+
+STORAGE: Final = "/apis/storage.k8s.io/v1"
+CLAIMS: Final = Kind("PersistentVolumeClaim", Claim, CORE, "persistentvolumeclaims")
+VOLUMES: Final = Kind("PersistentVolume", PersistentVolume, CORE, "persistentvolumes", namespaced=False)
+OF_VOLUMES: Final[tuple[Kind[Any], ...]] = (
+    CLAIMS,
+    VOLUMES,
+    Kind("StorageClass", StorageClass, STORAGE, "storageclasses", namespaced=False),
+    Kind("CSINode", CSINode, STORAGE, "csinodes", namespaced=False),
+    Kind("CSIDriver", CSIDriver, STORAGE, "csidrivers", namespaced=False),
+    Kind("CSIStorageCapacity", CSIStorageCapacity, STORAGE, "csistoragecapacities"),
+    Kind("VolumeAttachment", VolumeAttachment, STORAGE, "volumeattachments", namespaced=False),
+)
+"""What volumes demand follows from these."""
 
 
 def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:

@@ -93,4 +93,24 @@ class AskAgain(msgspec.Struct, frozen=True, gc=False):
     after_s: float
 
 
-AnyCommand = AskAgain | Bind | Evict | Fail | SetCondition | CreatePod | PostEvent
+class WriteVolume(Command, frozen=True, gc=False):
+    """Change a claim or a volume, at `path`, for a pod that has a node, if `VolumeBindings.is_current` at that time.
+
+    The pod is named here, and `number` is the attempt. A refusal is told to `PodLifecycle.volumes_lost`.
+    """
+
+    number: int
+    path: str
+    body: dict[str, Any]
+
+
+class LoseVolumes(msgspec.Struct, frozen=True, gc=False):
+    """Call `PodLifecycle.volumes_lost` after some time: claims of a pod with this node that are not bound by then are given up."""
+
+    uid: str
+    node: str
+    number: int
+    after_s: float
+
+
+AnyCommand = AskAgain | LoseVolumes | WriteVolume | Bind | Evict | Fail | SetCondition | CreatePod | PostEvent

@@ -91,9 +91,15 @@ class Decisions(ResourceManagerCallback):
 
     def _decided(self, record: PodRecord, new: NewAllocation) -> None:
         lifecycle = self._lifecycle
-        self._outbox.commands.append(Bind(*names_of(record.pod), new.node_id))
-        record.move(PodEvent.DECIDE)
+        if record.work.volumes.waiting:
+            record.move(PodEvent.RESERVE)
+        else:
+            self._outbox.commands.append(Bind(*names_of(record.pod), new.node_id))
+            record.move(PodEvent.DECIDE)
         record.node = new.node_id
+        if record.stage is Stage.AWAITS_VOLUMES and (why := lifecycle.volumes.reserve(record, new.node_id)):
+            lifecycle.give_place_back(record.uid, why, "PodVolumesBindFailure")
+            return
         lifecycle.yunikorn_events.post(record, DECIDED)
         if record.work.ask.placeholder:
             lifecycle.yunikorn_events.post(record, ALLOCATED)
@@ -101,7 +107,9 @@ class Decisions(ResourceManagerCallback):
 
     def _refused(self, record: PodRecord, refused: RejectedAllocation) -> None:
         lifecycle, application = self._lifecycle, record.application
-        if not application.is_known:
+        if record.stage is Stage.AWAITS_VOLUMES:
+            lifecycle.outdated(record.uid)  # no binding is under way, so it begins anew
+        elif not application.is_known:
             record.move(PodEvent.FORGET)  # its application ended just before; both begin anew
             lifecycle.applications.ended(application)
         elif record.pod.spec.node_name:

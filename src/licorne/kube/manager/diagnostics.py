@@ -76,7 +76,7 @@ def _key(pod: Pod) -> str:
 
 
 def _state(known: Records, pod: Pod) -> dict[str, Any]:
-    """Return what was decided of a pod. One with volumes to be bound is never assumed: it waits."""
+    """Return what was decided of a pod. One is assumed when all of its volumes are bound."""
     record = known.pods.get(pod.metadata.uid)
     node = pod.spec.node_name if record is None else record.node
     assumed = record is not None and record.stage is Stage.ASSUMED

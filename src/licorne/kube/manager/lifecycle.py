@@ -49,12 +49,13 @@ from licorne.si.messages import Allocation, Termination
 
 from .applications import Applications
 from .budgets import Budgets
-from .commands import AskAgain
+from .commands import AskAgain, Bind, names_of
 from .gangs import Gangs
 from .holding import Holding
 from .outbox import Outbox, SharedFaultError
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Records
-from .stages import COUNTED, PLACED, PodEvent, Stage
+from .stages import COUNTED, ON_THE_WAY, PLACED, PodEvent, Stage
+from .volumes import Volumes
 from .waiting import Waiting
 from .yunikorn_events import BOUND, COMPLETED, GATED, QUEUED, YuniKornEvents
 
@@ -86,10 +87,11 @@ class PodLifecycle:
     def __init__(self, records: Records, outbox: Outbox) -> None:
         self._records = records
         self._outbox = outbox
-        self.context = PodContext(records.classes, records.namespaces)
+        self.volumes = Volumes(records, outbox)
+        self.context = PodContext(records.classes, records.namespaces, storage=self.volumes.storage)
         self.budgets = Budgets(records, outbox)
         self.yunikorn_events = YuniKornEvents(records, outbox)
-        self.holding = Holding(records, outbox, self.yunikorn_events)
+        self.holding = Holding(records, outbox, self.yunikorn_events, self.volumes)
         self.waiting = Waiting(records, outbox, self.yunikorn_events)
         self.gangs = Gangs(records, outbox, self.holding, self.release_held)
         self.applications = Applications(records, outbox, self.holding, self.gangs, self.flush)
@@ -123,6 +125,7 @@ class PodLifecycle:
 
     def _seen(self, pod: Pod) -> None:
         uid = pod.metadata.uid
+        self.volumes.pod_seen(pod)
         if uid in self._records.foreign or not (uid in self._records.pods or is_managed(pod, self.context.settings)):
             self._foreign_seen(pod)
         elif uid in self._records.pods:
@@ -192,7 +195,11 @@ class PodLifecycle:
             self._outbox.post_event(
                 pod, Note("FailedScheduling", "FailedScheduling", f"The pod is not scheduled: {why}")
             )
-        elif not record.node or self._outbox.withdraw_bindings(lambda command: command.uid == meta.uid):
+        elif (
+            not record.node
+            or record.stage is Stage.AWAITS_VOLUMES
+            or self._outbox.withdraw_bindings(lambda command: command.uid == meta.uid)
+        ):
             self.holding.leave(record)
             record.move(PodEvent.SET_ASIDE)
             record.node, record.failure = "", why
@@ -205,6 +212,7 @@ class PodLifecycle:
         evicted = record is not None and record.leaving is Termination.PREEMPTED_BY_SCHEDULER
         self.budgets.pod_gone(uid, evicted=evicted)
         self.waiting.forget(uid)
+        self.volumes.pod_gone(uid)
         foreign = self._records.foreign.pop(uid, None)
         if foreign is not None:
             self._records.node_known(uid, foreign.pod.spec.node_name)
@@ -236,7 +244,8 @@ class PodLifecycle:
         self._tell_foreign(record)
 
     def _foreign_allocation(self, pod: Pod, *, whole: bool) -> Allocation:
-        return foreign_allocation(pod, self._records.namespaces.get(pod.metadata.namespace), whole=whole)
+        namespace = self._records.namespaces.get(pod.metadata.namespace)
+        return foreign_allocation(pod, namespace, self.context.storage, whole=whole)
 
     def _tell_foreign(self, record: ForeignRecord) -> None:
         """Tell of a pod of another scheduler again, if something has changed that counts."""
@@ -283,6 +292,46 @@ class PodLifecycle:
         elif record.stage in COUNTED:
             self.report(record)
 
+    # -- volumes ------------------------------------------------------------------------------------------------
+
+    def read_anew(self) -> None:
+        """Look again at the pods for whose volumes something has changed; not within another step, which may be about one of them."""
+        for uid in self.volumes.take_changed():
+            if (record := self._records.pods.get(uid)) is not None:
+                self.run_isolated(record.pod, self._read_anew, record)
+            elif (foreign := self._records.foreign.get(uid)) is not None:
+                self.run_isolated(foreign.pod, self._tell_foreign, foreign)
+
+    def _read_anew(self, record: PodRecord) -> None:
+        """Look at a pod again for whose volumes something has changed."""
+        self._changed(record, record.pod, anew=True)
+        if record.stage is Stage.AWAITS_VOLUMES:
+            done, why = self.volumes.bindings.look(record.uid)
+            if done:
+                self._outbox.commands.append(Bind(*names_of(record.pod), record.node))
+                record.move(PodEvent.COMPLETE)
+                self.volumes.give_back(record.uid)
+            elif why:
+                self.give_place_back(record.uid, why, "PodVolumesBindFailure")
+        elif record.stage is Stage.HELD and self.volumes.turns.waits(record.uid):
+            self.report_or_ask(record)
+
+    def volumes_lost(self, uid: str, number: int, reason: str = "") -> None:
+        """Release the place of a pod whose claims could not be written, or were not bound in time, as `not_bound`."""
+        if self.volumes.bindings.is_current(uid, number):
+            late = f"its claims were not bound within {self.volumes.bindings.timeout_s:g} s"
+            self.give_place_back(uid, reason or late, "PodVolumesBindFailure")
+
+    def pass_turns(self) -> None:
+        """Let other pods have a try whose claims or volumes pods have in common that find no node."""
+        for record in self.volumes.pass_turns():
+            self.run_isolated(record.pod, self._pass_turn, record)
+
+    def _pass_turn(self, record: PodRecord) -> None:
+        if record.stage is Stage.ASKED:
+            self.holding.hold(record)
+            self.hold_or_ask(record)
+
     # -- pods of ours -------------------------------------------------------------------------------------------
 
     def _take(self, pod: Pod, *, read_at_start: bool = False) -> PodRecord | None:
@@ -292,6 +341,7 @@ class PodLifecycle:
         """
         if pod.metadata.deletion_timestamp and not pod.spec.node_name:
             return None  # it ends before it began
+        self.volumes.pod_seen(pod)
         work = read_pod(pod, self.context)
         application_id = work.ask.application_id
         application = self._records.applications.get(application_id)
@@ -371,6 +421,12 @@ class PodLifecycle:
             self.holding.hold(record)
             self.gangs.held(record)
             return
+        if not self.volumes.may_ask(record):  # its turn comes, so it does not leave
+            if asked:
+                self._outbox.release(record.application.id, record.uid)
+            record.move(PodEvent.HOLD)
+            record.behind = self.volumes.turns.before(record.uid)
+            return
         if not asked:
             self.yunikorn_events.post(record, QUEUED)
         self.ask(record)
@@ -391,6 +447,7 @@ class PodLifecycle:
             elif not _is_alike(ask, was):
                 self._outbox.release(record.application.id, record.uid)
         record.move(PodEvent.ASK)
+        record.behind = ""
         self._outbox.ask(ask)
 
     def release_held(self, application: ApplicationRecord) -> None:
@@ -414,6 +471,9 @@ class PodLifecycle:
                 self.count_as_foreign(
                     record, f"application {record.application.id} is refused: {record.application.refusal}"
                 )
+            elif record.stage is Stage.AWAITS_VOLUMES:
+                self._take_back(record.uid)
+                self.hold_or_ask(record)
             else:
                 record.move(PodEvent.FORGET)
             return
@@ -445,8 +505,8 @@ class PodLifecycle:
             self._outbox.post_event(pod, Note("CountedAsForeign", "Scheduling", text))
             self._outbox.warn(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
 
-    def _changed(self, record: PodRecord, pod: Pod) -> None:
-        known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
+    def _changed(self, record: PodRecord, pod: Pod, *, anew: bool = False) -> None:
+        known = not anew and pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
         work = record.work if known else _work_in(record.application, read_pod(pod, self.context))
         was = record.work
         differs = not _is_alike(work.ask, was.ask)
@@ -460,7 +520,8 @@ class PodLifecycle:
             self.report(record)  # somebody else has bound it
         elif node and node != record.node:
             self._moved(record)
-        elif node and record.stage is Stage.ASSUMED:
+        elif node and record.stage in ON_THE_WAY:
+            self.volumes.give_back(record.uid)
             record.move(PodEvent.SEE)
             if differs:
                 self.report(record)
@@ -497,10 +558,14 @@ class PodLifecycle:
         The wait doubles each time. If the pod is gone, or somebody else has bound it, the API server says
         so before that.
         """
+        self.give_place_back(uid, reason, "PodBindFailure")
+
+    def give_place_back(self, uid: str, reason: str, what: str) -> None:
+        """Release the place of a pod that will not be bound; `what` is the reason of the event that says so."""
         record = self._take_back(uid)
         if record is None:
             return
-        self._outbox.post_event(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
+        self._outbox.post_event(record.pod, Note(what, what, reason))
         record.failure = reason
         self.waiting.add(uid)
         record.failures += 1
@@ -519,7 +584,8 @@ class PodLifecycle:
         if record is None or record.pod.spec.node_name:
             return None
         # NODE_UNKNOWN: the node has gone between decision and binding. HELD with a node: its application was refused meanwhile.
-        if record.stage not in (Stage.ASSUMED, Stage.NODE_UNKNOWN) and not (record.stage is Stage.HELD and record.node):
+        places = (*ON_THE_WAY, Stage.NODE_UNKNOWN)
+        if record.stage not in places and not (record.stage is Stage.HELD and record.node):
             return None
         self.holding.leave(record, record.leaving)
         record.move(PodEvent.UNBIND)

@@ -5,7 +5,15 @@ Objects come in (pods in `lifecycle`), decisions come from the scheduler in proc
 
 from __future__ import annotations
 
-from licorne.kube.objects import Namespace, Node, PlainWorkload, PriorityClass, Workload
+from licorne.kube.objects import (
+    CSINode,
+    KubernetesObject,
+    Namespace,
+    Node,
+    PlainWorkload,
+    PriorityClass,
+    Workload,
+)
 from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
 from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.work import with_classes
@@ -41,9 +49,11 @@ class Manager:
             for application in ended:  # forgotten by the scheduler, or their last pod counts as another scheduler's
                 lifecycle.release_held(application)
                 applications.forget_unused(application)
+            lifecycle.read_anew()
             lifecycle.flush()
             lifecycle.gangs.create_missing()
-            if not (applications.has_ended or self.outbox.asks or self.outbox.releases):
+            changed = applications.has_ended or lifecycle.volumes.has_changed
+            if not (changed or self.outbox.asks or self.outbox.releases):
                 break
         commands, self.outbox.commands = self.outbox.commands, []
         return commands
@@ -114,22 +124,48 @@ class Manager:
 
     # -- nodes --------------------------------------------------------------------------------------------------
 
+    def of_volumes_seen(self, one: KubernetesObject) -> None:
+        """Take in a claim, a volume, or what says more of volumes."""
+        name = one.metadata.name
+        before = self.lifecycle.volumes.storage.csi_nodes.get(name)
+        self.lifecycle.volumes.seen(one)
+        if isinstance(one, CSINode) and one != before:
+            self._drivers_changed(name)
+
+    def of_volumes_gone(self, one: KubernetesObject) -> None:
+        """Forget a claim, a volume, or what says more of volumes."""
+        self.lifecycle.volumes.gone(one)
+        if isinstance(one, CSINode):
+            self._drivers_changed(one.metadata.name)
+
+    def _drivers_changed(self, name: str) -> None:
+        node = self.records.nodes.get(name)
+        if node is not None:
+            self.lifecycle.flush()
+            self.outbox.send(self._node_update(node, NodeAction.UPDATE))
+
+    def _node_update(self, node: Node, action: NodeAction) -> NodeUpdate:
+        return node_update(node, action, self.lifecycle.volumes.storage.csi_nodes.get(node.metadata.name))
+
     def node_seen(self, node: Node) -> None:
         """Take in a node that is new or has changed, and with a new one the pods that run there."""
         name = node.metadata.name
         before = self.records.nodes.get(name)
         action = NodeAction.CREATE if before is None else NodeAction.UPDATE
-        update = node_update(node, action)
+        update = self._node_update(node, action)
         if self.refused_nodes.get(name) == update:
             return  # it would be refused again
         self.refused_nodes.pop(name, None)
         self.records.nodes[name] = node
-        if before is None or update != node_update(before, action):
+        if before is None or before.metadata.labels != node.metadata.labels:
+            self.lifecycle.volumes.nodes_changed()
+        if before is None or update != self._node_update(before, action):
             self.lifecycle.flush()
             self.outbox.send(update)
         if before is not None or name not in self.records.nodes:
             return
         self.lifecycle.yunikorn_events.node_accepted(node)
+        self.lifecycle.volumes.node_known(name)
         for uid in self.records.awaiting_node.pop(name, ()):
             if uid in self.records.foreign:
                 self.lifecycle.place_foreign(self.records.foreign[uid])
@@ -153,7 +189,7 @@ class Manager:
         )
         if name not in self.outbox.partition.nodes:
             del self.records.nodes[name]
-            self.refused_nodes[name] = node_update(node, NodeAction.CREATE)
+            self.refused_nodes[name] = self._node_update(node, NodeAction.CREATE)
 
     def node_gone(self, node: Node) -> None:
         """Forget a node. Its pods take nothing any more; whether they end is for others to decide.
@@ -164,12 +200,15 @@ class Manager:
         self.refused_nodes.pop(name, None)
         if self.records.nodes.pop(name, None) is None:
             return
+        self.lifecycle.volumes.nodes_changed()
+        self.lifecycle.volumes.node_gone(name)
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)
-        for record in self.records.pods.values():
-            if record.node == name and record.stage in COUNTED:
-                record.move(PodEvent.LOSE)
-                self.records.await_node(record.uid, name)
+        here = [record for record in self.records.pods.values() if record.node == name and record.stage in COUNTED]
+        without_volumes = [record for record in here if record.stage is Stage.AWAITS_VOLUMES]
+        for record in here:
+            record.move(PodEvent.LOSE)
+            self.records.await_node(record.uid, name)
         for foreign in self.records.foreign.values():
             if foreign.known and foreign.pod.spec.node_name == name:
                 foreign.known = False
@@ -177,6 +216,8 @@ class Manager:
         self.outbox.send(NodeUpdate(node_id=name, action=NodeAction.DECOMISSION))
         for command in self.outbox.withdraw_bindings(lambda command: command.node == name):
             self.lifecycle.outdated(command.uid)
+        for record in without_volumes:
+            self.lifecycle.outdated(record.uid)
 
 
 def _namespace_faults(namespace: Namespace) -> list[str]:

@@ -30,6 +30,8 @@ class PodRecord:
     """The node of a pod from ASSUMED on."""
     leaving: Termination | None = None
     """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
+    behind: str = ""
+    """The UID of a pod with which it has claims or volumes in common, and which is asked for first; "": none."""
     failures: int = 0
     """How often it could not be bound."""
     failure: str = ""

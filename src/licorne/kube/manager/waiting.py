@@ -232,6 +232,10 @@ class Waiting:
             return self._of_asked(record, counted)
         if self.is_early(record):
             return Verdict(SKIPPED, f"{UNTIL}licorne has seen namespace {record.pod.metadata.namespace}.")
+        if (before := self._records.pods.get(record.behind)) is not None:
+            meta = before.pod.metadata
+            text = f"{UNTIL}pod {meta.namespace}/{meta.name} has a node, with which it has claims or volumes in common."
+            return Verdict(SKIPPED, text, "turn")
         return _of_gang(record.application)
 
     def _of_asked(self, record: PodRecord, counted: explain.Counted) -> Verdict | None:

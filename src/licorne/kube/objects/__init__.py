@@ -4,7 +4,7 @@ Decoding skips every other field, so a field that is added to Kubernetes costs n
 harm unless it is used. A field that is absent or null has its default. The names are those of the API, in lower case
 with underscores.
 
-`meta`: what all objects have; `pods`, `nodes`, and `others`: the rest.
+`meta`: what all objects have; `pods`, `nodes`, `volumes`, and `others`: the rest.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from .meta import KubernetesObject, ObjectMeta, OwnerReference
 from .nodes import Node
 from .others import ConfigMap, Lease, Namespace, PlainWorkload, PodDisruptionBudget, PriorityClass, Workload
 from .pods import Container, Pod, PodSpec, PodStatus
+from .volumes import Claim, CSIDriver, CSINode, CSIStorageCapacity, PersistentVolume, StorageClass, VolumeAttachment
 
 __all__ = [
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
+    "Claim",
     "ConfigMap",
     "Container",
     "KubernetesObject",
@@ -23,11 +28,14 @@ __all__ = [
     "Node",
     "ObjectMeta",
     "OwnerReference",
+    "PersistentVolume",
     "PlainWorkload",
     "Pod",
     "PodDisruptionBudget",
     "PodSpec",
     "PodStatus",
     "PriorityClass",
+    "StorageClass",
+    "VolumeAttachment",
     "Workload",
 ]

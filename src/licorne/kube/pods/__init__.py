@@ -3,6 +3,7 @@
 - `work`: a pod that licorne schedules, as application and ask; `task_groups`: its gang; `resources`: how much it takes;
   `constraints`: where it may run; `terms`: what it demands of other pods; `spreading`: the default spread of its workload;
   `selectors`: which labels a selector means; `unsupported`: what is not decided yet.
+- `volumes`: what its volumes demand; `matching`: which volume a claim would get; `storage`: what is known of volumes.
 - `namespaces`: quotas from annotations.
 - `foreign`: a pod of another scheduler; `nodes`: a node.
 - `keys`: labels and annotations; `misspelled`: those that mean nothing.

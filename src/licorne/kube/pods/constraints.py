@@ -12,7 +12,7 @@ more operators than this program.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -31,17 +31,18 @@ _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)
 """A value that a label can have."""
 
 
-def node_constraints(pod: Pod, required: str = "") -> dict[str, Any]:
+def node_constraints(pod: Pod, required: str = "", volumes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none.
 
-    `required`: the name of the pod's `required_node`, if that is said elsewhere; it is then no condition.
+    `required`: the name of the pod's `required_node`, if that is said elsewhere; it is then no condition. `volumes`: what its
+    volumes demand.
     """
     spec = pod.spec
     constraints: dict[str, Any] = {}
     if spec.node_selector:
         constraints["nodeSelector"] = spec.node_selector
     terms = _required_terms(pod)
-    affinity = None if terms is None else [parsed for term in terms if (parsed := _term(term)) is not None]
+    affinity = None if terms is None else [parsed for term in terms if (parsed := conditions_of(term)) is not None]
     if required and affinity:  # of one term
         name = {"key": FIELD_NAME, "operator": "In", "values": [required]}
         others = [condition for condition in affinity[0] if condition != name]
@@ -57,16 +58,18 @@ def node_constraints(pod: Pod, required: str = "") -> dict[str, Any]:
     features = _features(pod)
     if features:
         constraints["features"] = features
+    if volumes:
+        constraints["volumes"] = volumes
     return constraints
 
 
-def constraints_text(pod: Pod) -> str:
+def constraints_text(pod: Pod, volumes: Sequence[dict[str, Any]] = ()) -> str:
     """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none.
 
     The name of the node that a pod of a DaemonSet is made for is left out, because the tag of the required node says it: all
     its pods then have the same constraints, which the scheduler evaluates once for them all.
     """
-    constraints = node_constraints(pod, required_node(pod))
+    constraints = node_constraints(pod, required_node(pod), volumes)
     return msgspec.json.encode(constraints).decode() if constraints else ""
 
 
@@ -74,7 +77,7 @@ def preferred_nodes(pod: Pod) -> list[tuple[int, list[dict[str, Any]]]]:
     """Return the conditions of nodes that a pod would rather run on, each with its weight; what means nothing is left out."""
     affinity = pod.spec.affinity
     wishes = None if affinity is None or affinity.node_affinity is None else affinity.node_affinity.preferred
-    found = [(one.weight, _term(one.preference)) for one in wishes or ()]
+    found = [(one.weight, conditions_of(one.preference)) for one in wishes or ()]
     return [(weight, made) for weight, made in found if made is not None and 0 < weight <= WEIGHT_MAX]
 
 
@@ -147,7 +150,7 @@ def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
     return affinity.node_affinity.required.node_selector_terms or ()
 
 
-def _term(term: NodeSelectorTerm) -> list[dict[str, Any]] | None:
+def conditions_of(term: NodeSelectorTerm) -> list[dict[str, Any]] | None:
     """Return the conditions of a term, or None if it cannot hold, because one of them means nothing."""
     made = list(_conditions(term))
     return None if not made or None in made else [one for one in made if one is not None]

@@ -18,10 +18,14 @@ from licorne.si.messages import Allocation
 from . import keys
 from .constraints import host_ports
 from .resources import read_countable
+from .storage import Storage
 from .terms import pod_text, terms_text
+from .volumes import NO_VOLUMES, read_volumes
 
 
-def foreign_allocation(pod: Pod, namespace: Namespace | None = None, *, whole: bool = True) -> Allocation:
+def foreign_allocation(
+    pod: Pod, namespace: Namespace | None = None, storage: Storage | None = None, *, whole: bool = True
+) -> Allocation:
     """Return the allocation of a pod that another scheduler has placed. Mirror pods, owned by their node, never move.
 
     An amount that is too large to be counted fills its node, as for kube-scheduler; it concerns no queue. One that cannot be
@@ -33,7 +37,7 @@ def foreign_allocation(pod: Pod, namespace: Namespace | None = None, *, whole: b
     read = {
         TAG_NODE_CONSTRAINTS: constraints,
         TAG_POD: pod_text(pod, namespace),
-        TAG_POD_TERMS: terms_text(pod),
+        TAG_POD_TERMS: terms_text(pod, None, NO_VOLUMES if storage is None else read_volumes(pod, storage)),
     }
     static = any(owner.kind == "Node" for owner in pod.metadata.owner_references or ())
     return Allocation(

@@ -7,9 +7,9 @@ from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
 from licorne.core.constants import SUM_MAX
-from licorne.core.nodes.constraints import CORDON, FEATURE, FIELD_NAME
+from licorne.core.nodes.constraints import CORDON, DRIVER, FEATURE, FIELD_NAME
 from licorne.core.nodes.images import IMAGES_ATTRIBUTE
-from licorne.kube.objects import Node
+from licorne.kube.objects import CSINode, Node
 from licorne.si.constants import (
     ATTRIBUTE_LABEL_PREFIX,
     ATTRIBUTE_TAINTS,
@@ -26,8 +26,8 @@ IMAGES_LENGTH_MAX: Final = 60_000
 DEFAULT_RACK: Final = "/rack-default"
 
 
-def node_update(node: Node, action: NodeAction) -> NodeUpdate:
-    """Return the message that makes or changes a node.
+def node_update(node: Node, action: NodeAction, drivers: CSINode | None = None) -> NodeUpdate:
+    """Return the message that makes or changes a node. `drivers`: those of volumes that it has.
 
     A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
     only with one of the effects `NoSchedule` and `NoExecute`, and with `PreferNoSchedule` makes other nodes better; others are
@@ -53,6 +53,9 @@ def node_update(node: Node, action: NodeAction) -> NodeUpdate:
     attributes |= {ATTRIBUTE_LABEL_PREFIX + FEATURE + name: "" for name in node.status.declared_features or ()}
     if images := _images(node):
         attributes[IMAGES_ATTRIBUTE] = json.dumps(images, separators=(",", ":"))
+    for driver in () if drivers is None else drivers.spec.drivers or ():
+        number = (driver.allocatable or {}).get("count")
+        attributes[f"{ATTRIBUTE_LABEL_PREFIX}{DRIVER}{driver.name}"] = "" if number is None else str(number)
     return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=read_allocatable(node))
 
 

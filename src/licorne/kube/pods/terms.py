@@ -21,6 +21,7 @@ from licorne.kube.objects.pods import PodAffinity, PodAffinityTerm, TopologySpre
 from .constraints import preferred_nodes
 from .selectors import is_selector
 from .spreading import HARD, SOFT, Spreading
+from .volumes import NO_VOLUMES, Mark, PodVolumes
 
 
 class _Described(Object):
@@ -49,6 +50,9 @@ class _Terms(Object):
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
     spread: tuple[TopologySpreadConstraint, ...] = ()
     preferred: _Preferred | None = None
+    holds: tuple[Mark, ...] = ()
+    unless: tuple[Mark, ...] = ()
+    attached: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 def pod_text(pod: Pod, namespace: Namespace | None) -> str:
@@ -59,8 +63,11 @@ def pod_text(pod: Pod, namespace: Namespace | None) -> str:
     return msgspec.json.encode(made, order="deterministic").decode()
 
 
-def terms_text(pod: Pod, spreading: Spreading | None = None) -> str:
-    """Return what a pod demands of others, or prefers; "" if nothing. `spreading`: default constraints; None: the pod only runs."""
+def terms_text(pod: Pod, spreading: Spreading | None = None, volumes: PodVolumes = NO_VOLUMES) -> str:
+    """Return what a pod demands of others, or prefers; "" if nothing.
+
+    `spreading`: default constraints; None: the pod only runs. `volumes`: what its volumes mean for other pods.
+    """
     affinity = pod.spec.affinity
     spread = (pod.spec.topology_spread_constraints or ()) if spreading is None else spreading.of(pod)
     near, apart = (None, None) if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
@@ -78,6 +85,9 @@ def terms_text(pod: Pod, spreading: Spreading | None = None) -> str:
         anti_affinity=_required(apart),
         spread=_constraints(pod, spread, HARD),
         preferred=None if preferred == _Preferred() else preferred,
+        holds=volumes.holds,
+        unless=volumes.unless,
+        attached=volumes.attached,
     )
     return msgspec.json.encode(made, order="deterministic").decode() if made != _Terms() else ""
 

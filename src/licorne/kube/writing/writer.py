@@ -1,6 +1,6 @@
 """Carries out commands other than bindings: what must be done is repeated until it is, what informs people may be lost.
 
-Evictions and failures are never dropped, and placeholders only when their gang does not want them any more. An eviction or
+Evictions and failures are never dropped, what binds volumes only when the pod has lost its place, and placeholders only when their gang does not want them any more. An eviction or
 a failure that the API server refuses, as an admission webhook may, is tried again every `REFUSED_S` until the pod is gone:
 the scheduler waits for its room. A victim that cannot be told why it goes is deleted all the same, after `TRIES_TO_REPORT`
 requests. Conditions and events share what is left of a bounded queue: above the bound, and when the API server is too busy,
@@ -27,7 +27,7 @@ from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS
 from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
-from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition
+from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition, WriteVolume
 from licorne.kube.objects.meta import micro_time
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.results import Results
@@ -86,10 +86,11 @@ class _Series:
         """When it was last given to be written."""
 
 
-_Command = Evict | Fail | CreatePod | SetCondition | PostEvent
+_Command = Evict | Fail | WriteVolume | CreatePod | SetCondition | PostEvent
 _KINDS: Final[dict[type[_Command], str]] = {
     Evict: "eviction",
     Fail: "failure of a pod",
+    WriteVolume: "volume",
     CreatePod: "placeholder",
     SetCondition: "condition",
     PostEvent: "event",
@@ -123,6 +124,8 @@ class Writer:
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod whose condition was not written.
+        binds_volumes: returns whether the volumes of a pod are still to be bound, by an attempt of this number.
+        volumes_lost: told the UID of a pod, the number and why, when a claim or a volume for it cannot be written.
         warn: told in a sentence what could not be written.
         guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
@@ -140,6 +143,8 @@ class Writer:
         is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
+        binds_volumes: Callable[[str, int], bool] = lambda *_: True,
+        volumes_lost: Callable[[str, int, str], None] = lambda *_: None,
         warn: Callable[[str], None] = lambda _: None,
         guard: PauseGuard,
         clock: Callable[[], float],
@@ -153,6 +158,8 @@ class Writer:
         self._is_wanted = is_wanted
         self._is_gone = is_gone
         self._not_told = not_told
+        self._binds_volumes = binds_volumes
+        self._volumes_lost = volumes_lost
         self._warn = warn
         self._guard = guard
         self._clock = clock
@@ -195,7 +202,7 @@ class Writer:
 
     def _queue(self, job: _Job) -> None:
         command = job.command
-        if isinstance(command, Evict | Fail):
+        if isinstance(command, Evict | Fail | WriteVolume):
             self._must.append(job)
         elif isinstance(command, CreatePod):
             self._creations.append(job)
@@ -236,6 +243,8 @@ class Writer:
         command = job.command
         if isinstance(command, CreatePod) and not self._is_wanted(command):
             return None
+        if isinstance(command, WriteVolume) and not self._binds_volumes(command.uid, command.number):
+            return None
         if isinstance(command, SetCondition) and self._newest.get(command.uid) is not command:
             self._reports -= 1  # a newer one says what is so now
             return None
@@ -264,6 +273,8 @@ class Writer:
         elif isinstance(command, Fail):
             status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
             await client.patch_pod_status(command.namespace, command.name, command.uid, status)
+        elif isinstance(command, WriteVolume):
+            await client.patch(command.path, command.body)
         elif isinstance(command, Evict):
             if not job.reported:
                 await self._tell_victim(job, command)
@@ -333,7 +344,7 @@ class Writer:
     def _has_been_done(self, command: _Command) -> None:
         if isinstance(command, Evict | Fail):
             self._warned.discard(command.uid)
-        elif not isinstance(command, CreatePod):
+        elif isinstance(command, SetCondition | PostEvent):
             self._reports -= 1
             if isinstance(command, SetCondition) and self._newest.get(command.uid) is command:
                 del self._newest[command.uid]
@@ -345,6 +356,8 @@ class Writer:
                 self._taken(command.application_id, command.body["metadata"]["name"])
             else:
                 self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
+        elif isinstance(command, WriteVolume):
+            self._volumes_lost(command.uid, command.number, str(error))
         elif isinstance(command, SetCondition | PostEvent):
             self._give_up(command)
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
