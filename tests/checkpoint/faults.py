@@ -15,7 +15,7 @@ from common.planting import raised_by_a_law
 from licorne.core.checkpoint.tables import table_of
 
 SOUND: Final = "nothing"
-TRIES: Final = 4
+TRIES: Final = 8
 STEPS: Final = 130
 FAULTS: Final[dict[str, Callable[[], Any]]] = {
     "Application.backoff_until": int,
