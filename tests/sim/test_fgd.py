@@ -128,9 +128,11 @@ def test_processes_make_the_table_of_one_process(tiny: Path) -> None:
 def test_all_runs_are_ten_of_each_list_and_policy(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with published orders are compared one by one, and count for the means, too."""
     (tiny / "orders").mkdir()
-    for seed, pods in ((42, "0 1 2"), (43, "2 1 0")):
-        (tiny / "orders" / f"tiny-{seed}.txt.gz").write_bytes(gzip.compress(f"nodes 0 1\npods {pods}\n".encode()))
-    keys = [f"tiny,{seed},{policy},{metric}" for seed in (42, 43) for policy in POLICIES for metric in Shares._fields]
+    for number, pods in ((42, "0 1 2"), (43, "2 1 0")):
+        (tiny / "orders" / f"tiny-{number}.txt.gz").write_bytes(gzip.compress(f"nodes 0 1\npods {pods}\n".encode()))
+    keys = [
+        f"tiny,{number},{policy},{metric}" for number in (42, 43) for policy in POLICIES for metric in Shares._fields
+    ]
     columns = ",".join(map(str, PERCENTS))
     values = "\n".join(f"{key}{',50' * len(PERCENTS)}" for key in keys)
     (tiny / "runs.csv").write_text(f"trace,seed,policy,metric,{columns}\n{values}\n")
