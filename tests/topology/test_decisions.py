@@ -186,6 +186,14 @@ def test_malformed_texts_are_refused(of: dict[str, str], refused: str) -> None:
     assert refused in said[0]
 
 
+@pytest.mark.parametrize("other", ["zone app=web", "zone app=web affinity=Ignore"])
+def test_constraints_that_come_to_the_same_are_one(other: str) -> None:
+    """The second differs for node constraints alone, and these pods have none."""
+    of = tags("app=web", spread=f"zone app=web, {other}")
+    bench = cluster("n1:a n2:b")
+    assert run_all(bench, ("a", of), ("b", of), ("c", of)) == "a@n1 b@n2 c@n1"
+
+
 def test_a_required_node_is_waited_for_as_long_as_terms_exclude_it() -> None:
     bench = cluster("n1 n2")
     assert run_all(bench, ("web", APART)) == "web@n1"

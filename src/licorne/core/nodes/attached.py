@@ -55,7 +55,7 @@ class AttachKey(TopologyKey):
     def _renew(self, domain: int) -> None:
         for count in self.counts:
             for check in count.checks:
-                renew(check, domain)
+                check.renew_domain(domain)
 
 
 class AttachCount(DomainCount):
@@ -120,7 +120,7 @@ class AttachCount(DomainCount):
         if not used:
             del self.used[domain]
         for check in self.checks:
-            renew(check, domain)
+            check.renew_domain(domain)
         for pods in dict.fromkeys(one for name in first for one in self._classes.get(name, ())):
             self.check_anew(pods)
 
@@ -142,9 +142,9 @@ class AttachCheck(DomainCheck):
     """On which nodes there is no room for so many more volumes of a driver, of which `shared` may be there already."""
 
     def __init__(self, count: AttachCount, number: int, shared: tuple[str, ...], eased: dict[Need, None]) -> None:
-        super().__init__(count, IS_APART, 0, 0, eased)
         self.number = number
         self.shared = shared
+        super().__init__(count, IS_APART, 0, 0, eased)
         alike = (
             one for one in count.checks if isinstance(one, AttachCheck) and (one.number, one.shared) == (number, ())
         )
@@ -159,22 +159,11 @@ class AttachCheck(DomainCheck):
     def shuts(self, domain: int) -> bool:
         """Return whether asks are shut out of a domain; 0 stands for the nodes without a limit."""
         count = self.count
-        number = getattr(self, "number", 0)  # the base class asks before there is one
-        if domain <= 0 or not number:
+        if domain <= 0:
             return False
         assert isinstance(count, AttachCount), "the count of a driver"
         assert isinstance(count.key, AttachKey), "the label of a driver"
         limit = count.key.limits.get(domain, UNLIMITED_NUMBER)
         used = count.used.get(domain, {})
-        new = number - sum(name in used for name in self.shared)
+        new = self.number - sum(name in used for name in self.shared)
         return new > 0 and len(used) + new > limit
-
-
-def renew(check: DomainCheck, domain: int) -> None:
-    """Bring the byte of a domain up to date."""
-    shut = check.shuts(domain)
-    if check.shut[domain] != shut:
-        check.shut[domain] = shut
-        if not shut:
-            for need in check.needs:
-                check.eased[need] = None

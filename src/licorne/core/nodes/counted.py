@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from .constraints import NodeConstraints, NodeLabels, Toleration
-from .terms import PodLabels, PodTerm, PodTerms, Selector, SpreadConstraint
+from .constraints import ATTACHED, CLAIM_IN_USE, DISK_IN_USE, DRIVER, NodeConstraints, NodeLabels, Toleration
+from .terms import Attached, PodLabels, PodTerm, PodTerms, Selector, SpreadConstraint
 
 TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
 ANY_NODE: Final = NodeConstraints(tolerations=TOLERATES_ALL)
@@ -39,6 +39,13 @@ class Counted(NamedTuple):
     def by_name(self) -> bool:
         """Whether pods are counted that name what is counted, and no others."""
         return bool(self.mark or self.driver)
+
+    @property
+    def reason(self) -> str:
+        """Why nodes refuse an ask because of pods that name what is counted."""
+        if self.driver:
+            return f"{ATTACHED} {self.driver}"
+        return DISK_IN_USE if self.key else CLAIM_IN_USE
 
     def includes(self, pod: PodLabels) -> bool:
         """Return whether a pod that runs is counted; of `held`, whether one that waits is meant."""
@@ -89,6 +96,11 @@ def counted_near(terms: PodTerms) -> list[Counted]:
     """Return what the affinity of an ask counts, by each topology key."""
     keys = dict.fromkeys(term.topology_key for term in terms.affinity)
     return [Counted(key, terms.affinity, near=True) for key in keys]
+
+
+def counted_attached(attached: Attached) -> Counted:
+    """Return what is counted of the volumes of a driver."""
+    return Counted(DRIVER + attached.driver, driver=attached.driver)
 
 
 def counted_spread(one: SpreadConstraint, keys: tuple[str, ...], constraints: NodeConstraints) -> Counted:

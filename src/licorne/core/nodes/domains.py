@@ -262,7 +262,7 @@ class DomainCheck:
                 return True
         return False
 
-    @cython.cfunc
+    @cython.ccall
     def renew_domain(self, domain: cython.Py_ssize_t) -> cython.void:
         """Bring the byte of one domain up to date."""
         shut: cython.bint = self.shuts(domain)

@@ -25,20 +25,8 @@ from licorne.core.constants import IS_APART, IS_NEAR, IS_SPREAD
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
 
 from .attached import AttachCheck, AttachCount, AttachKey, AttachUse
-from .constraints import (
-    ANTI_AFFINITY,
-    APART,
-    ATTACHED,
-    CLAIM_IN_USE,
-    DISK_IN_USE,
-    DRIVER,
-    NEAR,
-    SPREAD,
-    UNLABELLED,
-    NodeConstraints,
-    NodeLabels,
-)
-from .counted import Counted, Handle, counted_near, counted_spread, handles_of, held_by
+from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeConstraints, NodeLabels
+from .counted import Counted, Handle, counted_attached, counted_near, counted_spread, handles_of, held_by
 from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
 from .images import Images
 from .node import Need, Node
@@ -167,10 +155,7 @@ class Topology:
 
     def close(self, need: Need) -> None:
         """Undo `open`."""
-        for check in need.checks or ():
-            del check.needs[need]
-            if not check.needs:
-                check.count.checks.remove(check)
+        _stop_serving(need)
         self.eased.pop(need, None)
         if need.ranking is not None:
             for _, one in need.ranking.nodes:
@@ -196,7 +181,7 @@ class Topology:
         for mark in terms.unless:
             self._check_by(need, self.own(pods, Counted(mark.topology_key, mark=mark.name)), IS_APART, 0, 0)
         for attached in terms.attached:
-            self._check_attached(need, self.own(pods, _counted_attached(attached)), attached)
+            self._check_attached(need, self.own(pods, counted_attached(attached)), attached)
         keys = tuple(dict.fromkeys(one.topology_key for one in terms.spread))
         for one in terms.spread:
             counted = counted_spread(one, keys, need.constraints)
@@ -218,9 +203,7 @@ class Topology:
         if check is None:
             check = DomainCheck(count, kind, room, min_domains, self.eased)
             count.checks.append(check)
-        check.needs[need] = None
-        assert need.checks is not None, "an open need has checks"
-        need.checks.append(check)
+        _serve(check, need)
 
     def _check_attached(self, need: Need, count: DomainCount, attached: Attached) -> None:
         """Check a need by how many volumes of a driver nodes take; asks with as many volumes that are in no other class share that."""
@@ -233,9 +216,7 @@ class Topology:
         if check is None:
             check = AttachCheck(count, len(attached.names), shared, self.eased)
             count.checks.append(check)
-        check.needs[need] = None
-        assert need.checks is not None, "an open need has checks"
-        need.checks.append(check)
+        _serve(check, need)
 
     def shuts(self, need: Need, slot: int) -> bool:
         """Return whether a need that is not open is shut out of the node of a slot."""
@@ -263,7 +244,7 @@ class Topology:
             domain = domain_of(check.key)
             if check.shuts(domain):
                 if check.count.counted.by_name:
-                    of_volumes = of_volumes or _why_by_name(check.count.counted)
+                    of_volumes = of_volumes or check.count.counted.reason
                     continue
                 if check.kind == IS_SPREAD and not domain:
                     return f"{UNLABELLED} {check.key.name}"  # it does not pass, as what volumes demand does
@@ -446,7 +427,7 @@ class Topology:
             count.members[pods] = None
             pods.counts.append(count)
         for attached in pods.terms.attached:
-            count = self.own(pods, _counted_attached(attached))
+            count = self.own(pods, counted_attached(attached))
             assert isinstance(count, AttachCount), f"the count of {attached.driver}"
             count.begin(pods, attached.names)
 
@@ -454,10 +435,7 @@ class Topology:
         """Give the needs of a class other checks: one of its volumes is attached now, or another class's, too."""
         for need in pods.needs.values():
             if need.checks is not None:
-                for check in need.checks:
-                    check.needs.pop(need, None)
-                    if not check.needs and check in check.count.checks:
-                        check.count.checks.remove(check)
+                _stop_serving(need)
                 need.checks = []
                 self._check(need)
                 self.eased[need] = None
@@ -483,7 +461,7 @@ class Topology:
                 self._check_by(need, count, IS_APART, 0, 0)
 
     def set_prefers_of(self, pods: PodClass) -> None:
-        """Do `set_prefers` for all needs of a class."""
+        """Note in each need of a class of pods whether some preference may order nodes for it."""
         for need in pods.needs.values():
             self.set_prefers(need)
 
@@ -591,16 +569,23 @@ class Topology:
                 need.checks.remove(check)
 
 
+def _serve(check: DomainCheck, need: Need) -> None:
+    """Have a check serve a need, once: constraints that differ may be the same check."""
+    assert need.checks is not None, "an open need has checks"
+    if need not in check.needs:
+        check.needs[need] = None
+        need.checks.append(check)
+
+
+def _stop_serving(need: Need) -> None:
+    """Have the checks of a need serve it no more; those that serve no other are forgotten."""
+    check: DomainCheck
+    for check in need.checks or ():
+        del check.needs[need]
+        if not check.needs:
+            check.count.checks.remove(check)
+
+
 def _domains(labels: NodeLabels) -> dict[str, str]:
     """Return the value of a node by topology key: its labels, and the empty key, whose one domain is the cluster."""
     return {**dict(labels.pairs), "": ""}
-
-
-def _counted_attached(attached: Attached) -> Counted:
-    return Counted(DRIVER + attached.driver, driver=attached.driver)
-
-
-def _why_by_name(counted: Counted) -> str:
-    if counted.driver:
-        return f"{ATTACHED} {counted.driver}"
-    return DISK_IN_USE if counted.key else CLAIM_IN_USE
