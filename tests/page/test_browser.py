@@ -96,9 +96,11 @@ def opened(browser: Browser, **options: Any) -> Page:
 def address() -> Iterator[str]:
     world = busy()
     world.monitor.tick()
+    timeline = world.monitor.timeline
+    assert timeline is not None
     for minute in range(3):
         world.now += minute * 60 * SECOND_NS
-        world.monitor.timeline.sample(world.now, shares_of(world.backend.partitions()))
+        timeline.sample(world.now, shares_of(world.backend.partitions()))
     with served(world.app) as found:
         yield found
 

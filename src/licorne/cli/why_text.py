@@ -26,7 +26,7 @@ SHOWN = 30
 ASSUMED = ("assumed", "unknown")
 """The kinds of notes that are counted unless they are asked for."""
 LOGGED = 3
-"""Entries of a scheduler's own log of an ask that are printed, at most."""
+"""The most entries that are printed of the log that the scheduler itself keeps of an ask."""
 FITS = {True: "nothing: it would fit", False: "nothing that is shown"}
 """What is said of a node that would take an ask, by whether node constraints are known."""
 CUT_SHORT = "A search was cut short: --effort lets the trials cost more, --limit take longer."

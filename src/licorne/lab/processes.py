@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 
 
 class CrashedError(Exception):
-    """A process has ended without a result; the text says how."""
+    """Raised where a process that was to compute something has ended without a result; the text says how it ended."""
 
 
 def _raise(why: str) -> NoReturn:

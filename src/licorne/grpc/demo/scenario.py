@@ -17,7 +17,7 @@ from licorne.workload.scenarios.stream import ScenarioLines
 from licorne.workload.scenarios.values import MICROSECONDS
 
 Moment = tuple[float, list[Line]]
-"""Seconds since the beginning, and the lines that are due then, together."""
+"""A moment of the demonstration: seconds since its beginning, and the lines of the workload that are sent then."""
 
 CLUSTER: Final = Scenario.read(Path(__file__).with_name("cluster.yaml"))
 AGENTS: Final = App(id="node-agents", queue="root.system", user="cluster", groups=("operators",))
@@ -26,7 +26,7 @@ EVERY_TAINT: Final = '{"tolerations":[{"operator":"Exists"}]}'
 
 
 def scenario(seed: int = 1) -> Iterator[Moment]:
-    """Yield all moments of the scenario in order of time, without end."""
+    """Yield the moments of the demonstration in order of time; the scenario begins again when it ends, so they never end."""
     yield 0.0, [AGENTS]
     for turn in count():
         stream = CLUSTER.workload(seed=seed + turn).lines

@@ -63,8 +63,8 @@ class Monitor:
         self.log = log or no_log()
         self.tracks_events = settings.tracks_events and settings.event_capacity > 0
         self.history = History(backend.clock())
-        self.timeline = Timeline()
-        """What was decided last, and how queues fared against their guarantees, minute by minute."""
+        self.timeline: Timeline | None = None
+        """What was decided last, and how queues fared against their guarantees, minute by minute; None: no page shows it."""
         self.health: health.Health | None = None
         """The result of the last health check; None before the first one has ended, or if checks are disabled."""
         self.parked: dict[str, int] = {}
@@ -97,7 +97,8 @@ class Monitor:
     def on_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
         """Count messages that the scheduler sent to a resource manager."""
         self.counts.count_outputs(rm_id, outputs)
-        self.timeline.decided(self.backend.clock(), outputs)
+        if self.timeline is not None:
+            self.timeline.decided(self.backend.clock(), outputs)
 
     def cycle(self, seconds: float, made: int) -> None:
         """Count a call of `schedule` that took `seconds` and made `made` allocations."""
@@ -165,7 +166,9 @@ class Monitor:
                 self.health = result
 
     async def sample(self) -> None:
-        """Note how queues fare against their guarantees, in small steps."""
+        """Note how queues fare against their guarantees, in small steps, if a page shows it."""
+        if self.timeline is None:
+            return
         found = [pair async for pair in paced(shares_of(self.backend.partitions()))]
         self.timeline.sample(self.backend.clock(), found)
 

@@ -29,7 +29,7 @@ from licorne.sim.policies.loading import digest_of, find_policy
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders of installed packages, in whatever environment."""
 KEPT = 16
-"""How many inputs a worker keeps in files."""
+"""The most inputs of a sweep that a worker on another machine keeps as files at a time."""
 
 
 class Bundle(NamedTuple):

@@ -31,7 +31,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Job(NamedTuple):
-    """A point, and the file of its outcome."""
+    """A point of a sweep that is to be simulated, and the path of the file to which its outcome is written."""
 
     point: Point
     path: Path

@@ -17,7 +17,7 @@ Amounts = Mapping[str, int]
 
 
 class Segment(NamedTuple):
-    """A part of a bar: what it means, where it begins and how long it is, in percent."""
+    """A coloured part of a bar: what the colour means, where the part begins and how long it is, in percent of the bar."""
 
     kind: str
     x: str
@@ -25,7 +25,7 @@ class Segment(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar with its parts, the places of the guarantee and of the max (None: there is none to show), and the same in words."""
+    """A horizontal bar that shows how much is used: its parts, where guarantee and max are marked (None: no mark), and all in words."""
 
     segments: tuple[Segment, ...]
     mark: str | None

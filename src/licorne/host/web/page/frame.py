@@ -27,7 +27,7 @@ HEADERS: Final = {
 this server alone, shows pages in no frame of others, and keeps none."""
 TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 NAME_CHARS: Final = 160
-"""Characters of a name that a page shows; links have the whole name."""
+"""The most characters of a name that a page shows; a link to what has the name carries all of them."""
 
 
 @cache

@@ -21,6 +21,7 @@ from licorne.host.web.rest import views
 from licorne.host.web.rest.errors import PARTITION_NOT_FOUND, refuse
 from licorne.host.web.rest.pieces import rejection_view
 from licorne.host.web.rest.questions import answered
+from licorne.host.web.rest.shared import FACTOR
 from licorne.si import rest_objects as objects
 
 from .source import ROWS, ApplicationSummary, Figures, NodeSummary, People
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from licorne.host.web.health import Health
     from licorne.host.web.rest.handlers import Handlers
 
-FACTOR: Final = 100.0
 KEPT_S: Final = 2.0
+"""Seconds for which a list is given again, at most."""
 KEPT_MAX: Final = 16
 """Lists that are kept at a time, at most."""
 _T = TypeVar("_T")

@@ -68,12 +68,13 @@ async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
 
 def _context(found: _Objects, query: Query) -> dict[str, Any]:
     live = [each for each in found.applications if each.app.application_state not in ENDED]
+    resources = list(_resources(found.partition, found.root))
+    pods = {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)}
     waiting = sorted((each for each in live if each.waiting), key=lambda each: each.app.submission_time)
     return {
         "partition": found.partition,
-        "resources": list(_resources(found.partition, found.root)),
-        "running": sum(each.running for each in live),
-        "waiting": sum(each.waiting for each in live),
+        "resources": resources,
+        **pods,
         "applications": len(live),
         "running_applications": sum(each.running > 0 for each in live),
         "nodes": len(found.nodes),
@@ -84,7 +85,7 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "history": _history(found.figures),
         "now_ns": found.now_ns,
         "facts": {
-            "Pods": {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)},
+            "Pods": pods,
             "Cluster": {"applications": len(live), "nodes": len(found.nodes)},
             **{
                 each.name: {
@@ -92,7 +93,7 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
                     "of": amount(each.name, each.full),
                     "waiting": amount(each.name, each.waiting),
                 }
-                for each in _resources(found.partition, found.root)
+                for each in resources
             },
         },
     }

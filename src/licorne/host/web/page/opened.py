@@ -87,11 +87,11 @@ class _Moment(LiveSource):
     def __init__(self, handlers: Handlers, name: str, folder: Path) -> None:
         super().__init__(handlers, name)
         self._folder = folder
-        self._timelines: dict[float, Timeline] = {}
+        self._timeline: tuple[float, Timeline] | None = None  # with its seconds
 
     async def timeline(self, window_s: float) -> Timeline | None:
         """Return what was decided, and how queues fared, in so many seconds before the moment."""
-        if window_s not in self._timelines:
+        if self._timeline is None or self._timeline[0] != window_s:
             until_ns, ends = self.now_ns(), time.monotonic() + TIMELINE_S
             since_ns = max(until_ns - int(window_s * SECOND_NS), (self.span or (0, 0))[0])
             found = await COMMON.run(
@@ -99,8 +99,8 @@ class _Moment(LiveSource):
                     choose_run(self._folder, at_ns=until_ns), since_ns, until_ns, lambda: time.monotonic() < ends
                 )
             )
-            self._timelines = {window_s: found}
-        return self._timelines[window_s]
+            self._timeline = window_s, found
+        return self._timeline[1]
 
 
 def begins_ns(folder: Path) -> int:

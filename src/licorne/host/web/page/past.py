@@ -18,6 +18,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from licorne.answers.timeline import Timeline
 from licorne.host.threads import COMMON
 from licorne.host.web.rest.errors import refuse
 from licorne.host.web.rest.gate import Gate
@@ -126,6 +127,7 @@ class _Running(LiveSource):
 def live_pages(handlers: Handlers, gate: Gate) -> tuple[Endpoint, ...]:
     """Return the endpoints of the pages about the scheduler of this process."""
     running = _Running(handlers)
+    handlers.monitor.timeline = handlers.monitor.timeline or Timeline()
     return Pages(running.opened, handlers, gate, running.elsewhere).endpoints()
 
 

@@ -36,6 +36,7 @@ from .answers import JSON, in_pieces
 AT_ONCE_S = 2 * SLICE_S
 """Seconds for which a new answer may hold the loop at first; an answer ready by then needs no further turns of the loop."""
 FACTOR = 100.0
+"""How many times as long as it took to make it an answer is given again."""
 SHORTEST_S = 0.25
 """An answer that would be cached for less than this is not cached at all."""
 STALE_S = 4.0
@@ -210,4 +211,4 @@ def _response(body: bytes, *, compressed: bool) -> Response:
     return Response(body, headers=headers, media_type=JSON)
 
 
-__all__ = ["Make", "Shared", "State", "unknown"]
+__all__ = ["FACTOR", "Make", "Shared", "State", "unknown"]
