@@ -396,7 +396,8 @@ class Comparison:
 def _has_attached(made: Production, name: str) -> bool:
     """Return whether a volume of a pod is attached somewhere: it costs nothing there, though no pod uses it."""
     volumes = made.manager.lifecycle.volumes
-    claims = [volumes.storage.claims.get(key) for key in made.manager.records.pods[name].work.volumes.names]
+    pod = made.manager.records.pods[name].pod
+    claims = [volumes.storage.claims.get((pod.metadata.namespace, one.name)) for one in claims_of(pod)]
     return any(claim is not None and volumes.is_attached(claim.spec.volume_name) for claim in claims)
 
 

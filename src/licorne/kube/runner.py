@@ -196,7 +196,7 @@ class Runner:
         self.monitor: Monitor | None = None
 
     def _read_what_pods_name(self) -> None:
-        """Have the manager told of volumes, and if there are default spread constraints, of services and controllers."""
+        """Watch volumes and what belongs to them, and if there are default spread constraints, services and controllers."""
         manager = self.manager
         for kind in OF_VOLUMES:
             self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))

@@ -109,7 +109,7 @@ def lowest_rank(
     created: cython.longlong,
     seq: cython.longlong,
 ) -> VictimRank:
-    """A rank that no set precedes which has at least so many members, so high priorities, and no newer member."""
+    """Return a bound: no set of victims precedes it that has at least so many members and so high priorities, and no newer member."""
     rank: VictimRank = VictimRank.__new__(VictimRank)
     rank.reluctant = reluctant
     rank.highest = highest

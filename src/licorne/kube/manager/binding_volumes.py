@@ -28,7 +28,7 @@ TIMEOUT_S: Final = 600.0
 
 
 class _Binding(msgspec.Struct):
-    """The claims of a pod on their way: of each the volume that it is to get, or "", and its UID."""
+    """The claims of one pod that are being bound for `node`: of each the volume that was chosen, "" if one is made, and its UID."""
 
     node: str
     number: int

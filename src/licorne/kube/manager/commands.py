@@ -94,9 +94,10 @@ class AskAgain(msgspec.Struct, frozen=True, gc=False):
 
 
 class WriteVolume(Command, frozen=True, gc=False):
-    """Change a claim or a volume, at `path`, for a pod that has a node, if `VolumeBindings.is_current` at that time.
+    """Patch a PersistentVolumeClaim or a PersistentVolume, so that the claim of a pod is bound for the node of the pod.
 
-    The pod is named here, and `number` is the attempt. A refusal is told to `PodLifecycle.volumes_lost`.
+    `path` is that of the object on the API server, `body` the patch, `number` the attempt to bind the claims of the pod. It is
+    sent only while that attempt goes on (`VolumeBindings.is_current`). A refusal is told to `PodLifecycle.volumes_lost`.
     """
 
     number: int

@@ -98,7 +98,7 @@ class Volumes:
         return why
 
     def give_back(self, uid: str) -> None:
-        """Forget what was decided of the claims of a pod, and end its turn."""
+        """Release what was reserved for the claims of a pod, and let the next pod have its turn (`Turns`)."""
         self.reread(self.bindings.forget(uid))
         self._pass_on(uid)
 

@@ -29,6 +29,11 @@ class _OfClass(KubernetesObject):
         """Return the value of an annotation; None: the object does not have it."""
         return (self.metadata.annotations or {}).get(name)
 
+    def class_or(self, name: str) -> str:
+        """Return the storage class that the old annotation says, and without it the one that `spec` names."""
+        beta = self.annotation(BETA_CLASS)
+        return name if beta is None else beta
+
 
 class ClaimSpec(Object):
     """`spec` of a claim."""
@@ -49,7 +54,7 @@ class ClaimStatus(Object):
 
 
 class Claim(_OfClass):
-    """A PersistentVolumeClaim."""
+    """A PersistentVolumeClaim: a demand for storage, by which pods name it."""
 
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
     status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
@@ -57,8 +62,7 @@ class Claim(_OfClass):
     @property
     def storage_class(self) -> str:
         """The name of its storage class; "": none."""
-        beta = self.annotation(BETA_CLASS)
-        return (self.spec.storage_class_name or "") if beta is None else beta
+        return self.class_or(self.spec.storage_class_name or "")
 
     @property
     def is_bound(self) -> bool:
@@ -113,7 +117,7 @@ class VolumeStatus(Object):
 
 
 class PersistentVolume(_OfClass):
-    """A PersistentVolume."""
+    """A PersistentVolume: storage of the cluster, which one claim at a time can have."""
 
     spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
     status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
@@ -121,25 +125,24 @@ class PersistentVolume(_OfClass):
     @property
     def storage_class(self) -> str:
         """The name of its storage class; "": none."""
-        beta = self.annotation(BETA_CLASS)
-        return self.spec.storage_class_name if beta is None else beta
+        return self.class_or(self.spec.storage_class_name)
 
 
 class TopologyExpression(Object):
-    """A label of nodes, and the values that it may have."""
+    """An item of `matchLabelExpressions` of a StorageClass: a label of nodes, and the values with which volumes are made there."""
 
     key: str = ""
     values: tuple[str, ...] | None = None
 
 
 class TopologyTerm(Object):
-    """Where volumes of a class are made: all conditions must hold."""
+    """A term of `allowedTopologies` of a StorageClass: volumes are made for nodes that meet all its conditions."""
 
     match_label_expressions: tuple[TopologyExpression, ...] | None = None
 
 
 class StorageClass(KubernetesObject):
-    """A StorageClass."""
+    """A StorageClass: who makes volumes of the class, when, and where."""
 
     provisioner: str = ""
     volume_binding_mode: str | None = None
@@ -154,7 +157,7 @@ class CSINodeDriver(Object):
 
 
 class CSINodeSpec(Object):
-    """`spec` of a CSINode."""
+    """`spec` of a CSINode: the drivers that its node has."""
 
     drivers: tuple[CSINodeDriver, ...] | None = None
 
@@ -188,20 +191,19 @@ class CSIStorageCapacity(KubernetesObject):
 
 
 class AttachmentSource(Object):
-    """Which volume is attached."""
+    """`spec.source` of a VolumeAttachment: the volume that is attached."""
 
     persistent_volume_name: str | None = None
 
 
 class AttachmentSpec(Object):
-    """`spec` of an attachment."""
+    """`spec` of a VolumeAttachment: the volume, and the node."""
 
-    attacher: str = ""
     node_name: str = ""
     source: AttachmentSource = msgspec.field(default_factory=AttachmentSource)
 
 
 class VolumeAttachment(KubernetesObject):
-    """That a volume is attached to a node, or is to be."""
+    """A VolumeAttachment: a volume is attached to a node, or is to be."""
 
     spec: AttachmentSpec = msgspec.field(default_factory=AttachmentSpec)

@@ -13,7 +13,7 @@ from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.volumes import Claim, CSIStorageCapacity, PersistentVolume
 
 from .selectors import is_selector, selects
-from .storage import ClaimKey, Storage, Terms, affinity_of, key_of, quantity, size_of
+from .storage import ClaimKey, Storage, Terms, affinity_of, capacity_of, key_of, quantity, size_of
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
@@ -28,9 +28,7 @@ class OfferedVolumes:
         holders = {one.metadata.name: storage.holder(one) for one in found}
         self.meant = [one for one in found if _means(holders[one.metadata.name], key, uid)]
         free = [one for one in found if holders[one.metadata.name] is None and _is_offered(one, claim)]
-        self.free = sorted(
-            free, key=lambda one: (quantity((one.spec.capacity or {}).get("storage")), one.metadata.name)
-        )
+        self.free = sorted(free, key=lambda one: (capacity_of(one), one.metadata.name))
 
     def __len__(self) -> int:
         return len(self.meant) + len(self.free)
@@ -44,7 +42,7 @@ def _suffices(volume: PersistentVolume, claim: Claim) -> bool:
     """Return whether a volume has the size, the mode and the attributes that a claim asks for, and stays."""
     spec, wanted = volume.spec, claim.spec
     return (
-        quantity((spec.capacity or {}).get("storage")) >= size_of(claim)
+        capacity_of(volume) >= size_of(claim)
         and (spec.volume_mode or "Filesystem") == (wanted.volume_mode or "Filesystem")
         and (spec.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
         and not volume.metadata.deletion_timestamp

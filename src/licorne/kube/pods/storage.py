@@ -31,7 +31,7 @@ from .constraints import conditions_of
 ClaimKey = tuple[str, str]
 """The namespace and the name of a claim."""
 Terms = tuple[tuple[dict[str, Any], ...], ...] | None
-"""Conditions on the labels of nodes, one of which must hold as a whole; None: they hold everywhere."""
+"""Terms about the labels of nodes, as in a node selector: a node meets them if it meets all conditions of one; None: every node does."""
 MEMO_MAX: Final = 10_000
 """Terms whose nodes are remembered, at most."""
 
@@ -196,3 +196,8 @@ def quantity(value: object) -> int:
 def size_of(claim: Claim) -> int:
     """Return how much a claim asks for, in bytes."""
     return quantity(((claim.spec.resources or {}).get("requests") or {}).get("storage"))
+
+
+def capacity_of(volume: PersistentVolume) -> int:
+    """Return the size of a volume, in bytes."""
+    return quantity((volume.spec.capacity or {}).get("storage"))

@@ -12,24 +12,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from licorne.core.nodes.constraints import DRIVER, FIELD_NAME
+from licorne.core.nodes.constraints import DRIVER, FIELD_NAME, VOLUME_REASONS
 from licorne.kube.objects.meta import Object
 from licorne.kube.objects.pods import Pod
 from licorne.kube.objects.volumes import SINGLE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, CSISource, PersistentVolume
 from licorne.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN, TAG_POD_TERMS
 from licorne.si.messages import Allocation
 
-from .matching import OfferedVolumes, found_on, made_in, room_for
+from .matching import NO_PROVISIONER, OfferedVolumes, found_on, made_in, room_for
 from .storage import ClaimKey, Storage, Terms, affinity_of, key_of, size_of
 
-NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE = (
-    "no driver",
-    "volume affinity",
-    "no volume",
-    "no storage",
-    "volume zone",
-)
-"""What a demand of a volume is about (`licorne.core.nodes.constraints.VOLUME_REASONS`)."""
+NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE = VOLUME_REASONS
 GA: Final = "topology.kubernetes.io/"
 BETA: Final = "failure-domain.beta.kubernetes.io/"
 ZONES: Final = (f"{GA}zone", f"{GA}region", f"{BETA}zone", f"{BETA}region")
@@ -42,6 +35,8 @@ IN_TREE: Final = (
     "vsphere_volume",
 )
 """Sources of volumes whose plugins were a part of Kubernetes."""
+IN_TREE_PROVISIONER: Final = "kubernetes.io/"
+"""How the names of provisioners begin that were a part of Kubernetes."""
 CLASS: Final = "class "
 NAMES_MAX: Final = 1500
 """The most nodes of which a demand gives the names: one of all nodes must not be longer than a tag may be."""
@@ -62,7 +57,6 @@ class PodVolumes(msgspec.Struct, frozen=True):
     - `holds`, `unless`, `attached`: for the tag `licorne/pod-terms`.
     - `waiting`: the claims that are bound when the pod has a node.
     - `turns`: names of what one pod at a time is placed with, since a decision changes what is left for the others.
-    - `names`: the claims, in any case.
     """
 
     why: str = ""
@@ -72,7 +66,6 @@ class PodVolumes(msgspec.Struct, frozen=True):
     attached: dict[str, tuple[str, ...]] = {}
     waiting: tuple[ClaimKey, ...] = ()
     turns: tuple[str, ...] = ()
-    names: tuple[ClaimKey, ...] = ()
 
     @property
     def names_nodes(self) -> bool:
@@ -110,14 +103,13 @@ def read_volumes(pod: Pod, storage: Storage) -> PodVolumes:
     if not (used or disks):
         return NO_VOLUMES
     namespace = pod.metadata.namespace
-    names = tuple((namespace, one.name) for one in used)
     known = {one: claim for one in used if (claim := _usable(pod, one, storage)) is not None}
     single = [
         one.name for one, claim in known.items() if not one.ephemeral and SINGLE_POD in (claim.spec.access_modes or ())
     ]
     marks = tuple(Mark("", f"claim {namespace}/{name}") for name in dict.fromkeys(single))
     attached = _attached(list(known.values()), storage)
-    made = PodVolumes(holds=(*marks, *disks), unless=(*marks, *apart), attached=attached, names=names)
+    made = PodVolumes(holds=(*marks, *disks), unless=(*marks, *apart), attached=attached)
     if pod.spec.node_name:
         return made
     if why := _why(pod, used, storage):
@@ -213,9 +205,9 @@ def _why_not_used(claims: Sequence[tuple[Used, Claim]], storage: Storage) -> str
     for _, claim in claims:
         volume = storage.volumes.get(claim.spec.volume_name)
         known = storage.classes.get(claim.storage_class)
-        in_tree = known is not None and not claim.is_bound and known.provisioner.startswith("kubernetes.io/")
-        in_tree = in_tree and known is not None and not known.provisioner.endswith("no-provisioner")
-        if in_tree or (volume is not None and any(getattr(volume.spec, name) is not None for name in IN_TREE)):
+        made_in_tree = known is not None and not claim.is_bound and known.provisioner != NO_PROVISIONER
+        made_in_tree = made_in_tree and known is not None and known.provisioner.startswith(IN_TREE_PROVISIONER)
+        if made_in_tree or (volume is not None and any(getattr(volume.spec, name) is not None for name in IN_TREE)):
             return (
                 f"licorne does not decide this yet: claim {claim.metadata.name} is of a volume plugin within Kubernetes"
             )
@@ -239,7 +231,7 @@ def _must_be_there(driver: str, storage: Storage) -> bool:
 
 
 def _of_waiting(waiting: Sequence[Claim], storage: Storage, *, contested: bool) -> Iterator[dict[str, Any] | None]:
-    """Yield where claims without a volume can get one."""
+    """Yield what claims that are not bound demand of a node: a volume that exists and fits, or one that can be made there."""
     for claim in waiting:
         selected = storage.selected_node(claim)
         if selected is not None:
@@ -314,7 +306,7 @@ def _attached(claims: Sequence[Claim], storage: Storage) -> dict[str, tuple[str,
                 found.setdefault(volume.spec.csi.driver, []).append(volume.spec.csi.volume_handle)
             continue
         known = storage.classes.get(claim.storage_class)
-        if known is not None and not known.provisioner.startswith("kubernetes.io/"):
+        if known is not None and not known.provisioner.startswith(IN_TREE_PROVISIONER):
             found.setdefault(known.provisioner, []).append(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
     return {driver: tuple(sorted({*names})) for driver, names in sorted(found.items()) if driver}
 
