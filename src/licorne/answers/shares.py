@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 UNGUARANTEED: Final = "(unguaranteed)"
 """The lender of what is guaranteed to no queue."""
+PAIRS_MAX: Final = 10_000
+"""Pairs of a lender and a borrower below one queue, up to which each borrower has its proportion of each lender."""
 
 
 class QueueShare(msgspec.Struct, frozen=True):
@@ -336,13 +338,26 @@ def _within(
 
 
 def _shared_out(lent: Mapping[str, int], borrowed: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """Share out what is lent over those who borrow, in proportion to what each lends and borrows, exactly."""
+    """Share out what is lent over those who borrow, exactly: each lends and borrows in proportion to what it has and wants.
+
+    Up to `PAIRS_MAX` pairs each borrower has its proportion of each lender. Among more it is the largest lenders who lend to
+    the largest borrowers, which takes no more pairs than there are lenders and borrowers.
+    """
     total = min(sum(lent.values()), sum(borrowed.values()))
-    if total == 0:
-        return {}
-    given = _apportioned(total, lent)
-    taken = _apportioned(total, borrowed)
+    given = {name: amount for name, amount in _apportioned(total, lent).items() if amount}
+    taken = {name: amount for name, amount in _apportioned(total, borrowed).items() if amount}
     found: dict[tuple[str, str], int] = {}
+    if len(given) * len(taken) > PAIRS_MAX:
+        smallest_first = sorted(taken, key=lambda name: (taken[name], name))
+        for lender in sorted(given, key=lambda name: (-given[name], name)):
+            while given[lender]:
+                borrower = smallest_first.pop()
+                found[lender, borrower] = amount = min(given[lender], taken[borrower])
+                given[lender] -= amount
+                taken[borrower] -= amount
+                if taken[borrower]:
+                    smallest_first.append(borrower)
+        return found
     for lender, amount in given.items():
         for borrower, part in _apportioned(amount, taken).items():
             found[lender, borrower] = part

@@ -1,6 +1,6 @@
 """Two moments side by side: what of a view has changed from one to the other (`against=` in its address).
 
-What is compared are the rows of the view's table, column by column; of views without a table, the `facts` of their context.
+What is compared are the rows of the view's table, column by column; of views without a table, what `facts` of their context returns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], query: Query) -
 
 def _facts(context: Mapping[str, Any]) -> Facts:
     if "table" not in context:
-        found: Facts = context["facts"]
+        found: Facts = context["facts"]()
         return found
     shown: Table[Any] = context["table"]
     columns = [column for column in shown.columns if column.by is not None and column.compared]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from licorne.config import Report, check
+from licorne.config import Report
 from licorne.si import rest_objects as objects
 from licorne.state.configuration import as_yaml
 
@@ -24,6 +23,7 @@ SHOWN: Final = 60_000
 class _Objects(NamedTuple):
     partition: objects.Partition
     configuration: dict[str, Any]
+    report: Report | None
     rules: list[objects.Rule]
     health: Health | None
     figures: Figures
@@ -33,7 +33,7 @@ async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
     homes = await source.partitions()
     return _Objects(
         next(home for home in homes if home.name == partition),
-        await source.configuration(),
+        *await source.configuration(),
         await source.rules(partition),
         await source.health(),
         await source.figures(),
@@ -49,11 +49,11 @@ def _context(found: _Objects, _query: Query) -> dict[str, Any]:
         "cut": len(text) > SHOWN,
         "checksum": str(found.configuration.get("Checksum", "")),
         "extra": found.configuration.get("Extra") or {},
-        "report": _report(text) if text else None,
+        "report": found.report,
         "rules": [_told(rule) for rule in found.rules],
         "health": found.health,
         "figures": found.figures,
-        "facts": {
+        "facts": lambda: {
             path: {"": value}
             for path, value in _flat("", {"Partitions": queues, "Extra": found.configuration.get("Extra")})
         },
@@ -75,11 +75,6 @@ def _flat(path: str, part: object) -> Iterator[tuple[str, str]]:
         return
     for key, value in pairs:
         yield from _flat(f"{path}.{key}" if path else key, value)
-
-
-@lru_cache(maxsize=4)
-def _report(text: str) -> Report:
-    return check(text, file="queues.yaml")
 
 
 def _told(rule: objects.Rule) -> tuple[str, str]:

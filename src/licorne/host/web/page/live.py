@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from licorne.answers.process import Question
 from licorne.answers.timeline import Timeline
+from licorne.config import Report
 from licorne.core.partition import Partition
 from licorne.host.pace import SLICE_S, paced
 from licorne.host.web.rest import allocations as allocation_views
@@ -162,8 +163,8 @@ class LiveSource:
         """Return the placement rules."""
         return views.rules(self._home(partition))
 
-    async def configuration(self) -> dict[str, object]:
-        """Return the queue configuration in force."""
+    async def configuration(self) -> tuple[dict[str, Any], Report | None]:
+        """Return the queue configuration in force, and what is odd about it."""
         managers = self._backend.managers()
         return await self._handlers.running(managers[0] if managers else None)
 

@@ -43,6 +43,16 @@ class Finding(NamedTuple):
     link: str
 
 
+class _Case(NamedTuple):
+    """A queue that waits for a type, what it uses of a bound, and what waits."""
+
+    queue: objects.Queue
+    resource: str
+    used: int
+    bound: int
+    waits: int
+
+
 class Resource(NamedTuple):
     """A type of resource of the cluster: how much there is, is used and waits."""
 
@@ -84,7 +94,7 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "waiting_applications": len(waiting),
         "history": _history(found.figures),
         "now_ns": found.now_ns,
-        "facts": {
+        "facts": lambda: {
             "Pods": pods,
             "Cluster": {"applications": len(live), "nodes": len(found.nodes)},
             **{
@@ -141,26 +151,21 @@ def _findings(found: _Objects, query: Query) -> Iterator[Finding]:
 
 
 def _of_queues(root: objects.Queue, query: Query) -> Iterator[Finding]:
-    below: list[Finding] = []
-    full: list[Finding] = []
+    below: list[_Case] = []
+    full: list[_Case] = []
 
     def look(queue: objects.Queue, _depth: int) -> None:
-        for name in ordered(queue.pending_resource):
+        for name in ordered(name for name, waits in queue.pending_resource.items() if waits):
             used, waits = queue.allocated_resource.get(name, 0), queue.pending_resource[name]
             owed, most = queue.guaranteed_resource.get(name, 0), queue.max_resource.get(name)
-            if not waits:
-                continue
-            link = query.link("/queues", queue=queue.queuename, resource=name)
             if used < owed:
-                text = f"{queue.queuename} uses {_of(name, used, owed)} guaranteed, and {amount(name, waits)} wait"
-                below.append(Finding("guaranteed", text, link))
+                below.append(_Case(queue, name, used, owed, waits))
             elif queue.parent and most is not None and used + waits > most and queue.is_leaf:
-                text = f"{queue.queuename} uses {_of(name, used, most)} that its max permits, and {amount(name, waits)} wait"
-                full.append(Finding("waiting", text, link))
+                full.append(_Case(queue, name, used, most, waits))
 
     walk(root, look)
-    yield from _first(below, "below their guarantee with pods that wait", query)
-    yield from _first(full, "at their max with pods that wait", query)
+    yield from _first(below, "guaranteed", "guaranteed", "below their guarantee with pods that wait", query)
+    yield from _first(full, "waiting", "that its max permits", "at their max with pods that wait", query)
 
 
 def _of(name: str, used: int, most: int) -> str:
@@ -172,11 +177,13 @@ def _of(name: str, used: int, most: int) -> str:
     return f"{number} of {amount(name, most)}{kind}"
 
 
-def _first(found: list[Finding], what: str, query: Query) -> Iterator[Finding]:
-    yield from found[:NAMED]
+def _first(found: list[_Case], kind: str, bound: str, what: str, query: Query) -> Iterator[Finding]:
+    for queue, name, used, most, waits in found[:NAMED]:
+        text = f"{queue.queuename} uses {_of(name, used, most)} {bound}, and {amount(name, waits)} wait"
+        yield Finding(kind, text, query.link("/queues", queue=queue.queuename, resource=name))
     if len(found) > NAMED:
         text = f"{counted(len(found) - NAMED, 'more case')} of queues {what}"
-        yield Finding(found[0].kind, text, query.link("/queues", sort="-waiting"))
+        yield Finding(kind, text, query.link("/queues", sort="-waiting"))
 
 
 def _named(names: Iterable[str]) -> str:

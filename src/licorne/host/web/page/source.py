@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from licorne.answers.process import Question, UnansweredError, ask
 from licorne.answers.timeline import Timeline
+from licorne.config import Report, check
 from licorne.host.threads import COMMON
 from licorne.host.web.rest.answers import encode
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
+from licorne.state.configuration import as_yaml
 
 if TYPE_CHECKING:
     from licorne.host.web.health import Health
@@ -149,9 +151,11 @@ class DumpSource:
         """Return the placement rules of a partition."""
         return next((each.rules for each in self._state.placement_rules if each.partition == partition), [])
 
-    async def configuration(self) -> dict[str, object]:
-        """Return the queue configuration of the dump."""
-        return self._state.config
+    async def configuration(self) -> tuple[dict[str, Any], Report | None]:
+        """Return the queue configuration of the dump, and what is odd about it."""
+        found = self._state.config
+        only = {"Partitions": found.get("Partitions")}
+        return found, await COMMON.run(lambda: check(as_yaml(only))) if only["Partitions"] else None
 
     async def health(self) -> Health | None:
         """Return None: a dump has no health."""

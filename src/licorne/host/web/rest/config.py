@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from licorne.config import Report
+from licorne.config.lint import lint
 from licorne.config.nodes import compose
+from licorne.config.places import named_places
 from licorne.config.problems import Notes, Problem
 from licorne.config.raw import (
     RawFilter,
@@ -64,26 +66,29 @@ def _problem(found: Problem) -> objects.Problem:
     )
 
 
-def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> Map:
-    """Return the configuration of a resource manager, with the keys of the JSON form.
+def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> tuple[Map, Report | None]:
+    """Return the configuration of a resource manager, with the keys of the JSON form, and what is odd about it.
 
     Without a resource manager it has only the constant fields.
     """
     if manager is None:
-        return dict(DEADLOCK)
+        return dict(DEADLOCK), None
     text = manager.configuration.text
     notes = Notes("<running>")
     raw = read(compose(text, notes), notes)
     partitions = []
     if raw is not None:
         roots = check_config(raw, Quantities(notes), notes)
+        notes.place = named_places(raw, roots)
+        lint(raw, roots, notes)
         partitions = [_partition(p, roots[index]) for index, p in enumerate(raw.partitions or ()) if index in roots]
-    return {
+    found = {
         "Partitions": partitions,
         "Checksum": manager.configuration.checksum,
         "Extra": dict(sorted(extra.items())),
         **DEADLOCK,
     }
+    return found, notes.report()
 
 
 def _partition(partition: RawPartition, root: RawQueue) -> Map:

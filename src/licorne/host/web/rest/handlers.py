@@ -15,6 +15,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from licorne.config import Report
 from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.core.base.states import ApplicationState
 from licorne.core.manager import RegisteredManager
@@ -65,7 +66,7 @@ class Handlers:
         """Set when the server ends, and streams of pages with it."""
         self.asking = asyncio.Lock()  # held while a question is answered in a process of its own
         self._shared = Shared(lambda: self.limits.keep_s)
-        self._shown: dict[str, tuple[Any, configs.Map]] = {}
+        self._shown: dict[str, tuple[Any, tuple[configs.Map, Report | None]]] = {}
 
     async def shared(self, call: Call, make: Make, state: State = unknown) -> Response:
         """Return an answer that may be slow to make: shared by concurrent requests, and cached while `state` is equal."""
@@ -304,14 +305,14 @@ class Handlers:
 
     async def config(self, call: Call) -> Response:
         """Answer with the running configuration, as YAML or, if the client accepts exactly that, as JSON."""
-        shown = await self.running(self.manager(call))
+        shown, _ = await self.running(self.manager(call))
         if call.request.headers.get("accept", "") == "application/json":
             return json_response(shown)
         text = await COMMON.run(partial(as_yaml, shown))
         return Response(text, headers={"Content-Type": "application/x-yaml; charset=UTF-8"})
 
-    async def running(self, manager: RegisteredManager | None) -> configs.Map:
-        """Return the running configuration of a resource manager, as JSON has it."""
+    async def running(self, manager: RegisteredManager | None) -> tuple[configs.Map, Report | None]:
+        """Return the running configuration of a resource manager, as JSON has it, and what is odd about it."""
         if manager is None:
             return configs.running(None, {})
         extra = dict(self.backend.api.extra_config(manager.rm_id))
@@ -407,7 +408,7 @@ class Handlers:
         """
         exact = await self._exact() if call.query("checkpoint") == "true" else None
         managers = self.backend.managers()
-        config = await self.running(managers[0] if managers else None)
+        config, _ = await self.running(managers[0] if managers else None)
         history = views.app_history(self.monitor), views.container_history(self.monitor)
         return await in_pieces(state_pieces(self.monitor, config, *history, exact))
 

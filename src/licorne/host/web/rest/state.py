@@ -33,7 +33,7 @@ def full_state(api: SchedulerAPI, now_ns: int, *, exact: bool = False) -> bytes:
     """
     backend = Backend(api, lambda: now_ns, build_info=lambda _: {})
     manager = backend.managers()[0]
-    config = running(manager, api.extra_config(manager.rm_id))
+    config, _ = running(manager, api.extra_config(manager.rm_id))
     found = exact_state(api.checkpoint()) if exact else None
     return b"".join(state_pieces(Monitor(backend, ""), config, [], [], found))
 
