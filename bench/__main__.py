@@ -22,6 +22,7 @@ from bench.kube.report import KubeReport, new_kube_report, show_kube
 from bench.kube.run import measure_kube
 from bench.moment import measure_moments
 from bench.page import measure_pages
+from bench.past import measure_past
 from bench.peer import build, measure_pairs, version
 from bench.questions import count_questions
 from bench.report import show
@@ -49,6 +50,7 @@ from bench.turns import (
     state_of,
 )
 from bench.turnsreport import show_turns
+from bench.viewers import measure_viewers
 from bench.walks import walks
 from bench.workloads import make
 from bench.workloads.generate import Options
@@ -182,6 +184,8 @@ def measure_page(
     running: Number = 50_000,
     waiting: Number = 50_000,
     queues: Number = 2_000,
+    viewers: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
+    past: Flag = False,
     json: Flag = False,
 ) -> int:
     """Measure the page of a large cluster: how long each view takes when nobody has looked before, and how many bytes it sends.
@@ -196,9 +200,16 @@ def measure_page(
         How many pods wait.
     queues
         How many queues there are, each with a guarantee.
+    viewers
+        Measure instead what so many viewers take of the thread that decides.
+    past
+        Measure instead how long the page of a moment takes, of a recorded week of 5,000 nodes and 50,000 pods at a time.
     json
         Print the result as JSON.
     """
+    if past or viewers:
+        print_json(measure_past(say=say) if past else measure_viewers(viewers, (nodes, running, waiting, queues), say))
+        return 0
     found = measure_pages(nodes, running, waiting, queues, say)
     if json:
         print_json(found)

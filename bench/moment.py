@@ -41,11 +41,8 @@ DRAWN: Final = 20
 SEED: Final = 1
 
 
-class Moments(msgspec.Struct, frozen=True):
-    """What was measured. Times are seconds: until the scheduler was restored, and until it had told what waits as well.
-
-    `bytes_per_decision`: bytes of the log and the checkpoints for each decision.
-    """
+class Recorded(msgspec.Struct, frozen=True):
+    """A recorded week. `bytes_per_decision`: bytes of the log and the checkpoints for each decision."""
 
     pods: int
     bytes_per_decision: float
@@ -53,28 +50,47 @@ class Moments(msgspec.Struct, frozen=True):
     checkpoint_bytes: int
     checkpoints: int
     recorded_s: float
+
+
+class Moments(Recorded, frozen=True):
+    """What was measured. Times are seconds: until the scheduler was restored, and until it had told what waits as well."""
+
     restored_median_s: float
     restored_most_s: float
     asked_median_s: float
     asked_most_s: float
 
 
+def record(scenario: Path, folder: Path, load: float, say: Callable[[str], object]) -> tuple[Recorded, Run, list[Path]]:
+    """Record a scenario, with `load` times its arrivals, and return what it takes, its run and its checkpoints."""
+    say("recording a week ...")
+    began = time.perf_counter()
+    workload = licorne.Scenario.read(scenario).workload(load=load)
+    with Recorder(folder, Bounds(queue_bytes=1 << 30)) as recorder:
+        result = licorne.simulate(workload, pods=False, input_log=recorder)
+    recorded_s = time.perf_counter() - began
+    run = choose_run(folder)
+    log = sum(path.stat().st_size for path in segments_in(run.folder))
+    say("adding checkpoints ...")
+    checkpoints = list(_add_checkpoints(run))
+    saved = sum(path.stat().st_size for path in checkpoints)
+    found = Recorded(
+        pods=result.asks,
+        bytes_per_decision=round((log + saved) / max(1, result.placed), 1),
+        log_bytes=log,
+        checkpoint_bytes=saved,
+        checkpoints=len(checkpoints),
+        recorded_s=round(recorded_s, 1),
+    )
+    return found, run, checkpoints
+
+
 def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: None) -> Moments:
     """Record the week, with `load` times its arrivals, and measure."""
     with tempfile.TemporaryDirectory() as name, quiet_collector():
         folder = Path(name)
-        say("recording a week ...")
-        began = time.perf_counter()
-        workload = licorne.Scenario.read(SCENARIO).workload(load=load)
-        with Recorder(folder, Bounds(queue_bytes=1 << 30)) as recorder:
-            result = licorne.simulate(workload, pods=False, input_log=recorder)
-        recorded_s = time.perf_counter() - began
-        run = choose_run(folder)
-        log = sum(path.stat().st_size for path in segments_in(run.folder))
+        recorded, run, checkpoints = record(SCENARIO, folder, load, say)
         begins_ns = run.begins_ns or 0
-        say("adding checkpoints ...")
-        checkpoints = list(_add_checkpoints(run))
-        saved = sum(path.stat().st_size for path in checkpoints)
         random = Random(SEED)
         moments = [begins_ns + random.randrange(LENGTH_NS) for _ in range(DRAWN)]
         moments += [read(path).now_ns - SECOND_NS for path in checkpoints]
@@ -85,12 +101,7 @@ def measure_moments(load: float = 1.0, say: Callable[[str], object] = lambda _: 
             asked.append(asked_s)
             say(f"  {(at_ns - begins_ns) / SECOND_NS / 86_400:5.2f} d: {restored[-1]:.2f} s, asked {asked[-1]:.2f} s")
         return Moments(
-            pods=result.asks,
-            bytes_per_decision=round((log + saved) / max(1, result.placed), 1),
-            log_bytes=log,
-            checkpoint_bytes=saved,
-            checkpoints=len(checkpoints),
-            recorded_s=round(recorded_s, 1),
+            **msgspec.structs.asdict(recorded),
             restored_median_s=round(median(restored), 2),
             restored_most_s=round(max(restored), 2),
             asked_median_s=round(median(asked), 2),
@@ -122,4 +133,4 @@ def _add_checkpoints(run: Run) -> Iterator[Path]:
                     yield path
 
 
-__all__ = ["Moments", "measure_moments"]
+__all__ = ["Moments", "Recorded", "measure_moments", "record"]

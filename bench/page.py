@@ -64,7 +64,7 @@ def measure_pages(
 ) -> list[Looked]:
     """Return what each view of a cluster of this size takes."""
     say(f"placing {running:,} pods on {nodes:,} nodes ...")
-    api = _cluster(nodes, running, waiting, queues)
+    api = cluster(nodes, running, waiting, queues)
     found = []
     for view in VIEWS:
         looks = [
@@ -93,7 +93,8 @@ async def _look(monitor: Monitor, view: str) -> Looked:
     return Looked(view, *times[0], times[1][0], len(gzip.compress(body, 1)) + kept, kept)
 
 
-def _cluster(nodes: int, running: int, waiting: int, queues: int) -> SchedulerAPI:
+def cluster(nodes: int, running: int, waiting: int, queues: int) -> SchedulerAPI:
+    """Return a scheduler that has placed and queued so many pods."""
     now_ns = 1_800_000_000 * SECOND_NS
     api = SchedulerAPI(clock=lambda: now_ns, on_output=lambda *_: None)
     each = -(-running // nodes)
@@ -129,4 +130,4 @@ def _cluster(nodes: int, running: int, waiting: int, queues: int) -> SchedulerAP
     return api
 
 
-__all__ = ["Looked", "measure_pages"]
+__all__ = ["VIEWS", "Looked", "cluster", "measure_pages"]

@@ -131,6 +131,17 @@ def test_what_is_borrowed_and_lent_sums_up(tree: Borrower) -> None:
     check_laws(tree)
 
 
+def test_among_many_the_largest_lend_to_the_largest() -> None:
+    """As many pairs as there are queues, not their product; what each borrows and lends is as ever."""
+    queues = [leaf(f"l{number:03}", 0, number) for number in range(1, 151)] + [
+        leaf(f"b{n:03}", n) for n in range(1, 151)
+    ]
+    check_laws(tree := parent("root", *queues))
+    found = loans(tree, "vcore")
+    assert len(found) < 300
+    assert max(found, key=lambda loan: loan.amount) == Loan("vcore", "l150", "b150", 150)
+
+
 def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def rounded(total: int, weights: dict[str, int]) -> dict[str, int]:
         whole = sum(weights.values())

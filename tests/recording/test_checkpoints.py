@@ -74,12 +74,12 @@ def test_the_newest_before_the_moment_serves(run: Run) -> None:
         (100, 0, 0, True),
         (1, ENTRIES_BETWEEN - 1, 0, False),
         (1, ENTRIES_BETWEEN, 0, True),
-        (1, ENTRIES_BETWEEN, 3, False),
-        (100, 0, 200, True),
-        (100, 0, 201, False),
+        (1, ENTRIES_BETWEEN, 4, False),
+        (100, 0, 300, True),
+        (100, 0, 301, False),
     ],
 )
-def test_one_is_due_after_bytes_or_entries_but_not_if_it_would_be_larger_than_the_log(
+def test_one_is_due_after_bytes_or_entries_but_not_if_the_last_one_is_much_larger_than_the_log(
     bytes_since: int, entries_since: int, last_bytes: int, due: bool
 ) -> None:
     assert is_due(bytes_since, entries_since, 100, last_bytes) == due

@@ -254,7 +254,7 @@ def test_old_runs_are_removed_when_the_recording_is_large_or_they_are_old(tmp_pa
     record_history(tmp_path / "size", 40)
     size = sum(path.stat().st_size for path in (tmp_path / "size").rglob("segment-*"))
     for number in range(4):
-        record_history(tmp_path / "size", 40, bounds=Bounds(bytes_max=5 * size // 2))
+        record_history(tmp_path / "size", 40, bounds=Bounds(bytes_max=3 * size))
         record_history(tmp_path / "age", 5)
         if number < 3:
             for path in (tmp_path / "age").rglob("segment-*"):

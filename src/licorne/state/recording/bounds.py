@@ -12,7 +12,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     is being recorded, up to a checkpoint; where there is none, the run is not recorded any further. `age_max_s`: how many
     seconds a run is kept after its end, and the beginning of one that goes on. `queue_bytes`: bytes that may wait to be
     written, before the run ends as the disk is too slow. `checkpoint_bytes`: after how many bytes another process writes a
-    checkpoint of the run, unless the last one has more than twice as many (`checkpointer.is_due`); 0: there are none.
+    checkpoint of the run, unless the last one has more than three times as many (`checkpointer.is_due`); 0: there are none.
     """
 
     bytes_max: int = 1 << 30

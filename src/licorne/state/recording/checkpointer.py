@@ -12,7 +12,7 @@ from .checkpoints import checkpoints_in
 ENTRIES_BETWEEN: Final = 100_000
 """Entries after which a run gets a checkpoint, however few bytes they are: where little happens they are compressed to a tenth, and
 take as long to repeat as others, about a second."""
-TIMES_THE_LOG: Final = 2
+TIMES_THE_LOG: Final = 3
 """The checkpoints of a run have at most so many times the bytes of the rest of it, however large the cluster is."""
 
 

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from licorne.answers.timeline import Timeline
 from licorne.host.threads import COMMON
+from licorne.host.web.rest.answers import wants_gzip
 from licorne.host.web.rest.errors import refuse
 from licorne.host.web.rest.gate import Gate
 from licorne.host.web.rest.handlers import Handlers
@@ -48,7 +49,7 @@ class Past:
         self._waiting = 0
         self._used = False
 
-    async def page(self, path: str, query: str) -> Response:
+    async def page(self, path: str, query: str, *, compress: bool = False) -> Response:
         """Return the page at an address of the recording.
 
         Raises:
@@ -59,7 +60,7 @@ class Past:
         self._waiting += 1
         try:
             async with self._lock, asyncio.timeout(LIMIT_S):
-                status, headers, body = await self._asked(path, query)
+                status, headers, body = await self._asked(path, query, compress)
         except (TimeoutError, asyncio.IncompleteReadError, OSError, msgspec.DecodeError):
             self._end(self._process)
             refuse(503, "The recording could not be read in time")
@@ -70,14 +71,14 @@ class Past:
             self._waiting -= 1
         return Response(body, status, {name: value for name, value in headers.items() if name != "content-length"})
 
-    async def _asked(self, path: str, query: str) -> tuple[int, dict[str, str], bytes]:
+    async def _asked(self, path: str, query: str, compress: bool) -> tuple[int, dict[str, str], bytes]:
         process, self._used = self._process, True
         if process is None or process.returncode is not None:
             command = (sys.executable, "-m", __name__, str(self._folder))
             process = self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
             self._keeping = asyncio.create_task(self._keep(process))
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(msgspec.json.encode((path, query)) + b"\n")
+        process.stdin.write(msgspec.json.encode((path, query, compress)) + b"\n")
         status, headers, length = msgspec.json.decode(
             await process.stdout.readline(), type=tuple[int, dict[str, str], int]
         )
@@ -121,7 +122,8 @@ class _Running(LiveSource):
         if recorder is None:
             refuse(404, "Nothing is recorded here, so only the present can be shown; --record DIR changes that")
         self._past = self._past or Past(recorder.folder, self._handlers.ending)
-        return await self._past.page(call.request.url.path, call.request.url.query)
+        url = call.request.url
+        return await self._past.page(url.path, url.query, compress=wants_gzip(call.request.scope))
 
 
 def live_pages(handlers: Handlers, gate: Gate) -> tuple[Endpoint, ...]:
@@ -138,8 +140,8 @@ async def serve(folder: Path) -> None:
     """Answer the requests of the standard input until it ends."""
     app = pages_app(OpenedRecording(folder, time.time_ns).opened, _failed)
     while line := await COMMON.run(sys.stdin.buffer.readline):
-        path, query = msgspec.json.decode(line, type=tuple[str, str])
-        status, headers, body = await answer_of(app, path, query)
+        path, query, compress = msgspec.json.decode(line, type=tuple[str, str, bool])
+        status, headers, body = await answer_of(app, path, query, compress=compress)
         sys.stdout.buffer.write(msgspec.json.encode((status, headers, len(body))) + b"\n" + body)
         sys.stdout.buffer.flush()
 
@@ -148,10 +150,13 @@ def _failed(path: str, error: Exception) -> None:
     sys.stderr.write(f"{path}: {error!r}\n")
 
 
-async def answer_of(app: ASGIApp, path: str, query: str) -> tuple[int, dict[str, str], bytes]:
+async def answer_of(
+    app: ASGIApp, path: str, query: str, *, compress: bool = False
+) -> tuple[int, dict[str, str], bytes]:
     """Return what an application answers to a GET: its status, headers and body."""
     said: list[Any] = []
-    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": []}
+    accepted = [(b"accept-encoding", b"gzip")] if compress else []
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": accepted}
 
     async def receive() -> dict[str, object]:
         return await asyncio.Future()  # the client never goes

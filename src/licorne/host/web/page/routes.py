@@ -6,6 +6,7 @@ the text, is made in a thread.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from licorne import __version__
 from licorne.core.base.states import SECOND_NS
 from licorne.host.threads import COMMON
+from licorne.host.web.rest.answers import wants_gzip
 from licorne.host.web.rest.errors import RestError, refuse
 from licorne.host.web.rest.routing import Call, Endpoint
 from licorne.host.web.rest.sessions import COOKIE, cookie, from_here
@@ -163,8 +165,14 @@ class Pages:
             "version": __version__,
             **more,
         }
-        text = await COMMON.run(lambda: frame.render(template, around | make()))
-        return HTMLResponse(text.encode("utf-8", "replace"), status, headers=frame.HEADERS)
+        compress = wants_gzip(request.scope)
+
+        def made() -> bytes:
+            text = frame.render(template, around | make()).encode("utf-8", "replace")
+            return gzip.compress(text, 1) if compress else text
+
+        headers = frame.HEADERS | ({"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if compress else {})
+        return HTMLResponse(await COMMON.run(made), status, headers=headers)
 
     def _has_session(self, request: Request) -> bool:
         name = request.cookies.get(COOKIE, "")

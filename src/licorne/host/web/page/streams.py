@@ -18,7 +18,7 @@ from licorne.host.web.rest.errors import TOO_MANY_STREAMS, refuse
 STREAMS_MAX: Final = 64
 LEAST_S: Final = 2.0
 """Seconds between two looks at one page, at least."""
-LOOKS_PER_S: Final = 5.0
+LOOKS_PER_S: Final = 3.0
 CHANGED: Final = b"event: changed\ndata: \n\n"
 SAME: Final = b":\n\n"
 """A comment, by which a connection is found out that has gone without a word."""
