@@ -84,9 +84,18 @@ def test_one_stream_too_many_is_refused_and_many_look_seldom(monkeypatch: pytest
 
     found = Streams(asyncio.Event())
     assert found.pause_s == 2.0
-    found.open = 50
-    assert found.pause_s == 10.0
-    found.open = streams.STREAMS_MAX
-    with pytest.raises(RestError) as refused:
-        found.response(version)
-    assert refused.value.status == 503
+    for number in range(3):
+        found.open[f"client {number}"] = streams.CLIENT_MAX
+    assert found.pause_s == 48 / 5.0
+    assert found.response(version, "client 3").status_code == 200
+    found.open["client 3"] = streams.CLIENT_MAX - 1
+    assert found.response(version, "client 3").status_code == 200
+    found.open["client 3"] += 1
+    found.open["client 0"] -= 1
+    for client in ("client 3", "client 1"):  # though there is room for others
+        with pytest.raises(RestError) as refused:
+            found.response(version, client)
+        assert refused.value.status == 503
+    found.open["client 0"] += 1
+    with pytest.raises(RestError):
+        found.response(version, "client 4")

@@ -20,6 +20,7 @@ from licorne.core.base.states import SECOND_NS
 from licorne.host.threads import COMMON
 from licorne.host.web.rest.answers import wants_gzip
 from licorne.host.web.rest.errors import RestError, refuse
+from licorne.host.web.rest.gate import Gate, peer
 from licorne.host.web.rest.routing import Call, Endpoint
 from licorne.host.web.rest.sessions import COOKIE, cookie, from_here
 
@@ -30,7 +31,6 @@ from .tables import Query
 from .view import Source, View
 
 if TYPE_CHECKING:
-    from licorne.host.web.rest.gate import Gate
     from licorne.host.web.rest.handlers import Handlers
 
 VIEWS: Final = (
@@ -209,7 +209,8 @@ class Pages:
         async def version() -> object:
             return (await self._opened(Query("/", {}))).version()
 
-        return self._streams.response(version)
+        login = call.request.cookies.get(COOKIE, "") if self._has_session(call.request) else ""
+        return self._streams.response(version, login or peer(call.request))
 
     async def _file(self, call: Call) -> Response:
         name = call.variables["file"]

@@ -8,6 +8,7 @@ most `LOOKS_PER_S` times a second, however many viewers there are.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -16,6 +17,8 @@ from starlette.responses import Response, StreamingResponse
 from licorne.host.web.rest.errors import TOO_MANY_STREAMS, refuse
 
 STREAMS_MAX: Final = 64
+CLIENT_MAX: Final = 16
+"""Streams of one login, or of one address without a login, at most."""
 LEAST_S: Final = 2.0
 """Seconds between two looks at one page, at least."""
 LOOKS_PER_S: Final = 3.0
@@ -26,29 +29,29 @@ Version = Callable[[], Awaitable[object]]
 
 
 class Streams:
-    """The open streams. `ending`: set when the server ends, and the streams with it."""
+    """The open streams, by client. `ending`: set when the server ends, and the streams with it."""
 
     def __init__(self, ending: asyncio.Event) -> None:
-        self.open = 0
+        self.open = Counter[str]()
         self._ending = ending
 
-    def response(self, version: Version) -> Response:
-        """Return a stream that tells when what `version` returns is another.
+    def response(self, version: Version, client: str) -> Response:
+        """Return a stream that tells a client when what `version` returns is another.
 
         Raises:
             RestError: 503, there are too many streams.
         """
-        if self.open >= STREAMS_MAX:
+        if self.open.total() >= STREAMS_MAX or self.open[client] >= CLIENT_MAX:
             refuse(503, TOO_MANY_STREAMS)
-        return StreamingResponse(self._said(version), 200, {"Cache-Control": "no-store"}, "text/event-stream")
+        return StreamingResponse(self._said(version, client), 200, {"Cache-Control": "no-store"}, "text/event-stream")
 
     @property
     def pause_s(self) -> float:
         """Seconds after which each stream looks again."""
-        return max(LEAST_S, self.open / LOOKS_PER_S)
+        return max(LEAST_S, self.open.total() / LOOKS_PER_S)
 
-    async def _said(self, version: Version) -> AsyncIterator[bytes]:
-        self.open += 1
+    async def _said(self, version: Version, client: str) -> AsyncIterator[bytes]:
+        self.open[client] += 1
         ended = asyncio.create_task(self._ending.wait())
         try:
             seen = await version()
@@ -57,7 +60,7 @@ class Streams:
                 before, seen = seen, await version()
                 yield SAME if seen == before else CHANGED
         finally:
-            self.open -= 1
+            self.open -= Counter([client])  # which forgets those that have none left
             ended.cancel()
 
 
