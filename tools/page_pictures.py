@@ -1,4 +1,4 @@
-"""Makes pictures of each view of the page, light, dark and narrow, in build/page, and copies those of docs/use/page.md (`make picture`)."""
+"""Makes pictures of each view of the page, light, dark, narrow and wide, in build/page, and copies those of docs/use/page.md (`make picture`)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ SCREENS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 800}},
     "narrow": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+    "wide": {"color_scheme": "light", "viewport": {"width": 2560, "height": 1300}},
 }
 SHOWN = ("now-light", "queues-light", "why-light", "nodes-dark", "now-narrow")
 

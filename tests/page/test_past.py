@@ -12,7 +12,7 @@ import pytest
 from common.waiting import WAIT_S
 from licorne.host.web.page import past as past_module
 from licorne.host.web.page.past import Past
-from licorne.host.web.rest import RequestLimits
+from licorne.host.web.rest import Access, RequestLimits
 from licorne.host.web.rest.errors import RestError
 from licorne.state.recording import Recorder
 from page.clients import shown, text_of
@@ -31,9 +31,9 @@ partitions:
 """
 
 
-def night(folder: Path) -> World:
+def night(folder: Path, access: Access | None = None) -> World:
     """b takes the node; a minute later a wants its guarantee, which it gets when b ends after another minute."""
-    world = World(limits=RequestLimits(request_s=WAIT_S))
+    world = World(access, limits=RequestLimits(request_s=WAIT_S))
     world.api.input_log = Recorder(folder)
     world.register(text=FAIR).node("n1", vcore=3_000)
     world.application("of-b", "root.b", "bob").application("of-a", "root.a", "ann")
@@ -59,13 +59,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return closed(night(tmp_path / "night"))
 
 
-def asked(world: World, *addresses: str) -> list[httpx.Response]:
+def asked(world: World, *addresses: str, cookie: str = "") -> list[httpx.Response]:
     """What a scheduler that runs answers, in one loop, which ends the process of the past."""
 
     async def ask() -> list[httpx.Response]:
         transport = httpx.ASGITransport(world.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://page") as client:
-            found = [await client.get(address) for address in addresses]
+            found = [await client.get(address, headers={"cookie": cookie}) for address in addresses]
         world.app.end()
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         return found
@@ -82,6 +82,14 @@ def test_a_scheduler_that_runs_shows_the_moments_of_its_recording(world: World) 
     assert f'href="/nodes?t={START + 30}"' in before.text
     assert "root.a" in later.text
     assert wrong.status_code == 400 and "is no time" in wrong.text
+
+
+def test_who_has_logged_in_can_log_out_of_the_past_too(tmp_path: Path) -> None:
+    world = closed(night(tmp_path / "night", Access(read_tokens=("secret",))))
+    headers = {"origin": "http://scheduler", "content-type": "application/x-www-form-urlencoded"}
+    cookie = world.request("POST", "/login", "token=secret", headers).headers["set-cookie"].partition(";")[0]
+    [answer] = asked(world, f"/?t={START + 30}", cookie=cookie)
+    assert "recording night" in answer.text and "Log out" in answer.text
 
 
 def test_without_a_recording_only_the_present_is_there() -> None:

@@ -135,7 +135,7 @@ def test_a_queue_below_its_guarantee_and_one_at_its_max_need_attention() -> None
     ]
 
 
-def test_queues_tell_who_borrows_from_whom() -> None:
+def test_queues_tell_who_uses_whose_guarantee() -> None:
     found = context(queues.VIEW, lending())
     rows = {row.path: (row.used, row.guaranteed, row.borrowed, row.max, row.waiting) for row in found["table"].rows}
     assert rows["root"] == (6_000, None, 2_000, 6_000, 2_000)  # what is guaranteed below covers four cores of it

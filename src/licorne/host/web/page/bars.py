@@ -1,4 +1,4 @@
-"""Bars: what is used of a resource, what of it is guaranteed and what borrowed, and what waits for more.
+"""Bars: what is used of a resource, what of it is guaranteed and what is above that, and what waits for more.
 
 A bar is as long as what may be used: the max, or the cluster where none is set. Where more waits than may be used, it is up to
 twice as long, with a line where the max is. The four colours mean the same on every page.
@@ -34,7 +34,7 @@ class Bar(NamedTuple):
 
 
 def bar(resource: str, used: int, guaranteed: int | None, full: int, pending: int = 0) -> Bar:
-    """Return a bar of what is used of one type. `guaranteed` None: nothing says what is borrowed, so all of it is just used."""
+    """Return a bar of what is used of one type. `guaranteed` None: nothing is guaranteed, so all of it is just used."""
     if guaranteed is None:
         parts = [("used", used)]
     else:
@@ -51,7 +51,7 @@ def bar(resource: str, used: int, guaranteed: int | None, full: int, pending: in
     if guaranteed is not None:
         words.append(f"{amount(resource, guaranteed)} guaranteed")
         if used > guaranteed:
-            words.append(f"{amount(resource, used - guaranteed)} borrowed")
+            words.append(f"{amount(resource, used - guaranteed)} above that")
     if full:
         words.append(f"of {amount(resource, full)}")
     if pending:

@@ -35,16 +35,14 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], query: Query) -
     columns = (
         Column[Change]("name", "Name", lambda row: row.name),
         Column[Change]("what", "What", lambda row: row.what),
-        Column[Change]("before", "Before", lambda row: str(row.before)),
-        Column[Change]("after", "After", lambda row: str(row.after)),
+        Column[Change]("before", "Before", lambda row: str(row.before), number=True),
+        Column[Change]("after", "After", lambda row: str(row.after), number=True),
         Column[Change]("difference", "Difference", lambda row: row.difference, number=True),
     )
-    names = {row.name for row in rows}
     return {
         "resource": after.get("resource", ""),
         "types": after.get("types", []),
         "table": table(rows, columns, query, names=lambda row: (row.name, row.what)),
-        "names": len(names),
         "compared": True,
     }
 

@@ -11,6 +11,7 @@ import contextlib
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,12 +29,13 @@ from licorne.host.web.rest.routing import Call, Endpoint
 
 from .live import LiveSource
 from .opened import OpenedRecording, begins_ns, pages_app
-from .routes import Pages
+from .routes import LOGGED_IN, Pages
 from .tables import Query
 
 IDLE_S: Final = 600.0
 LIMIT_S: Final = 60.0
 """Seconds that an answer may take, before the process is ended."""
+EMPTY: Final[Mapping[str, str]] = {}
 WAITING_MAX: Final = 16
 """Requests that wait for the process, at most."""
 
@@ -49,8 +51,8 @@ class Past:
         self._waiting = 0
         self._used = False
 
-    async def page(self, path: str, query: str, *, compress: bool = False) -> Response:
-        """Return the page at an address of the recording.
+    async def page(self, path: str, query: str, headers: Mapping[str, str] = EMPTY) -> Response:
+        """Return the page at an address of the recording, for a request with `headers`.
 
         Raises:
             RestError: 503, too many wait, or there was no answer in time.
@@ -60,7 +62,7 @@ class Past:
         self._waiting += 1
         try:
             async with self._lock, asyncio.timeout(LIMIT_S):
-                status, headers, body = await self._asked(path, query, compress)
+                status, headers, body = await self._asked(path, query, headers)
         except (TimeoutError, asyncio.IncompleteReadError, OSError, msgspec.DecodeError):
             self._end(self._process)
             refuse(503, "The recording could not be read in time")
@@ -71,14 +73,14 @@ class Past:
             self._waiting -= 1
         return Response(body, status, {name: value for name, value in headers.items() if name != "content-length"})
 
-    async def _asked(self, path: str, query: str, compress: bool) -> tuple[int, dict[str, str], bytes]:
+    async def _asked(self, path: str, query: str, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
         process, self._used = self._process, True
         if process is None or process.returncode is not None:
             command = (sys.executable, "-m", __name__, str(self._folder))
             process = self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
             self._keeping = asyncio.create_task(self._keep(process))
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(msgspec.json.encode((path, query, compress)) + b"\n")
+        process.stdin.write(msgspec.json.encode((path, query, headers)) + b"\n")
         status, headers, length = msgspec.json.decode(
             await process.stdout.readline(), type=tuple[int, dict[str, str], int]
         )
@@ -114,7 +116,7 @@ class _Running(LiveSource):
             self.span = (self._begins_ns, self.now_ns()) if self._begins_ns else None
         return self
 
-    async def elsewhere(self, call: Call) -> Response | None:
+    async def elsewhere(self, call: Call, logged_in: bool) -> Response | None:
         """Return the page of the moment that an address names; None if it names none."""
         if not (call.query("t") or call.query("against")):
             return None
@@ -122,8 +124,8 @@ class _Running(LiveSource):
         if recorder is None:
             refuse(404, "Nothing is recorded here, so only the present can be shown; --record DIR changes that")
         self._past = self._past or Past(recorder.folder, self._handlers.ending)
-        url = call.request.url
-        return await self._past.page(url.path, url.query, compress=wants_gzip(call.request.scope))
+        url, headers = call.request.url, {"accept-encoding": "gzip"} if wants_gzip(call.request.scope) else {}
+        return await self._past.page(url.path, url.query, headers | ({LOGGED_IN: "1"} if logged_in else {}))
 
 
 def live_pages(handlers: Handlers, gate: Gate) -> tuple[Endpoint, ...]:
@@ -140,8 +142,8 @@ async def serve(folder: Path) -> None:
     """Answer the requests of the standard input until it ends."""
     app = pages_app(OpenedRecording(folder, time.time_ns).opened, _failed)
     while line := await COMMON.run(sys.stdin.buffer.readline):
-        path, query, compress = msgspec.json.decode(line, type=tuple[str, str, bool])
-        status, headers, body = await answer_of(app, path, query, compress=compress)
+        asked = msgspec.json.decode(line, type=tuple[str, str, dict[str, str]])
+        status, headers, body = await answer_of(app, *asked)
         sys.stdout.buffer.write(msgspec.json.encode((status, headers, len(body))) + b"\n" + body)
         sys.stdout.buffer.flush()
 
@@ -151,12 +153,12 @@ def _failed(path: str, error: Exception) -> None:
 
 
 async def answer_of(
-    app: ASGIApp, path: str, query: str, *, compress: bool = False
+    app: ASGIApp, path: str, query: str, headers: Mapping[str, str] = EMPTY
 ) -> tuple[int, dict[str, str], bytes]:
     """Return what an application answers to a GET: its status, headers and body."""
     said: list[Any] = []
-    accepted = [(b"accept-encoding", b"gzip")] if compress else []
-    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": accepted}
+    given = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": given}
 
     async def receive() -> dict[str, object]:
         return await asyncio.Future()  # the client never goes
@@ -165,8 +167,8 @@ async def answer_of(
         said.append(message)
 
     await app(scope, receive, send)
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in said[0]["headers"]}
-    return said[0]["status"], headers, b"".join(message["body"] for message in said[1:])
+    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in said[0]["headers"]}
+    return said[0]["status"], found, b"".join(message["body"] for message in said[1:])
 
 
 if __name__ == "__main__":

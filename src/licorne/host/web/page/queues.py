@@ -1,4 +1,4 @@
-"""The view *queues*: the tree with used, guaranteed, max and demand, one queue, and who borrows from whom."""
+"""The view *queues*: the tree with used, guaranteed, max and demand, one queue, and who uses whose guarantee."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         Column[Row]("", "Use"),
         Column[Row]("used", "Used", lambda row: row.used, number=True, unit="amount"),
         Column[Row]("guaranteed", "Guaranteed", lambda row: row.guaranteed or 0, number=True, unit="amount"),
-        Column[Row]("borrowed", "Borrowed", lambda row: row.borrowed, number=True, unit="amount"),
+        Column[Row]("borrowed", "Above guarantee", lambda row: row.borrowed, number=True, unit="amount"),
         Column[Row]("max", "Max", lambda row: -1 if row.max is None else row.max, number=True, unit="amount"),
         Column[Row]("waiting", "Waiting", lambda row: row.waiting, number=True, unit="amount"),
         Column[Row]("applications", "Running applications", lambda row: row.queue.running_apps, number=True),
@@ -74,6 +74,7 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "resources": [] if one is None else _types(one, full),
         "loans": _of(lent, path)[:ROWS],
         "loans_all": len(_of(lent, path)),
+        "wanted": found.root.pending_resource.get(name, 0),
         "UNGUARANTEED": UNGUARANTEED,
     }
 
@@ -86,7 +87,7 @@ def _types(queue: objects.Queue, full: objects.Resources) -> list[str]:
 def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, *, promised: bool) -> Row:
     used, waiting = queue.allocated_resource.get(name, 0), queue.pending_resource.get(name, 0)
     guaranteed, most = queue.guaranteed_resource.get(name), queue.max_resource.get(name)
-    # Without a guarantee of its own, a queue has those of the queues below it; what they do not cover is borrowed.
+    # Without a guarantee of its own, a queue has those of the queues below it; what they do not cover is above them.
     covered = within_guarantees(queue, name)
     if covered is None and promised:
         covered = 0

@@ -48,18 +48,20 @@ VIEWS: Final = (
 )
 """All views; those of the navigation in its order."""
 TOKEN_CHARS: Final = 4_096
+LOGGED_IN: Final = "licorne-logged-in"
+"""A header by which a process that shows moments of the past is told that a browser can log out; it permits nothing."""
 TITLES: Final = {404: "Not found", 403: "Not permitted", 429: "Too many attempts", 503: "No answer now"}
 _Method = Callable[[Call], Awaitable[Response]]
 
 
-async def _nowhere(_call: Call) -> None:
+async def _nowhere(_call: Call, _logged_in: bool) -> None:
     return None
 
 
 class Pages:
     """The pages about what `opened` returns for a query. `handlers`: those of the server; `gate`: checks who logs in; None: nobody has to.
 
-    `elsewhere`: returns the page of an address that this process does not answer itself; None: it does.
+    `elsewhere`: returns the page of an address that this process does not answer itself (None: it does), given whether the browser has logged in.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Pages:
         opened: Callable[[Query], Awaitable[Source]],
         handlers: Handlers,
         gate: Gate | None = None,
-        elsewhere: Callable[[Call], Awaitable[Response | None]] = _nowhere,
+        elsewhere: Callable[[Call, bool], Awaitable[Response | None]] = _nowhere,
     ) -> None:
         self._opened = opened
         self._elsewhere = elsewhere
@@ -90,7 +92,8 @@ class Pages:
         self, path: str, answer: _Method, *, anyone: bool = False, limited: bool = True, method: str = "GET"
     ) -> Endpoint:
         async def handler(_handlers: Handlers, call: Call) -> Response:
-            return (None if anyone else await self._elsewhere(call)) or await answer(call)
+            elsewhere = None if anyone else await self._elsewhere(call, self._has_session(call.request))
+            return elsewhere or await answer(call)
 
         return Endpoint(
             method=method,
@@ -175,8 +178,10 @@ class Pages:
         return HTMLResponse(await COMMON.run(made), status, headers=headers)
 
     def _has_session(self, request: Request) -> bool:
-        name = request.cookies.get(COOKIE, "")
-        return self._gate is not None and bool(name) and self._gate.sessions.knows(name)
+        """Return whether a browser has logged in: here, or where this process is asked from."""
+        if self._gate is None:
+            return LOGGED_IN in request.headers
+        return self._gate.sessions.knows(request.cookies.get(COOKIE, ""))
 
     async def _refused(self, request: Request, error: RestError) -> Response:
         """Show who may not see a page how to log in, and everybody else what is wrong."""

@@ -143,7 +143,7 @@ function draw(place) {
     return before !== undefined && day(value) === day(before) ? time : `${time}\n${day(value)}`;
   };
   const options = {
-    ...size, hooks, tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    ...size, hooks, legend: { markers: { dash: (_, at) => (lines[at - 1]?.dash?.length ? "dashed" : "solid") } }, tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max(high ?? 0, mark * 1.1 || 1)] } },
     axes: [{ ...axis, font, values: (_, values) => values.map((value, number) => clock(value, values[number - 1])) }, { ...axis, font, size: 60, values: (_, values) => values.map(written) }],
     series: [{ label: "Time", value: (_, value) => stamp(value) }, ...lines],
