@@ -31,7 +31,7 @@ VIEWS = (
         "/queues",
         "/queues?queue=root.a&resource=memory",
         "/why",
-        "/why?name=k2&prove=false",
+        "/why?name=k2",
         "/applications",
         "/people?kind=groups",
     ),

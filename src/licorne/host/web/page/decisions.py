@@ -100,12 +100,13 @@ def _row(at_ns: int, said: NewAllocation | Released, queue_of: Mapping[str, str]
 
 
 def _plot(rows: Sequence[Row]) -> str:
-    if len(rows) < 2:
-        return ""
-    first, last = min(row.time_ns for row in rows), max(row.time_ns for row in rows)
+    times_ns = [row.time_ns for row in rows] or [0]
+    first, last = min(times_ns), max(times_ns)
     width = max((last - first) // BUCKETS, SECOND_NS)
     counts = Counter(((row.time_ns - first) // width, row.kind) for row in rows)
     length = (last - first) // width + 1
+    if length < 2:
+        return ""
     series = [
         {"label": kind, "kind": colour, "values": [counts[at, kind] for at in range(length)]}
         for kind, colour in (("allocated", "guaranteed"), ("evicted", "refused"))

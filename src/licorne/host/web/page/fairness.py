@@ -67,7 +67,7 @@ def _context(found: _Found | None, query: Query) -> dict[str, Any]:
         Column[Row]("used", "Used", lambda row: row.now.used, number=True, unit="amount"),
         Column[Row]("guaranteed", "Guaranteed", lambda row: row.now.guaranteed, number=True, unit="amount"),
         Column[Row]("waiting", "Waiting", lambda row: row.now.waiting, number=True),
-        Column[Row]("below", "Below with pods that wait", lambda row: row.below_s, number=True),
+        Column[Row]("below", "Waited below it", lambda row: row.below_s, number=True),
         Column[Row]("since", "Below since", lambda row: row.since_ns, number=True),
     )
     drawn = sorted(rows, key=lambda row: (-row.below_s, -row.now.guaranteed))[:DRAWN]

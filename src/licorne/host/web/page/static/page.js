@@ -145,7 +145,7 @@ function draw(place) {
   const options = {
     ...size, hooks, legend: { markers: { dash: (_, at) => (lines[at - 1]?.dash?.length ? "dashed" : "solid") } }, tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max(high ?? 0, mark * 1.1 || 1)] } },
-    axes: [{ ...axis, font, values: (_, values) => values.map((value, number) => clock(value, values[number - 1])) }, { ...axis, font, size: 60, values: (_, values) => values.map(written) }],
+    axes: [{ ...axis, font, space: 80, values: (_, values) => values.map((value, number) => clock(value, values[number - 1])) }, { ...axis, font, size: 60, values: (_, values) => values.map(written) }],
     series: [{ label: "Time", value: (_, value) => stamp(value) }, ...lines],
   };
   return new uPlot(options, [times, ...series.map((each) => each.values)], place);
