@@ -13,24 +13,16 @@ from licorne.si import rest_objects as objects
 
 from .source import ROWS, ApplicationSummary
 from .tables import Column, Query, part, table
-from .view import Source, View, chosen
+from .view import Source, View, chosen, needs
 
 ENDED = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
 
 
-class _Objects(NamedTuple):
-    applications: Sequence[ApplicationSummary]
-    now_ns: int
-
-
-async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
-    return _Objects(await source.applications(partition), source.now_ns())
-
-
-def _context(found: _Objects, query: Query) -> dict[str, Any]:
-    states = Counter(each.app.application_state for each in found.applications)
-    amounts = [each.app.used_resource for each in found.applications]
-    waits = [each.app.pending_resource for each in found.applications]
+def _context(found: tuple[Sequence[ApplicationSummary]], query: Query) -> dict[str, Any]:
+    [applications] = found
+    states = Counter(each.app.application_state for each in applications)
+    amounts = [each.app.used_resource for each in applications]
+    waits = [each.app.pending_resource for each in applications]
     types, name = chosen((key for some in (*amounts, *waits) for key in some), query)
     columns = (
         Column[ApplicationSummary]("application", "Application", lambda row: row.app.application_id),
@@ -52,13 +44,12 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "resource": name,
         "states": sorted(states.items()),
         "table": table(
-            _chosen(found.applications, query),
+            _chosen(applications, query),
             columns,
             query,
             names=lambda row: (row.app.application_id, row.app.queue_name, row.app.user, row.app.application_state),
             sort="-submitted",
         ),
-        "now_ns": found.now_ns,
     }
 
 
@@ -117,7 +108,6 @@ def _context_one(found: _One, query: Query) -> dict[str, Any]:
         "pod": pod,
         "reason": _reason,
         "ended": app.application_state in ENDED,
-        "now_ns": found.now_ns,
     }
 
 
@@ -149,7 +139,7 @@ def _reason(ask: objects.Ask) -> str:
     return max(ask.allocation_log, key=lambda entry: entry.last_occurrence).message if ask.allocation_log else ""
 
 
-VIEW = View("applications", "Applications", "/applications", _fetch, _context, compared=True)
+VIEW = View("applications", "Applications", "/applications", needs("applications"), _context, compared=True)
 ONE = View("application", "Application", "/application", _fetch_one, _context_one, nav=False, parent="applications")
 
 __all__ = ["ENDED", "ONE", "VIEW", "pod"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from licorne.config import Report
 from licorne.si import rest_objects as objects
@@ -11,7 +11,7 @@ from licorne.state.configuration import as_yaml
 
 from .source import Figures
 from .tables import Query
-from .view import Source, View
+from .view import View, needs
 
 if TYPE_CHECKING:
     from licorne.host.web.health import Health
@@ -20,42 +20,27 @@ SHOWN: Final = 60_000
 """Characters of the configuration that the page shows; the rest is behind a link."""
 
 
-class _Objects(NamedTuple):
-    partition: objects.Partition
-    configuration: dict[str, Any]
-    report: Report | None
-    rules: list[objects.Rule]
-    health: Health | None
-    figures: Figures
-
-
-async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
-    homes = await source.partitions()
-    return _Objects(
-        next(home for home in homes if home.name == partition),
-        *await source.configuration(),
-        await source.rules(partition),
-        await source.health(),
-        await source.figures(),
-    )
+_Objects = tuple[
+    objects.Partition, tuple[dict[str, Any], "Report | None"], list[objects.Rule], "Health | None", Figures
+]
 
 
 def _context(found: _Objects, _query: Query) -> dict[str, Any]:
-    queues = found.configuration.get("Partitions", [])
+    partition, (configuration, report), rules, health, figures = found
+    queues = configuration.get("Partitions", [])
     text = as_yaml({"Partitions": queues}) if queues else ""
     return {
-        "partition": found.partition,
+        "partition": partition,
         "text": text[:SHOWN],
         "cut": len(text) > SHOWN,
-        "checksum": str(found.configuration.get("Checksum", "")),
-        "extra": found.configuration.get("Extra") or {},
-        "report": found.report,
-        "rules": [_told(rule) for rule in found.rules],
-        "health": found.health,
-        "figures": found.figures,
+        "checksum": str(configuration.get("Checksum", "")),
+        "extra": configuration.get("Extra") or {},
+        "report": report,
+        "rules": [_told(rule) for rule in rules],
+        "health": health,
+        "figures": figures,
         "facts": lambda: {
-            path: {"": value}
-            for path, value in _flat("", {"Partitions": queues, "Extra": found.configuration.get("Extra")})
+            path: {"": value} for path, value in _flat("", {"Partitions": queues, "Extra": configuration.get("Extra")})
         },
     }
 
@@ -88,6 +73,7 @@ def _told(rule: objects.Rule) -> tuple[str, str]:
     return rule.name, "; ".join(words)
 
 
-VIEW = View("configuration", "Configuration and health", "/configuration", _fetch, _context, compared=True)
+FETCH = needs("partition", "configuration", "rules", "health", "figures")
+VIEW = View("configuration", "Configuration and health", "/configuration", FETCH, _context, compared=True)
 
 __all__ = ["VIEW"]

@@ -102,6 +102,10 @@ class LiveSource:
             ("partitions", ""), lambda: (views.partition(backend, found) for found in list(backend.partitions()))
         )
 
+    async def partition(self, name: str) -> objects.Partition:
+        """Return a partition."""
+        return next(home for home in await self.partitions() if home.name == name)
+
     async def queues(self, partition: str) -> objects.Queue:
         """Return the root queue of a partition, with all below it."""
         found = await self._list("queues", partition, lambda home: _walked(home.tree.root, None))
@@ -163,16 +167,16 @@ class LiveSource:
         """Return the placement rules."""
         return views.rules(self._home(partition))
 
-    async def configuration(self) -> tuple[dict[str, Any], Report | None]:
+    async def configuration(self, _partition: str) -> tuple[dict[str, Any], Report | None]:
         """Return the queue configuration in force, and what is odd about it."""
         managers = self._backend.managers()
         return await self._handlers.running(managers[0] if managers else None)
 
-    async def health(self) -> Health | None:
+    async def health(self, _partition: str) -> Health | None:
         """Return the result of the last health checks."""
         return self._handlers.monitor.health
 
-    async def figures(self) -> Figures:
+    async def figures(self, _partition: str) -> Figures:
         """Return the rate of decisions, the history by the minute, and how the recording goes."""
         monitor = self._handlers.monitor
         recorder = self._backend.recorder()

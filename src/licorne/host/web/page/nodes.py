@@ -13,7 +13,7 @@ from .applications import pod
 from .bars import Bar, Segment, bar, ordered, share, strip
 from .source import NodeSummary
 from .tables import Column, Query, table
-from .view import Source, View, chosen
+from .view import Source, View, chosen, needs
 
 
 class Packing(NamedTuple):
@@ -28,14 +28,11 @@ class Packing(NamedTuple):
     packed: int
 
 
-async def _fetch(source: Source, partition: str, _query: Query) -> Sequence[NodeSummary]:
-    return await source.nodes(partition)
-
-
-def _context(found: Sequence[NodeSummary], query: Query) -> dict[str, Any]:
-    types, name = chosen((key for each in found for key in each.node.capacity), query)
+def _context(found: tuple[Sequence[NodeSummary]], query: Query) -> dict[str, Any]:
+    [nodes] = found
+    types, name = chosen((key for each in nodes for key in each.node.capacity), query)
     state = query["state"]
-    rows = [each for each in found if not state or state in _states(each.node)]
+    rows = [each for each in nodes if not state or state in _states(each.node)]
     columns = (
         Column[NodeSummary]("node", "Node", lambda row: row.node.node_id),
         Column[NodeSummary]("", "Use"),
@@ -51,7 +48,7 @@ def _context(found: Sequence[NodeSummary], query: Query) -> dict[str, Any]:
     return {
         "types": types,
         "resource": name,
-        "packing": [_packing(each, found) for each in types],
+        "packing": [_packing(each, nodes) for each in types],
         "table": table(rows, columns, query, names=lambda row: (row.node.node_id, row.node.host_name), sort="node"),
         "bar": lambda node: node_bar(node, name),
         "share": lambda node: _share(node, name),
@@ -129,7 +126,7 @@ def _context_one(node: objects.Node, query: Query) -> dict[str, Any]:
     }
 
 
-VIEW = View("nodes", "Nodes", "/nodes", _fetch, _context, compared=True)
+VIEW = View("nodes", "Nodes", "/nodes", needs("nodes"), _context, compared=True)
 ONE = View("node", "Node", "/node", _fetch_one, _context_one, nav=False, parent="nodes")
 
 __all__ = ["ONE", "VIEW"]

@@ -14,7 +14,7 @@ from .applications import ENDED
 from .bars import Bar, bar, ordered, walk, within_guarantees
 from .source import ApplicationSummary, Figures, NodeSummary
 from .tables import Query
-from .view import Source, View
+from .view import View, needs
 
 if TYPE_CHECKING:
     from licorne.host.web.health import Health
@@ -25,14 +25,9 @@ LONGEST = 8
 """Applications that wait, of which the view shows the first."""
 
 
-class _Objects(NamedTuple):
-    partition: objects.Partition
-    root: objects.Queue
-    applications: Sequence[ApplicationSummary]
-    nodes: Sequence[NodeSummary]
-    health: Health | None
-    figures: Figures
-    now_ns: int
+_Objects = tuple[
+    objects.Partition, objects.Queue, Sequence[ApplicationSummary], Sequence[NodeSummary], "Health | None", Figures
+]
 
 
 class Finding(NamedTuple):
@@ -63,40 +58,27 @@ class Resource(NamedTuple):
     waiting: int
 
 
-async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
-    homes = await source.partitions()
-    return _Objects(
-        next(home for home in homes if home.name == partition),
-        await source.queues(partition),
-        await source.applications(partition),
-        await source.nodes(partition),
-        await source.health(),
-        await source.figures(),
-        source.now_ns(),
-    )
-
-
 def _context(found: _Objects, query: Query) -> dict[str, Any]:
-    live = [each for each in found.applications if each.app.application_state not in ENDED]
-    resources = list(_resources(found.partition, found.root))
+    partition, root, applications, nodes, _health, figures = found
+    live = [each for each in applications if each.app.application_state not in ENDED]
+    resources = list(_resources(partition, root))
     pods = {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)}
     waiting = sorted((each for each in live if each.waiting), key=lambda each: each.app.submission_time)
     return {
-        "partition": found.partition,
+        "partition": partition,
         "resources": resources,
         **pods,
         "applications": len(live),
         "running_applications": sum(each.running > 0 for each in live),
-        "nodes": len(found.nodes),
-        "rate": found.figures.rate,
+        "nodes": len(nodes),
+        "rate": figures.rate,
         "findings": list(_findings(found, query)),
         "first": waiting[:LONGEST],
         "waiting_applications": len(waiting),
-        "history": _history(found.figures),
-        "now_ns": found.now_ns,
+        "history": _history(figures),
         "facts": lambda: {
             "Pods": pods,
-            "Cluster": {"applications": len(live), "nodes": len(found.nodes)},
+            "Cluster": {"applications": len(live), "nodes": len(nodes)},
             **{
                 each.name: {
                     "used": amount(each.name, each.used),
@@ -134,17 +116,17 @@ def _history(figures: Figures) -> dict[str, Any] | None:
 
 
 def _findings(found: _Objects, query: Query) -> Iterator[Finding]:
-    if found.health is not None:
-        wrong = [check for check in found.health.health_checks if not check.succeeded]
-        for check in wrong:
+    _partition, root, applications, nodes, health, _figures = found
+    for check in () if health is None else health.health_checks:
+        if not check.succeeded:
             text = f"Health check failed: {check.name}. {check.diagnosis_message}"
             yield Finding("refused", text, query.link("/configuration"))
-    yield from _of_queues(found.root, query)
-    off = [each.node.node_id for each in found.nodes if not each.node.schedulable]
+    yield from _of_queues(root, query)
+    off = [each.node.node_id for each in nodes if not each.node.schedulable]
     if off:
         text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: {_named(off)}"
         yield Finding("waiting", text, query.link("/nodes", state="unschedulable"))
-    rejected = sum(each.app.application_state == "Rejected" for each in found.applications)
+    rejected = sum(each.app.application_state == "Rejected" for each in applications)
     if rejected:
         link = query.link("/applications", state="Rejected")
         yield Finding("refused", f"{counted(rejected, 'application')} rejected, of those that are remembered", link)
@@ -193,6 +175,7 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(name[:60] for name in islice(listed, NAMED)) + more
 
 
-VIEW = View("now", "Now", "/", _fetch, _context, compared=True)
+NEEDS = ("partition", "queues", "applications", "nodes", "health", "figures")
+VIEW = View("now", "Now", "/", needs(*NEEDS), _context, compared=True)
 
 __all__ = ["VIEW"]

@@ -12,12 +12,7 @@ from .applications import ENDED
 from .bars import Bar, bar
 from .source import ApplicationSummary, People
 from .tables import Column, Query, table
-from .view import Source, View, chosen
-
-
-class _Objects(NamedTuple):
-    people: People
-    applications: Sequence[ApplicationSummary]
+from .view import View, chosen, needs
 
 
 class Limit(NamedTuple):
@@ -40,17 +35,14 @@ class Row(NamedTuple):
     wanted: int
 
 
-async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
-    return _Objects(await source.people(partition), await source.applications(partition))
-
-
-def _context(found: _Objects, query: Query) -> dict[str, Any]:
+def _context(found: tuple[People, Sequence[ApplicationSummary]], query: Query) -> dict[str, Any]:
+    people, applications = found
     groups = query["kind"] == "groups"
-    usages = {each.group_name: each.queues for each in found.people.groups} if groups else {}
+    usages = {each.group_name: each.queues for each in people.groups} if groups else {}
     if not groups:
-        usages = {each.user_name: each.queues for each in found.people.users}
-    live = [each for each in found.applications if each.app.application_state not in ENDED]
-    of_group = {app: each.group_name for each in found.people.groups for app in each.applications}
+        usages = {each.user_name: each.queues for each in people.users}
+    live = [each for each in applications if each.app.application_state not in ENDED]
+    of_group = {app: each.group_name for each in people.groups for app in each.applications}
     waiting, wanted, names = Counter[str](), dict[str, Counter[str]](), dict.fromkeys(usages)
     for each in live:
         name = of_group.get(each.app.application_id, "") if groups else each.app.user
@@ -76,7 +68,7 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "types": types,
         "resource": name,
         "groups": groups,
-        "limited": found.people.limited,
+        "limited": people.limited,
         "table": table(rows, columns, query, names=lambda row: (row.name,), sort="-used"),
     }
 
@@ -105,6 +97,6 @@ def _row(name: str, usage: objects.Usage | None, resource: str, waiting: int, wa
     )
 
 
-VIEW = View("people", "People", "/people", _fetch, _context, compared=True)
+VIEW = View("people", "People", "/people", needs("people", "applications"), _context, compared=True)
 
 __all__ = ["VIEW"]

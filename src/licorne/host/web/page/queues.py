@@ -12,12 +12,7 @@ from licorne.si import rest_objects as objects
 from .bars import Bar, bar, ordered, walk, within_guarantees
 from .source import ROWS
 from .tables import Column, Query, table
-from .view import Source, View, chosen
-
-
-class _Objects(NamedTuple):
-    partition: objects.Partition
-    root: objects.Queue
+from .view import View, chosen, needs
 
 
 class Row(NamedTuple):
@@ -35,22 +30,18 @@ class Row(NamedTuple):
     borrowed: int
 
 
-async def _fetch(source: Source, partition: str, _query: Query) -> _Objects:
-    homes = await source.partitions()
-    return _Objects(next(home for home in homes if home.name == partition), await source.queues(partition))
-
-
-def _context(found: _Objects, query: Query) -> dict[str, Any]:
-    full = found.partition.capacity.capacity
-    types, name = chosen(_types(found.root, full), query)
+def _context(found: tuple[objects.Partition, objects.Queue], query: Query) -> dict[str, Any]:
+    partition, root = found
+    full = partition.capacity.capacity
+    types, name = chosen(_types(root, full), query)
     rows: list[Row] = []
-    promised = _promises(found.root, name)
-    walk(found.root, lambda queue, depth: rows.append(_row(queue, depth, name, full, promised=promised)))
+    promised = _promises(root, name)
+    walk(root, lambda queue, depth: rows.append(_row(queue, depth, name, full, promised=promised)))
     path = query["queue"]
     one = next((row.queue for row in rows if row.path == path), None)
     if path and one is None:
         refuse(404, f"There is no queue {path}")
-    lent = loans(_as_borrower(found.root, name), name) if promised else []
+    lent = loans(_as_borrower(root, name), name) if promised else []
     columns = (
         Column[Row]("queue", "Queue", lambda row: row.path),
         Column[Row]("", "Use"),
@@ -70,11 +61,11 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
         "one": one,
         "amounts": []
         if one is None
-        else [_row(one, 0, each, full, promised=_promises(found.root, each)) for each in _types(one, full)],
+        else [_row(one, 0, each, full, promised=_promises(root, each)) for each in _types(one, full)],
         "resources": [] if one is None else _types(one, full),
         "loans": _of(lent, path)[:ROWS],
         "loans_all": len(_of(lent, path)),
-        "wanted": found.root.pending_resource.get(name, 0),
+        "wanted": root.pending_resource.get(name, 0),
         "UNGUARANTEED": UNGUARANTEED,
     }
 
@@ -130,6 +121,6 @@ def _of(found: list[Loan], path: str) -> list[Loan]:
     return sorted(some, key=lambda loan: -loan.amount)
 
 
-VIEW = View("queues", "Queues", "/queues", _fetch, _context, compared=True)
+VIEW = View("queues", "Queues", "/queues", needs("partition", "queues"), _context, compared=True)
 
 __all__ = ["VIEW"]

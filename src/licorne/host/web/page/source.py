@@ -90,6 +90,10 @@ class DumpSource:
         """Return all partitions."""
         return self._state.partitions
 
+    async def partition(self, name: str) -> objects.Partition:
+        """Return a partition."""
+        return next(home for home in self._state.partitions if home.name == name)
+
     async def queues(self, partition: str) -> objects.Queue:
         """Return the root queue of a partition, with all below it."""
         found = next((queue for queue in self._state.queues if queue.partition in (partition, "")), None)
@@ -151,17 +155,17 @@ class DumpSource:
         """Return the placement rules of a partition."""
         return next((each.rules for each in self._state.placement_rules if each.partition == partition), [])
 
-    async def configuration(self) -> tuple[dict[str, Any], Report | None]:
+    async def configuration(self, _partition: str) -> tuple[dict[str, Any], Report | None]:
         """Return the queue configuration of the dump, and what is odd about it."""
         found = self._state.config
         only = {"Partitions": found.get("Partitions")}
         return found, await COMMON.run(lambda: check(as_yaml(only))) if only["Partitions"] else None
 
-    async def health(self) -> Health | None:
+    async def health(self, _partition: str) -> Health | None:
         """Return None: a dump has no health."""
         return None
 
-    async def figures(self) -> Figures:
+    async def figures(self, _partition: str) -> Figures:
         """Return the history, if the dump has it."""
         containers = {each.timestamp: each.total_containers for each in self._state.container_history}
         return Figures(

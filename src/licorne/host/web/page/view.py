@@ -13,6 +13,18 @@ from .tables import Query
 Source = LiveSource | DumpSource
 
 
+Fetch = Callable[[Source, str, Query], Coroutine[Any, Any, Any]]
+
+
+def needs(*names: str) -> Fetch:
+    """Return a function that asks a source for objects about a partition, each by the method of this name, and returns them in a list."""
+
+    async def fetch(source: Source, partition: str, _query: Query) -> list[Any]:
+        return [await getattr(source, name)(partition) for name in names]
+
+    return fetch
+
+
 class View(NamedTuple):
     """A view: its name, which is that of its template, its title and its path.
 
@@ -25,7 +37,7 @@ class View(NamedTuple):
     name: str
     title: str
     path: str
-    fetch: Callable[[Source, str, Query], Coroutine[Any, Any, Any]]
+    fetch: Fetch
     context: Callable[[Any, Query], dict[str, Any]]
     nav: bool = True
     parent: str = ""
@@ -40,4 +52,4 @@ def chosen(types: Iterable[str], query: Query) -> tuple[list[str], str]:
     return found, wanted if wanted in found else found[0] if found else ""
 
 
-__all__ = ["Source", "View", "chosen"]
+__all__ = ["Source", "View", "chosen", "needs"]

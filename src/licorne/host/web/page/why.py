@@ -52,7 +52,7 @@ class Proved(NamedTuple):
 
 async def _fetch(source: Source, partition: str, query: Query) -> _Asked:
     question = Question("why", query["name"].strip(), partition, query["prove"] != "false", LIMIT_S)
-    follows = (await source.figures()).follows
+    follows = (await source.figures(partition)).follows
     try:
         return _Asked(await source.answer(question), "", 200, follows)
     except RestError as error:
