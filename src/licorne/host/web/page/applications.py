@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from licorne.answers.pods import POD_NAME, POD_NAMESPACE
@@ -12,7 +12,7 @@ from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
 from .source import ROWS, ApplicationSummary
-from .tables import Column, Query, part, table
+from .tables import Column, Query, is_within, part, table
 from .view import Source, View, chosen, needs
 
 ENDED = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
@@ -60,7 +60,7 @@ def _chosen(rows: Iterable[ApplicationSummary], query: Query) -> list[Applicatio
         row
         for row in rows
         if (not state or row.app.application_state == state)
-        and (not queue or row.app.queue_name == queue or row.app.queue_name.startswith(f"{queue}."))
+        and is_within(row.app.queue_name, queue)
         and (not user or row.app.user == user)
     ]
 
@@ -127,9 +127,14 @@ def _stages(app: objects.Application, now_ns: int) -> list[Stage]:
 
 
 def pod(item: objects.Ask | objects.Allocation | objects.ForeignAllocation) -> str:
-    """Return what an ask or allocation is called: its pod as NAMESPACE/NAME, or its key where no pod is known."""
-    name = item.allocation_tags.get(POD_NAME, "")
-    return f"{item.allocation_tags.get(POD_NAMESPACE, '')}/{name}" if name else item.allocation_key
+    """Return what an ask or allocation is called."""
+    return pod_name(item.allocation_tags, item.allocation_key)
+
+
+def pod_name(tags: Mapping[str, str], key: str) -> str:
+    """Return a pod as NAMESPACE/NAME, or its key where no pod is known."""
+    name = tags.get(POD_NAME, "")
+    return f"{tags.get(POD_NAMESPACE, '')}/{name}" if name else key
 
 
 def _reason(ask: objects.Ask) -> str:
@@ -142,4 +147,4 @@ def _reason(ask: objects.Ask) -> str:
 VIEW = View("applications", "Applications", "/applications", needs("applications"), _context, compared=True)
 ONE = View("application", "Application", "/application", _fetch_one, _context_one, nav=False, parent="applications")
 
-__all__ = ["ENDED", "ONE", "VIEW", "pod"]
+__all__ = ["ENDED", "ONE", "VIEW", "pod", "pod_name"]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from licorne.answers.pods import POD_NAME, POD_NAMESPACE
 from licorne.core.base.states import SECOND_NS
 from licorne.si.messages import NewAllocation, Released
 
+from .applications import pod_name
 from .fairness import window_of
 from .source import ApplicationSummary
-from .tables import Column, Query, table
+from .tables import Column, Query, is_within, table
 from .view import Source, View
 
 BUCKETS = 60
@@ -50,9 +50,9 @@ async def _fetch(source: Source, partition: str, query: Query) -> _Found | None:
 
 
 def _context(found: _Found | None, query: Query) -> dict[str, Any]:
-    rows = [] if found is None else _rows(found)
+    rows = [] if found is None else list(_rows(found))
     path, kind = query["queue"], query["kind"]
-    some = [row for row in rows if (not path or f"{row.queue}.".startswith(f"{path}.")) and kind in ("", row.kind)]
+    some = [row for row in rows if is_within(row.queue, path) and kind in ("", row.kind)]
     columns = (
         Column[Row]("time", "Time", lambda row: row.time_ns, number=True),
         Column[Row]("kind", "What", lambda row: row.kind),
@@ -80,23 +80,18 @@ def _context(found: _Found | None, query: Query) -> dict[str, Any]:
     }
 
 
-def _rows(found: _Found) -> list[Row]:
+def _rows(found: _Found) -> Iterator[Row]:
     queue_of = {each.app.application_id: each.app.queue_name for each in found.applications}
-    return [
-        _row(at, said, queue_of, recorded=found.recorded)
-        for at, said in found.decisions
-        if said.partition == found.partition
-    ]
-
-
-def _row(at_ns: int, said: NewAllocation | Released, queue_of: Mapping[str, str], *, recorded: bool) -> Row:
-    before = f"{(at_ns - 1) // SECOND_NS}.{(at_ns - 1) % SECOND_NS:09d}" if recorded else ""
-    if isinstance(said, NewAllocation):
-        tags = said.tags or {}
-        name = f"{tags.get(POD_NAMESPACE, '')}/{tags[POD_NAME]}" if tags.get(POD_NAME) else said.key
-        return Row(at_ns, "allocated", name, said.application_id, said.queue, said.node_id, "", before)
-    queue = queue_of.get(said.application_id, "")
-    return Row(at_ns, "evicted", said.key, said.application_id, queue, "", said.message, before)
+    for at_ns, said in found.decisions:
+        if said.partition != found.partition:
+            continue
+        before = f"{(at_ns - 1) // SECOND_NS}.{(at_ns - 1) % SECOND_NS:09d}" if found.recorded else ""
+        app = said.application_id
+        if isinstance(said, NewAllocation):
+            name = pod_name(said.tags or {}, said.key)
+            yield Row(at_ns, "allocated", name, app, said.queue, said.node_id, "", before)
+        else:
+            yield Row(at_ns, "evicted", said.key, app, queue_of.get(app, ""), "", said.message, before)
 
 
 def _plot(rows: Sequence[Row]) -> str:

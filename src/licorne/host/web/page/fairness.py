@@ -11,7 +11,7 @@ import msgspec
 from licorne.answers.timeline import Sample, Share
 from licorne.core.base.states import SECOND_NS
 
-from .tables import Column, Query, table
+from .tables import Column, Query, is_within, table
 from .view import Source, View, chosen
 
 WINDOW_S = 3600.0
@@ -55,9 +55,7 @@ def _context(found: _Found | None, query: Query) -> dict[str, Any]:
     keys = {key for sample in samples for key in sample.keys if key[0] == partition}
     types, name = chosen((key[2] for key in keys), query)
     path = query["queue"]
-    queues = sorted(
-        queue for _, queue, type_ in keys if type_ == name and (not path or f"{queue}.".startswith(f"{path}."))
-    )
+    queues = sorted(queue for _, queue, type_ in keys if type_ == name and is_within(queue, path))
     by_time = [(sample.time_ns, dict(sample.shares())) for sample in samples]
     rows = [_row(queue, [(at, shares.get((partition, queue, name))) for at, shares in by_time]) for queue in queues]
     columns = (

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from licorne import __version__
 from licorne.core.base.states import SECOND_NS
 from licorne.workload.quantities import amount, duration
 
 from .bars import ordered
+from .source import ROWS
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -38,7 +40,10 @@ def environment() -> Environment:
     made.filters.update(
         count=count, age=age, moment=moment, clock=clock, iso=iso, kind=kind, short=short, percent=percent
     )
-    made.globals.update(amount=amount, duration=duration, ordered=ordered, static=static)
+    made.globals.update(
+        amount=amount, duration=duration, ordered=ordered, static=static, ROWS=ROWS, version=__version__
+    )
+    made.globals.update(source="", at_ns=0, span=None, changes=False, live=False, partitions=[], partition_name="")
     return made
 
 
@@ -76,29 +81,16 @@ def age(time_ns: int, now_ns: int) -> str:
     return duration(max(now_ns - time_ns, 0) / SECOND_NS) if time_ns > 0 else ""
 
 
-def moment(time_ns: int) -> str:
+def moment(time_ns: int, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
     """Return a time in UTC, to the second; empty where it is not known or beyond the calendar."""
-    found = _at(time_ns)
-    return f"{found:%Y-%m-%d %H:%M:%S} UTC" if found else ""
-
-
-def clock(time_ns: int) -> str:
-    """Return the time of day in UTC."""
-    found = _at(time_ns)
-    return f"{found:%H:%M:%S} UTC" if found else ""
-
-
-def iso(time_ns: int) -> str:
-    """Return a time for programs."""
-    found = _at(time_ns)
-    return f"{found:%Y-%m-%dT%H:%M:%SZ}" if found else ""
-
-
-def _at(time_ns: int) -> dt.datetime | None:
     try:
-        return dt.datetime.fromtimestamp(time_ns // SECOND_NS, dt.UTC) if time_ns > 0 else None
+        return f"{dt.datetime.fromtimestamp(time_ns // SECOND_NS, dt.UTC):{form}}" if time_ns > 0 else ""
     except (OverflowError, ValueError, OSError):
-        return None
+        return ""
+
+
+clock = partial(moment, form="%H:%M:%S UTC")
+iso = partial(moment, form="%Y-%m-%dT%H:%M:%SZ")
 
 
 def short(name: str, chars: int = NAME_CHARS) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, loans
@@ -11,7 +10,7 @@ from licorne.si import rest_objects as objects
 
 from .bars import Bar, bar, ordered, walk, within_guarantees
 from .source import ROWS
-from .tables import Column, Query, table
+from .tables import Column, Query, is_within, table
 from .view import View, chosen, needs
 
 
@@ -35,7 +34,7 @@ def _context(found: tuple[objects.Partition, objects.Queue], query: Query) -> di
     full = partition.capacity.capacity
     types, name = chosen(_types(root, full), query)
     rows: list[Row] = []
-    promised = _promises(root, name)
+    promised = within_guarantees(root, name) is not None
     walk(root, lambda queue, depth: rows.append(_row(queue, depth, name, full, promised=promised)))
     path = query["queue"]
     one = next((row.queue for row in rows if row.path == path), None)
@@ -52,7 +51,7 @@ def _context(found: tuple[objects.Partition, objects.Queue], query: Query) -> di
         Column[Row]("waiting", "Waiting", lambda row: row.waiting, number=True, unit="amount"),
         Column[Row]("applications", "Running applications", lambda row: row.queue.running_apps, number=True),
     )
-    shown = [row for row in rows if row.path == path or row.path.startswith(f"{path}.")] if path else rows
+    shown = [row for row in rows if is_within(row.path, path)]
     return {
         "types": types,
         "resource": name,
@@ -61,7 +60,9 @@ def _context(found: tuple[objects.Partition, objects.Queue], query: Query) -> di
         "one": one,
         "amounts": []
         if one is None
-        else [_row(one, 0, each, full, promised=_promises(root, each)) for each in _types(one, full)],
+        else [
+            _row(one, 0, each, full, promised=within_guarantees(root, each) is not None) for each in _types(one, full)
+        ],
         "resources": [] if one is None else _types(one, full),
         "loans": _of(lent, path)[:ROWS],
         "loans_all": len(_of(lent, path)),
@@ -98,10 +99,6 @@ def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, *
     )
 
 
-def _promises(queue: objects.Queue, name: str) -> bool:
-    return name in queue.guaranteed_resource or any(_promises(child, name) for child in queue.children)
-
-
 def _as_borrower(queue: objects.Queue, name: str) -> Borrower:
     return Borrower(
         queue.queuename,
@@ -113,11 +110,7 @@ def _as_borrower(queue: objects.Queue, name: str) -> Borrower:
 
 def _of(found: list[Loan], path: str) -> list[Loan]:
     """Return the loans that concern a queue or those below it, the largest first; all of them without a queue."""
-
-    def concerns(name: str) -> bool:
-        return not path or name == path or name.startswith(f"{path}.")
-
-    some: Iterator[Loan] = (loan for loan in found if concerns(loan.lender) or concerns(loan.borrower))
+    some = [loan for loan in found if any(is_within(name, path) for name in (loan.lender, loan.borrower))]
     return sorted(some, key=lambda loan: -loan.amount)
 
 

@@ -15,7 +15,6 @@ from urllib.parse import parse_qs, quote
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from licorne import __version__
 from licorne.core.base.states import SECOND_NS
 from licorne.host.threads import COMMON
 from licorne.host.web.rest.answers import wants_gzip
@@ -157,15 +156,7 @@ class Pages:
             "views": [each for each in VIEWS if each.nav],
             "active": "" if view is None else view.parent or view.name,
             "path": query.path,
-            "source": "",
-            "at_ns": 0,
-            "span": None,
-            "changes": False,
-            "live": False,
-            "partitions": [],
-            "partition_name": "",
             "logged_in": self._has_session(request),
-            "version": __version__,
             **more,
         }
         compress = wants_gzip(request.scope)

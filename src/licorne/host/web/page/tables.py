@@ -51,6 +51,11 @@ class Query:
         return [(name, value) for name, value in self._given.items() if name not in (*without, "page")]
 
 
+def is_within(queue: str, path: str) -> bool:
+    """Return whether a queue is the one at `path`, or below it; any is if the path is empty."""
+    return not path or f"{queue}.".startswith(f"{path}.")
+
+
 class Column(NamedTuple, Generic[Row]):
     """A column: its name in addresses, its title, and by what rows are sorted. `number`: right-aligned, largest first.
 
@@ -78,26 +83,6 @@ class Table(NamedTuple, Generic[Row]):
     param: str = "page"
     given: Sequence[Row] = ()
     name: Callable[[Row], str] = str
-
-    @property
-    def first(self) -> int:
-        """The position of the first row that is shown, from 1; 0 if there is none."""
-        return (self.page - 1) * ROWS + 1 if self.rows else 0
-
-    @property
-    def last(self) -> int:
-        """The position of the last row that is shown."""
-        return (self.page - 1) * ROWS + len(self.rows)
-
-    def next_sort(self, column: Column[Row]) -> str:
-        """Return the order that a click on a column's head asks for: the other way if it is the one in force."""
-        usual, other = (f"-{column.name}", column.name) if column.number else (column.name, f"-{column.name}")
-        return other if self.sort == usual else usual
-
-    def aria_sort(self, column: Column[Row]) -> str:
-        """Return how screen readers are told the order: ascending, descending or none."""
-        order = {column.name: "ascending", f"-{column.name}": "descending"}
-        return order.get(self.sort, "none")
 
 
 def table(
@@ -130,4 +115,4 @@ def part(rows: Sequence[Row], total: int, query: Query, param: str) -> Table[Row
     return Table((), rows, total, total, query.number(param), max((total - 1) // ROWS + 1, 1), "", param)
 
 
-__all__ = ["Column", "Query", "Table", "part", "table"]
+__all__ = ["Column", "Query", "Table", "is_within", "part", "table"]
