@@ -170,8 +170,7 @@ class Runner:
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
         self.decided, self._decided_s = 0, 0.0
-        self._rounds = 0
-        """How many times it was looked for decisions, which each change of pods, cluster and time limits brings about."""
+        self._rounds = 0  # how many times decisions were made, which each change and each time limit brings about
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
