@@ -63,7 +63,7 @@ class Story:
     def dump(self) -> bytes:
         """Return the state dump, as `GET /debug/fullstatedump` answers it."""
         backend = Backend(self.api, lambda: self.now_ns, build_info=lambda _: {})
-        config = running(backend.managers()[0], self.api.extra_config(RM_ID))
+        config, _ = running(backend.managers()[0], self.api.extra_config(RM_ID))
         return b"".join(state_pieces(Monitor(backend, "pods-wait"), config, [], []))
 
 
