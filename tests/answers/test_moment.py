@@ -57,7 +57,7 @@ def _mixed() -> World:
 
 
 def _told(page: str) -> tuple[int, int]:
-    found = re.search(r"(\d+) asks wait, (\d+) allocations run", page)
+    found = re.search(r"(\d+) pods wait, (\d+) run", page)
     assert found is not None, page
     return int(found[1]), int(found[2])
 
