@@ -127,14 +127,18 @@ class EvictionPlans:
         refused = {
             node_search.by_node[plan.node]: None for plan in plans if plan.ask.shape.need.excludes(ask.shape.need)
         }
-        while len(refused) < REFUSALS_MAX:
-            found = node_search.find(ask, partition.now, refused)
-            if found is None:
-                break
-            node_group, chosen = found
-            if self._allowed(ask, node_group, chosen):
-                return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing, within)
-            refused[node_group] = None
+        leaving = [victim for plan in plans for victim in plan.victims]
+        coming = [(plan.ask, plan.node) for plan in plans]
+        need, yielding = ask.shape.need, node_search.yielding
+        with partition.claims.as_planned(need, leaving=leaving, more=coming, without=yielding):
+            while len(refused) < REFUSALS_MAX:
+                found = node_search.find(ask, partition.now, refused)
+                if found is None:
+                    break
+                node_group, chosen = found
+                if self._allowed(ask, node_group, chosen):
+                    return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing, within)
+                refused[node_group] = None
         return NO_VICTIMS
 
     def _enter(self, planned_usage: PlannedUsage, plan: EvictionPlan) -> None:
@@ -222,26 +226,12 @@ class EvictionPlans:
         return node_search
 
     def _allowed(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate]) -> bool:
-        """Do terms of pods, and the resource manager, allow the ask on the node when the victims have ended (section 2.9)?"""
+        """Does the resource manager allow the ask on the node when the victims have ended (section 2.9)?"""
         partition = self._partition
-        if ask.shape.need.pods is not None and not self._is_open_without(ask, node_group.node, chosen):
-            return False
         on_node = [c.alloc for c in chosen if c.node_group is node_group]
         if on_node and partition.preemption_predicates is not None:
             return partition.preemption_predicates(ask.key, node_group.node.id, [a.key for a in on_node])
         return partition.predicate_allows(ask, node_group.node, False)
-
-    def _is_open_without(self, ask: Ask, node: Node, chosen: list[Candidate]) -> bool:
-        """Do terms of pods leave the node to the ask without the victims, and those of before? It may want to be near one."""
-        topology = self._partition.needs.topology
-        going = {**dict.fromkeys(self._partition.accounting.victims), **dict.fromkeys(c.alloc for c in chosen)}
-        on_nodes = [(one.node.slot, one.shape.need.pods) for one in going if one.shape.need.pods and one.node]
-        for slot, pods in on_nodes:
-            topology.attempt(slot, pods, -1)
-        is_open = ask.shape.need.matches(node)
-        for slot, pods in on_nodes:
-            topology.attempt(slot, pods, 1)
-        return is_open
 
     def _execute(self, plan: EvictionPlan) -> None:
         """Evict the victims, if any are needed, reserve the node for the ask, and give the ask its claim."""
