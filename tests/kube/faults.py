@@ -29,6 +29,7 @@ from licorne.kube.manager import Manager, applications, gangs, lifecycle
 from licorne.kube.manager import manager as managing
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.decisions import Decisions
+from licorne.kube.manager.foreign import ForeignPods
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.objects import Node
@@ -244,7 +245,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "what pods demand of others does not count": (work, "terms_text", lambda _sound: lambda *_: ""),
     "what other schedulers' pods demand does not count": (foreign, "terms_text", lambda _sound: lambda *_: ""),
     "a running pod that is relabelled goes unnoticed": (lifecycle, "_is_alike", lambda _sound: lambda *_: True),
-    "pods of other schedulers take nothing": (PodLifecycle, "place_foreign", _nothing),
+    "pods of other schedulers take nothing": (ForeignPods, "place", _nothing),
     "taints do not count, and cordons neither": (managing, "node_update", _without_taints),
     "a node stays as it was at first": (Manager, "node_seen", _as_at_first),
     "scheduling gates do not count": (lifecycle, "read_pod", _read_with(gates=())),

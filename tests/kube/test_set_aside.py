@@ -13,6 +13,7 @@ import pytest
 from common.virtual import run
 from kube import schedules
 from kube.places import Places
+from licorne.kube.manager import foreign as foreign_module
 from licorne.kube.manager import lifecycle as module
 from licorne.kube.manager.applications import Applications
 from licorne.kube.manager.commands import Bind, PostEvent
@@ -182,7 +183,7 @@ def test_an_exception_about_a_pod_whose_namespace_changes_is_for_that_pod_alone(
         cluster.small(name, node="n", schedulerName="other")
     assert cluster.run() == {}
     monkeypatch.setattr(module, "with_surroundings", raising(with_surroundings, "bad"))
-    monkeypatch.setattr(module, "foreign_allocation", raising(foreign_allocation, "worse"))
+    monkeypatch.setattr(foreign_module, "foreign_allocation", raising(foreign_allocation, "worse"))
     cluster.namespace("ns", team="x")
     assert (cluster.run(), cluster.manager.lifecycle.asides) == ({}, 2)
     assert [name for name, record in cluster.manager.records.pods.items() if record.stage is Stage.ASKED] == ["good"]

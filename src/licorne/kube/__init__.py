@@ -12,7 +12,7 @@
   before the cluster has been read again, or without the lease.
 - `failing`: leaves workers to other namespaces while the requests of one fail. `results`: what becomes of writes.
 - `binding`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
-- `writing`: carries the other commands out.
+- `writing`: carries the other commands out; `unseen`: placeholders that it created and nobody has seen.
 
 What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
 

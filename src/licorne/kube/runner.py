@@ -61,6 +61,7 @@ from licorne.kube.reflector import Handler, Reflector, Source
 from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, RunSettings
 from licorne.kube.shadow import Difference, Shadow
+from licorne.kube.unseen import UnseenPlaceholders
 from licorne.kube.writing import Writer, WritingClient
 from licorne.si.messages import Output
 from licorne.state.recording.noting import Both
@@ -80,14 +81,10 @@ NEEDED: Final = {
 SLICE: Final = 500
 """Decisions that are made before others have their turn."""
 LONGEST_SLEEP_S: Final = 60.0
-SEEN_S: Final = 30.0
-"""A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
 COMPLAINT_MAX: Final = 2000
 """The most characters of a line of the log about a pod: what it quotes of the pod may have 256 KiB."""
 NEWS_MAX_S: Final = 180.0
 """How old the last news of a kind may be: the API server tells about once a minute how far a watch is."""
-LOOK_S: Final = 5.0
-"""How often it is looked at most which placeholders of a gang have not been seen in time."""
 END_S: Final = 5.0
 """How long a process that ends waits for answers to what it has written."""
 REVIEW_S: Final = 1.0
@@ -163,13 +160,12 @@ class Runner:
         self.guard = PauseGuard(self._clock, wall, self.lease)
         outbox = Outbox(self.api, now_s=wall, awake=self.guard.beat, changed=self.changed, warn=self._warn_of_pod)
         self.manager = manager = Manager(outbox)
+        self._unseen = UnseenPlaceholders(manager.lifecycle.gangs, self.changed)
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
         if self.shadow is not None:
             self.manager.decisions.diagnostics["shadow"] = self.shadow.report
-        self._looks: set[str] = set()
-        """Applications whose placeholders are looked for in a while: one timer each."""
         self._wake = asyncio.Event()
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
@@ -224,9 +220,9 @@ class Runner:
     def _make_writer(self, client: WritingClient) -> Writer:
         return Writer(
             client,
-            self._not_created,
-            created=functools.partial(self._is_there, taken=False),
-            taken=functools.partial(self._is_there, taken=True),
+            self._unseen.not_created,
+            created=self._unseen.created,
+            taken=self._unseen.taken,
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.waiting.not_told,
@@ -549,31 +545,6 @@ class Runner:
         if due is None:
             return LONGEST_SLEEP_S
         return min(max((due - self._clock()) / 1e9, 0.001), LONGEST_SLEEP_S)
-
-    def _is_there(self, application_id: str, name: str, *, taken: bool) -> None:
-        """Note that the API server has a placeholder, and look in a while whether it has been seen."""
-        self.manager.lifecycle.gangs.created(application_id, name, asyncio.get_running_loop().time(), taken=taken)
-        self._look_in_a_while(application_id)
-
-    def _look_in_a_while(self, application_id: str) -> None:
-        if application_id not in self._looks:
-            self._looks.add(application_id)
-            asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id)
-
-    def _look_at_gang(self, application_id: str) -> None:
-        loop = asyncio.get_running_loop()
-        since_s = self.manager.lifecycle.gangs.look_again(application_id, loop.time() - SEEN_S)
-        if since_s is None:
-            self._looks.discard(application_id)
-        else:
-            wait_s = max(since_s + SEEN_S - loop.time(), LOOK_S)
-            loop.call_later(wait_s, self._look_at_gang, application_id)
-        self.changed()
-
-    def _not_created(self, application_id: str, name: str, reason: str) -> None:
-        self.manager.lifecycle.gangs.not_created(application_id, name, reason, asyncio.get_running_loop().time())
-        self._look_in_a_while(application_id)
-        self.changed()
 
     async def _tell_reasons(self) -> None:
         """Tell pods that wait why they do, about once a second."""

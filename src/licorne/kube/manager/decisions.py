@@ -73,7 +73,7 @@ class Decisions(ResourceManagerCallback):
                 case RejectedAllocation():
                     record = records.pods.get(output.key)
                     if record is None:
-                        self._lifecycle.foreign_refused(output.key, output.reason)
+                        self._lifecycle.foreign.refused(output.key, output.reason)
                     elif record.stage is not Stage.REFUSED:  # else it has been failed
                         isolated(record.pod, partial(self._refused, record), output)
                 case RejectedNode():

@@ -23,7 +23,6 @@ import msgspec
 from licorne.core.incidents import describe
 from licorne.kube.backoff import Backoff
 from licorne.kube.objects import Pod
-from licorne.kube.pods.foreign import foreign_allocation
 from licorne.kube.pods.work import (
     Note,
     PodContext,
@@ -50,10 +49,11 @@ from licorne.si.messages import Allocation, Termination
 from .applications import Applications
 from .budgets import Budgets
 from .commands import AskAgain, Bind, names_of
+from .foreign import ForeignPods
 from .gangs import Gangs
 from .holding import Holding
 from .outbox import Outbox, SharedFaultError
-from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Records
+from .records import ApplicationRecord, GangStage, PodRecord, Records
 from .stages import COUNTED, ON_THE_WAY, PLACED, PodEvent, Stage
 from .volumes import Volumes
 from .waiting import Waiting
@@ -89,6 +89,7 @@ class PodLifecycle:
         self._outbox = outbox
         self.volumes = Volumes(records, outbox)
         self.context = PodContext(records.classes, records.namespaces, storage=self.volumes.storage)
+        self.foreign = ForeignPods(records, outbox, lambda: self.context)
         self.budgets = Budgets(records, outbox)
         self.yunikorn_events = YuniKornEvents(records, outbox)
         self.holding = Holding(records, outbox, self.yunikorn_events, self.volumes)
@@ -127,7 +128,7 @@ class PodLifecycle:
         uid = pod.metadata.uid
         self.volumes.pod_seen(pod)
         if uid in self._records.foreign or not (uid in self._records.pods or is_managed(pod, self.context.settings)):
-            self._foreign_seen(pod)
+            self.foreign.seen(pod)
         elif uid in self._records.pods:
             self._changed(self._records.pods[uid], pod)
         elif (record := self._take(pod)) is not None:
@@ -187,7 +188,7 @@ class PodLifecycle:
                 if record is not None:
                     self.count_as_foreign(record, why)
                 else:
-                    self._foreign_seen(pod)
+                    self.foreign.seen(pod)
                     self._warn_counted_as_foreign(pod, why)
             except Exception as again:  # noqa: BLE001  as above
                 self._outbox.warn(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
@@ -213,11 +214,7 @@ class PodLifecycle:
         self.budgets.pod_gone(uid, evicted=evicted)
         self.waiting.forget(uid)
         self.volumes.pod_gone(uid)
-        foreign = self._records.foreign.pop(uid, None)
-        if foreign is not None:
-            self._records.node_known(uid, foreign.pod.spec.node_name)
-            if foreign.known:
-                self._outbox.release("", uid)
+        if self.foreign.gone(uid):
             return
         if record is None:
             return
@@ -229,49 +226,6 @@ class PodLifecycle:
         self.gangs.pod_gone(record)
         self.applications.forget_unused(application)
 
-    # -- pods of others -----------------------------------------------------------------------------------------
-
-    def _foreign_seen(self, pod: Pod) -> None:
-        if not pod.spec.node_name:
-            return
-        uid = pod.metadata.uid
-        record = self._records.foreign.get(uid)
-        if record is None:
-            record = self._records.foreign[uid] = ForeignRecord(pod, self._foreign_allocation(pod, whole=True))
-            self.place_foreign(record)
-            return
-        record.pod = pod
-        self._tell_foreign(record)
-
-    def _foreign_allocation(self, pod: Pod, *, whole: bool) -> Allocation:
-        namespace = self._records.namespaces.get(pod.metadata.namespace)
-        return foreign_allocation(pod, namespace, self.context.storage, whole=whole)
-
-    def _tell_foreign(self, record: ForeignRecord) -> None:
-        """Tell of a pod of another scheduler again, if something has changed that counts."""
-        was, record.told = record.told, self._foreign_allocation(record.pod, whole=record.whole)
-        if record.known and (was.resource, was.tags) != (record.told.resource, record.told.tags):
-            self._outbox.ask(record.told)
-
-    def place_foreign(self, record: ForeignRecord) -> None:
-        """Count a pod of another scheduler, if its node is known."""
-        node = record.pod.spec.node_name
-        record.known = node in self._records.nodes
-        if record.known:
-            self._outbox.ask(record.told)
-        else:
-            self._records.await_node(record.pod.metadata.uid, node)
-
-    def foreign_refused(self, uid: str, why: str) -> None:
-        """Report a pod of another scheduler again, without host ports, labels and terms, with which it was refused."""
-        record = self._records.foreign.get(uid)
-        if record is not None and record.known and record.whole:
-            record.whole = False
-            self._tell_foreign(record)
-            meta = record.pod.metadata
-            text = f"its host ports, labels and demands of other pods do not count: {why}"
-            self._outbox.warn(f"pod {meta.namespace}/{meta.name}: {text}", None)
-
     # -- namespaces ---------------------------------------------------------------------------------------------
 
     def namespace_changed(self, name: str) -> None:
@@ -281,7 +235,7 @@ class PodLifecycle:
                 self.run_isolated(record.pod, self._surroundings_changed, record)
         for foreign in list(self._records.foreign.values()):
             if foreign.pod.metadata.namespace == name:
-                self.run_isolated(foreign.pod, self._tell_foreign, foreign)
+                self.run_isolated(foreign.pod, self.foreign.ask_again, foreign)
 
     def _surroundings_changed(self, record: PodRecord) -> None:
         was, record.work = record.work, with_surroundings(record.work, record.pod, self.context)
@@ -300,7 +254,7 @@ class PodLifecycle:
             if (record := self._records.pods.get(uid)) is not None:
                 self.run_isolated(record.pod, self._read_anew, record)
             elif (foreign := self._records.foreign.get(uid)) is not None:
-                self.run_isolated(foreign.pod, self._tell_foreign, foreign)
+                self.run_isolated(foreign.pod, self.foreign.ask_again, foreign)
 
     def _read_anew(self, record: PodRecord) -> None:
         """Look at a pod again for whose volumes something has changed."""
@@ -500,7 +454,7 @@ class PodLifecycle:
         del self._records.pods[uid], record.application.pods[uid]
         self.waiting.forget(uid)
         self.applications.has_ended[record.application] = None
-        self._foreign_seen(pod)
+        self.foreign.seen(pod)
         self._warn_counted_as_foreign(pod, why)
 
     def _warn_counted_as_foreign(self, pod: Pod, why: str) -> None:

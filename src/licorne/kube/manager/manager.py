@@ -168,7 +168,7 @@ class Manager:
         self.lifecycle.volumes.node_known(name)
         for uid in self.records.awaiting_node.pop(name, ()):
             if uid in self.records.foreign:
-                self.lifecycle.place_foreign(self.records.foreign[uid])
+                self.lifecycle.foreign.place(self.records.foreign[uid])
             else:
                 record = self.records.pods[uid]
                 self.lifecycle.run_isolated(record.pod, self.lifecycle.report, record)
