@@ -9,7 +9,7 @@ from licorne._wording import counted
 from licorne.answers.chain import Chain, LimitLevel, QueueLevel
 from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax
 from licorne.answers.proposals import Proposals
-from licorne.answers.weighed import Points, Weighed
+from licorne.answers.weighed import Weighed
 from licorne.answers.why import UNSEEN, Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
@@ -293,16 +293,14 @@ def _written(most: Mapping[str, int], more: Mapping[str, int]) -> str:
 
 
 def _weighed(found: Weighed) -> str:
-    """Say what preferences weigh for an ask that runs."""
-    chosen = f"Preferences: {_points(found.chosen)}"
-    if found.next is None:
-        return f"{chosen}; no other node takes it."
-    return f"{chosen}; of {counted(found.compared - 1, 'other node')} the best, {_points(found.next)}."
-
-
-def _points(found: Points) -> str:
-    of = ", ".join(f"{name} {points}" for name, points in found.of.items())
-    return f"{found.node} has {found.points} points ({of})"
+    """Say what preferences weigh for an ask that runs: in which points its node and the best other one differ."""
+    one, two = found.chosen, found.next
+    said = f"Preferences: {one.node} has {one.points} points"
+    if two is None:
+        return f"{said}; no other node takes it."
+    differ = [f"{name} {of} and {two.of[name]}" for name, of in one.of.items() if of != two.of[name]]
+    best = f"the best of {counted(found.compared - 1, 'other node')}, {two.node}, {two.points}"
+    return f"{said}, {best}{': ' if differ else ''}{', '.join(differ)}."
 
 
 def _when(after_s: float) -> str:
