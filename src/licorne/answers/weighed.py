@@ -67,8 +67,8 @@ def _compare(partition: Partition, alloc: Ask, node: Node, need: Need) -> Weighe
                 of[plugin] = WEIGHTS[plugin] * score
         if topology.mode == WEIGHED:
             for of, each in zip(points, nodes, strict=True):
-                score = partition.index.policy.score_of(node) if each is node else each.score
-                of[NODE_ORDER] = floor(100.0 * (1.0 - score))
+                use = partition.index.policy.score_of(node) if each is node else each.score
+                of[NODE_ORDER] = floor(100.0 * (1.0 - use))
     finally:
         node.free.minus(amounts)
         if need.pods is not None:
