@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kube.domains import Domains
+from kube.domains import UNRESOLVABLE, Domains
 from licorne.kube.objects import Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 
@@ -285,8 +285,8 @@ class View:
         ]
 
     def makes_room(self, asking: Pod, node: str, victims: Iterable[Pod]) -> bool:
-        """Return whether a pod may run on a node when others have gone; nobody is evicted to free a port, or to open a domain."""
-        if ports(asking) & {port for pod in self.on(node) for port in ports(pod)} or self.kept_off(asking, node):
+        """Return whether a pod may run on a node when others have gone; nobody is evicted for affinity that is not met."""
+        if self.kept_off(asking, node) in UNRESOLVABLE:
             return False
         gone = {pod.metadata.uid for pod in victims}
         others = [(pod, where) for pod, where in self.places if pod.metadata.uid not in gone]

@@ -30,6 +30,7 @@ from licorne.kube.manager.turns import Turns
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.pods import TopologySpreadConstraint
+from licorne.kube.pods.constraints import host_ports
 from licorne.kube.pods.spreading import OF_SYSTEM, Spreading, read_constraints
 from licorne.kube.pods.volumes import bindings_on, claims_of
 
@@ -224,7 +225,8 @@ class Production(Places):
                 self.manager.workload_seen(kind.name, msgspec.convert(one, kind.type))
         for one in objects.get("pods", []):
             name = one["metadata"]["uid"] = one["metadata"]["name"]
-            if name in self.pods and self.pods[name]["spec"].get("affinity") != one["spec"].get("affinity"):
+            known = self.pods.get(name, one)["spec"]
+            if any(known.get(part) != one["spec"].get(part) for part in ("affinity", "volumes")):
                 self.no_pod(name)  # another one of the same name: what a pod demands never changes
             self.pods[name] = one
             self.show(name)
@@ -399,6 +401,11 @@ class Comparison:
         if others < len(self.wrong) and _names_twice(made.pods[name]):
             self.skipped["the pod names a claim twice, for which kube-scheduler wants two volumes"] += 1
             del self.wrong[others:]
+        if others < len(self.wrong) and _ports_twice(case) and all("'hostPort " in one for one in self.wrong[others:]):
+            self.skipped[
+                "two pods of a node have one host port, which kube-scheduler forgets with the first that ends"
+            ] += 1
+            del self.wrong[others:]
         if others < len(self.wrong) and made.made_namespaces and all("InterPod" in one for one in self.wrong[others:]):
             self.skipped["the namespace of a pod that waits is not there, as in no cluster"] += 1
             del self.wrong[others:]
@@ -447,6 +454,17 @@ def _may_want(made: Production, name: str, twice: set[str]) -> bool:
 
 def _is_binding(difference: str) -> bool:
     return "VolumeBinding" in difference or "licorne 'no volume'" in difference
+
+
+def _ports_twice(case: dict[str, Any]) -> bool:
+    """Return whether two pods of a node have the same host port, which no scheduler brings about."""
+    pods = [msgspec.convert(one, Pod, strict=False) for one in case["pods"]]
+    taken = Counter(
+        (pod.spec.node_name, *port)
+        for pod in pods
+        for port in {(one["hostPort"], one.get("protocol", "TCP")) for one in host_ports(pod)}
+    )
+    return any(number > 1 for number in taken.values())
 
 
 def _names_twice(pod: dict[str, Any]) -> bool:

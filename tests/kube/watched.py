@@ -121,7 +121,8 @@ class Watched:
             pod, node = places[uid]
             for other in others & places.keys():
                 why_not = self._when_gone(view, gone, other, homes).why_not(places[other][0], node)
-                assert not why_not, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"
+                without = self._when_gone(view, {*gone, uid}, other, homes).why_not(places[other][0], node)
+                assert not why_not or without, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"
 
     @staticmethod
     def _evicted_in(commands: list[AnyCommand]) -> dict[str, list[str]]:
