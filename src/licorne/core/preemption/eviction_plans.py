@@ -130,15 +130,15 @@ class EvictionPlans:
         leaving = [victim for plan in plans for victim in plan.victims]
         coming = [(plan.ask, plan.node) for plan in plans]
         need, yielding = ask.shape.need, node_search.yielding
-        with partition.claims.as_planned(need, leaving=leaving, more=coming, without=yielding):
-            while len(refused) < REFUSALS_MAX:
+        while len(refused) < REFUSALS_MAX:
+            with partition.claims.as_planned(need, leaving=leaving, more=coming, without=yielding):
                 found = node_search.find(ask, partition.now, refused)
-                if found is None:
-                    break
-                node_group, chosen = found
-                if self._allowed(ask, node_group, chosen):
-                    return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing, within)
-                refused[node_group] = None
+            if found is None:
+                break
+            node_group, chosen = found
+            if self._allowed(ask, node_group, chosen):
+                return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing, within)
+            refused[node_group] = None
         return NO_VICTIMS
 
     def _enter(self, planned_usage: PlannedUsage, plan: EvictionPlan) -> None:
@@ -226,8 +226,12 @@ class EvictionPlans:
         return node_search
 
     def _allowed(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate]) -> bool:
-        """Does the resource manager allow the ask on the node when the victims have ended (section 2.9)?"""
+        """Do claims, and the resource manager, allow the ask on the node when the victims have ended (section 2.9)?"""
         partition = self._partition
+        if partition.claims.by_ask and not partition.claims.spare_domains(
+            ask, node_group.node, [c.alloc for c in chosen]
+        ):
+            return False
         on_node = [c.alloc for c in chosen if c.node_group is node_group]
         if on_node and partition.preemption_predicates is not None:
             return partition.preemption_predicates(ask.key, node_group.node.id, [a.key for a in on_node])

@@ -83,7 +83,8 @@ def victims_on(partition: Partition, ask: Ask, node: Node) -> list[Ask] | None:
         if chosen is None and any(c.disruption_budgets for c in candidates):
             search.keeps_budgets = False
             chosen = search.find(candidates, [], lacking, lacking.clone(), None)
-        return None if chosen is None else [c.alloc for c in chosen]
+    victims = [c.alloc for c in chosen or ()]
+    return victims if victims and partition.claims.spare_domains(ask, node, victims) else None
 
 
 def evict(

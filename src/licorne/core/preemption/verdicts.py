@@ -139,7 +139,7 @@ class NodeVerdict:
 def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
     """Return whether the check counts an allocation in the domain of a node, which it would shut for that."""
     pods = alloc.shape.need.pods
-    return pods is not None and alloc.node is not None and check.is_about(pods) and check.same_domain(alloc.node, node)
+    return alloc.node is not None and check.is_about(pods) and check.same_domain(alloc.node, node)
 
 
 def passes_without(node: Node, ask: Ask, victims: list[Ask]) -> bool:
