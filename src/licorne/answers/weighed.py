@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.core.queues.ask import Ask
 
-NODE_ORDER = "node order"
-
 
 class Points(msgspec.Struct, frozen=True):
     """The points of a node: those of each plugin of kube-scheduler, times its weight, those of the node order, and their sum."""
@@ -68,7 +66,7 @@ def _compare(partition: Partition, alloc: Ask, node: Node, need: Need) -> Weighe
         if topology.mode == WEIGHED:
             for of, each in zip(points, nodes, strict=True):
                 use = partition.index.policy.score_of(node) if each is node else each.score
-                of[NODE_ORDER] = floor(100.0 * (1.0 - use))
+                of["node order"] = floor(100.0 * (1.0 - use))
     finally:
         node.free.minus(amounts)
         if need.pods is not None:

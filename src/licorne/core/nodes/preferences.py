@@ -24,7 +24,7 @@ from math import log
 from typing import TYPE_CHECKING, Any, Final
 
 from licorne._plain import cython
-from licorne.core.amounts.vectors import Vec, new_vec
+from licorne.core.amounts.vectors import Vec, new_vec, vec_of
 from licorne.core.constants import UNLIMITED
 
 from .constraints import NodeConstraints
@@ -93,23 +93,6 @@ def ranked(topology: Topology, index: NodeIndex, amounts: Vec, need: Need) -> li
 
 
 @cython.ccall
-def best_node(topology: Topology, index: NodeIndex, amounts: Vec, need: Need) -> Node | None:
-    """Return the first node of `ranked` without ranking the others; None if there is none."""
-    i: cython.Py_ssize_t
-    best: cython.Py_ssize_t = 0
-    if not _tells_apart(topology, need):
-        return None
-    nodes: list[Node] = index.first_fitting(amounts, need, CANDIDATES_MAX)
-    if len(nodes) < 2:
-        return nodes[0] if nodes else None
-    points: Vec = _points(topology, need, nodes)
-    for i in range(1, points.n):
-        if points.v[i] > points.v[best]:
-            best = i
-    return nodes[best]
-
-
-@cython.ccall
 def in_order_of_points(topology: Topology, need: Need, nodes: list[Node]) -> list[Node]:
     """Return nodes, which are in node order, best first."""
     if len(nodes) < 2:
@@ -173,7 +156,10 @@ def _liking(need: Need) -> list[Any]:
 
 def scores(topology: Topology, need: Need, nodes: list[Node]) -> dict[str, tuple[list[int], list[int]]]:
     """Return, for each plugin that has to do with a need, the raw and the normalized score of each node."""
-    return {plugin: (raw.values(), found.values()) for plugin, raw, found in _plugins(topology, need, nodes)}
+    found = {plugin: (raw.values(), normal.values()) for plugin, raw, normal in _plugins(topology, need, nodes)}
+    if SPREAD in found:
+        found[SPREAD] = [max(one, 0) for one in found[SPREAD][0]], found[SPREAD][1]
+    return found
 
 
 @cython.cfunc
@@ -185,39 +171,25 @@ def _plugins(topology: Topology, need: Need, nodes: list[Node]) -> list[Any]:
     raw: Vec
     if topology.soft:
         bears = [one.bears for one in need.constraints.tolerations]
-        raw = _vec([sum(not any(bear(taint) for bear in bears) for taint in node.labels.soft) for node in nodes])
+        raw = vec_of(
+            [sum(not any(bear(taint) for bear in bears) for taint in node.labels.soft) for node in nodes], 0, False
+        )
         found.append((TAINTS, raw, _of_most(raw, True)))
     if ranking is not None and ranking.nodes:
-        raw = _vec([sum([weight for weight, wish in ranking.nodes if wish.labels_match(node)]) for node in nodes])
+        raw = vec_of(
+            [sum([weight for weight, wish in ranking.nodes if wish.labels_match(node)]) for node in nodes], 0, False
+        )
         found.append((NODES, raw, _of_most(raw, False)))
     if ranking is not None and ranking.spread:
         raw = _spread(ranking, nodes)
-        normalized = _the_fewer_the_better(raw)
-        _raise_to_zero(raw)
-        found.append((SPREAD, raw, normalized))
+        found.append((SPREAD, raw, _the_fewer_the_better(raw)))
     if liking:
         raw = _near(liking, nodes)
         found.append((PODS, raw, _between(raw)))
     if ranking is not None and ranking.images:
-        raw = _vec(topology.images.points(ranking.images, nodes))
+        raw = vec_of(topology.images.points(ranking.images, nodes), 0, False)
         found.append((IMAGES, raw, raw))
     return found
-
-
-@cython.cfunc
-def _vec(numbers: list[Any]) -> Vec:
-    i: cython.Py_ssize_t
-    found: Vec = new_vec(len(numbers), 0)
-    for i in range(found.n):
-        found.v[i] = numbers[i]
-    return found
-
-
-@cython.cfunc
-def _raise_to_zero(raw: Vec) -> cython.void:
-    i: cython.Py_ssize_t
-    for i in range(raw.n):
-        raw.v[i] = max(raw.v[i], 0)
 
 
 @cython.cfunc
@@ -257,7 +229,6 @@ def _between(raw: Vec) -> Vec:
     """Return the places of scores between the least and the most, rounded down as kube-scheduler does."""
     i: cython.Py_ssize_t
     place: cython.double
-    span: cython.double
     most: cython.longlong = raw.v[0]
     least: cython.longlong = raw.v[0]
     found: Vec = new_vec(raw.n, 0)
@@ -265,9 +236,8 @@ def _between(raw: Vec) -> Vec:
         most = max(most, raw.v[i])
         least = min(least, raw.v[i])
     if most > least:
-        span = float(most - least)
         for i in range(raw.n):
-            place = 100.0 * (float(raw.v[i] - least) / span)
+            place = 100.0 * (float(raw.v[i] - least) / float(most - least))
             found.v[i] = int(place)
     return found
 

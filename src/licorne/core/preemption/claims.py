@@ -17,7 +17,7 @@ something is used without a look at them, or taken away: `review` is called ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
@@ -25,9 +25,10 @@ from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
-from .verdicts import as_planned, verdict_of
+from .verdicts import verdict_of
 
 if TYPE_CHECKING:
+    from licorne.core.nodes.domains import PodClass
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -283,6 +284,7 @@ class Claims:
                 return False
         return True
 
+    @contextmanager
     def as_planned(
         self,
         need: Need,
@@ -290,17 +292,26 @@ class Claims:
         leaving: Iterable[Ask] = (),
         more: Iterable[tuple[Ask, Node]] = (),
         without: Iterable[Ask] = (),
-    ) -> AbstractContextManager[None]:
+    ) -> Iterator[None]:
         """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used."""
-        coming = [(claim.ask, claim.node) for claim in self.by_ask.values() if claim.ask not in without]
-        partition = self._partition
-        return as_planned(partition.needs.topology, need, [*partition.accounting.victims, *leaving], [*coming, *more])
+        topology = self._partition.needs.topology
+        changes: list[tuple[int, PodClass, int]] = []
+        if need.checks:  # else no term of pods is about the ask
+            ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+            coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
+            for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
+                if ask.shape.need.pods is not None and node is not None:
+                    changes.append((node.slot, ask.shape.need.pods, change))
+        for slot, pods, change in changes:
+            topology.attempt(slot, pods, change)
+        try:
+            yield
+        finally:
+            for slot, pods, change in reversed(changes):
+                topology.attempt(slot, pods, -change)
 
     def give_up_if_shut(self, ask: Ask) -> None:
-        """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so.
-
-        Pods that the ask wants near have ended, or pods on other nodes, so that a spread does not admit it.
-        """
+        """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so."""
         claim = self.by_ask.get(ask)
         if claim is None or not ask.shape.need.checks or claim.going():
             return

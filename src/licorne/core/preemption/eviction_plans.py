@@ -129,9 +129,10 @@ class EvictionPlans:
         }
         leaving = [victim for plan in plans for victim in plan.victims]
         coming = [(plan.ask, plan.node) for plan in plans]
-        need, yielding = ask.shape.need, node_search.yielding
         while len(refused) < REFUSALS_MAX:
-            with partition.claims.as_planned(need, leaving=leaving, more=coming, without=yielding):
+            with partition.claims.as_planned(
+                ask.shape.need, leaving=leaving, more=coming, without=node_search.yielding
+            ):
                 found = node_search.find(ask, partition.now, refused)
             if found is None:
                 break

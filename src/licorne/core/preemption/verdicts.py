@@ -1,29 +1,26 @@
 """What the verdict of a node about an ask would be without some of what runs, besides amounts.
 
-Victims may free devices, host ports, and what terms of pods shut (`licorne.core.nodes.topology`): a topology domain, a volume that
-one pod may use, room for attached volumes. A search for victims lets candidates end in a `NodeVerdict`, and asks it what the
-node would say then. Affinity is never brought about by evictions, and a victim may be one that the ask wants near.
-
-Devices and ports are those of the node. Terms are about what runs elsewhere too, so the counts of the topology
-themselves are changed, as in the trial of a gang, and changed back: whoever judges nodes begins with what there will be when all
-victims have ended and all claims are used (`as_planned`).
+Victims may free devices, host ports, and what terms of pods shut (`licorne.core.nodes.topology`). A search for victims lets
+candidates end in a `NodeVerdict`, and asks it what the node would say then. Affinity is never brought about by evictions, and
+a victim may be one that the ask wants near. Terms are about what runs elsewhere too, so the counts of the topology are changed,
+and changed back, as in the trial of a gang; a search begins with those that there will be (`Claims.as_planned`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from licorne.core.constants import IS_APART
 from licorne.core.nodes.devices import DeviceRoom
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import HostPort
-    from licorne.core.nodes.domains import DomainCheck, PodClass
+    from licorne.core.nodes.domains import DomainCheck
     from licorne.core.nodes.node import Need, Node
-    from licorne.core.nodes.topology import Topology
     from licorne.core.queues.ask import Ask
+
+T = TypeVar("T")
 
 
 class NodeVerdict:
@@ -72,8 +69,7 @@ class NodeVerdict:
 
     def shut(self) -> list[DomainCheck]:
         """Return the checks that shut the ask out of the node now."""
-        slot = self._node.slot
-        return [check for check in self._need.checks or () if check.shut[check.key.domain_of[slot]]]
+        return [check for check in self._need.checks or () if check.shut[check.key.domain_of[self._node.slot]]]
 
     def neighbours(self) -> Iterator[Node]:
         """Yield the nodes with allocations that shut the ask out of a domain of the node."""
@@ -103,37 +99,31 @@ class NodeVerdict:
         """Return whether there are the devices and host ports that the ask wants."""
         return not self._in_use and (self._devices is None or self._devices.suffices())
 
-    def suffices_without(self, allocations: Iterable[Ask]) -> bool:
+    def suffices_without(self, allocations: list[Ask]) -> bool:
         """Return whether nothing but amounts would keep the ask off if these ended too; nothing is changed."""
-        ended = list(allocations)
-        for alloc in ended:
-            self.add(alloc)
-        found = self.suffices()
-        for alloc in ended:
-            self.remove(alloc)
-        return found
+        return self._without(allocations, self.suffices)
 
     def may_suffice_without(self, allocations: list[Ask]) -> bool:
         """Return False if the end of no part of these is enough; nothing is changed.
 
         Each check is opened on its own: what the ask wants near may be among them, and a spread tells a domain by the others.
         """
-        if self._devices is not None and not self._devices.suffices_without(allocations):
+        if not self._without(allocations, self.suffices_on_node):
             return False
-        if self._in_use:
-            here = [port for alloc in allocations if alloc.node is self._node for port in alloc.shape.need.ports]
-            if any(here.count(port) < number for port, number in self._taken.items()):
-                return False
         for check in self.shut():
             helping = [alloc for alloc in allocations if in_the_way(check, alloc, self._node)]
-            for alloc in helping:
-                self.add(alloc)
-            opens = check not in self.shut()
-            for alloc in helping:
-                self.remove(alloc)
-            if not opens:
+            if check in self._without(helping, self.shut):
                 return False
         return True
+
+    def _without(self, allocations: list[Ask], test: Callable[[], T]) -> T:
+        """Return what a test says when these have ended."""
+        for alloc in allocations:
+            self.add(alloc)
+        found = test()
+        for alloc in allocations:
+            self.remove(alloc)
+        return found
 
 
 def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
@@ -157,32 +147,7 @@ def verdict_of(node: Node, ask: Ask) -> NodeVerdict | None:
     devices = None
     if need.demand is not None and node.devices is not None:
         devices = DeviceRoom(node.devices, need.demand, leaving)
-    ports: dict[HostPort, int] = {}
-    if need.ports and node.ports:
-        ports = {port: n for port, n in node.ports.items() if any(port.conflicts(mine) for mine in need.ports)}
-        for alloc in leaving:
-            for port in alloc.shape.need.ports:
-                if port in ports:
-                    ports[port] -= 1
-        ports = {port: number for port, number in ports.items() if number > 0}
+    gone = [port for alloc in leaving for port in alloc.shape.need.ports]
+    taken = {port: number - gone.count(port) for port, number in node.ports.items()} if need.ports else {}
+    ports = {port: n for port, n in taken.items() if n and any(port.conflicts(mine) for mine in need.ports)}
     return NodeVerdict(node, need, devices, ports)
-
-
-@contextmanager
-def as_planned(
-    topology: Topology, need: Need, leaving: Iterable[Ask], coming: Iterable[tuple[Ask, Node]]
-) -> Iterator[None]:
-    """While it lasts, count pods as when some have ended, and asks run on nodes, if any term of pods is about the need."""
-    changes: list[tuple[int, PodClass, int]] = []
-    if need.checks:
-        ending = [(alloc, alloc.node, -1) for alloc in leaving]
-        for ask, node, change in [*ending, *((ask, node, 1) for ask, node in coming)]:
-            if ask.shape.need.pods is not None and node is not None:
-                changes.append((node.slot, ask.shape.need.pods, change))
-    for slot, pods, change in changes:
-        topology.attempt(slot, pods, change)
-    try:
-        yield
-    finally:
-        for slot, pods, change in reversed(changes):
-            topology.attempt(slot, pods, -change)

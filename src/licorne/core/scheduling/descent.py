@@ -24,7 +24,7 @@ from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
 from licorne.core.gangs.placeholders import Gangs
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Node
-from licorne.core.nodes.preferences import best_node, in_order_of_points, ranked
+from licorne.core.nodes.preferences import in_order_of_points, ranked
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.preemption.required_node import victims_on
 from licorne.core.queues.application import Application
@@ -368,9 +368,7 @@ class Descent:
 
         None: there is none, or no preference tells nodes apart.
         """
-        node: Node | None = best_node(self.accounting.topology, self.index, ask.shape.amounts, ask.shape.need)
-        if node is None or (node is not other and self.allowed(ask, node)):
-            return node
+        node: Node
         for node in ranked(self.accounting.topology, self.index, ask.shape.amounts, ask.shape.need):
             if node is not other and self.allowed(ask, node):
                 return node

@@ -533,14 +533,6 @@ class Parking:
             if ask.parked == REFUSED:
                 self.retry(ask)
 
-    def retry_refused_pods(self) -> None:
-        """Try those refused asks again that a claim may have kept off a topology domain (`Claims.spare_domains`)."""
-        ask: Ask
-        for ask in [ask for ask in self.refused if ask.shape.need.pods is not None]:
-            del self.refused[ask]
-            if ask.parked == REFUSED:
-                self.retry(ask)
-
     def validate(self, apps: Iterable[Application]) -> None:
         """Check that every waiting ask and application will be found by what is to wake it; raises AssertionError."""
         app: Application

@@ -121,7 +121,6 @@ class WakeUps:
     def claims_changed(self) -> cython.void:
         """Evictions or the end of a claim may leave more to asks that gave way to claims."""
         self.parking.wake_blocked(self.parking.waiting_for_claims)
-        self.parking.retry_refused_pods()
         self.reserved_due = True
 
     @cython.ccall

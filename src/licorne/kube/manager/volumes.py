@@ -48,7 +48,6 @@ class Volumes:
         self._users: dict[ClaimKey, dict[str, None]] = {}  # UIDs of pods
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod
         self._unbound: dict[str, dict[ClaimKey, None]] = {}  # claims without a volume, by class
-        self._class_of: dict[ClaimKey, str] = {}  # of these
         self._changed: dict[str, None] = {}  # UIDs of pods
         self._on_node: dict[str, dict[str, VolumeAttachment]] = {}
         self._of_volume: dict[str, dict[str, VolumeAttachment]] = {}
@@ -126,7 +125,10 @@ class Volumes:
         storage, name = self.storage, one.metadata.name
         match one:
             case Claim():
-                storage.claims[key_of(one)] = one
+                was_claim, storage.claims[key_of(one)] = storage.claims.get(key_of(one), one), one
+                _drop(
+                    self._unbound, was_claim.storage_class, key_of(one)
+                )  # another one of the name may have another class
                 self._claim_changed(one, unbound=not one.is_bound)
             case PersistentVolume():
                 was = storage.volumes.get(name)
@@ -164,8 +166,7 @@ class Volumes:
         storage, name = self.storage, one.metadata.name
         match one:
             case Claim():
-                storage.claims.pop(key_of(one), None)
-                self._claim_changed(one, unbound=False)
+                self._claim_changed(storage.claims.pop(key_of(one), one), unbound=False)
             case PersistentVolume():
                 storage.drop_volume(name)
                 self._volume_changed(one)
@@ -197,12 +198,10 @@ class Volumes:
     def _claim_changed(self, claim: Claim, *, unbound: bool) -> None:
         key = key_of(claim)
         self._changed |= self._users.get(key, {})
-        was = self._class_of.pop(key, None)
-        if was is not None:
-            _drop(self._unbound, was, key)
         if unbound:
             self._unbound.setdefault(claim.storage_class, {})[key] = None
-            self._class_of[key] = claim.storage_class
+        else:
+            _drop(self._unbound, claim.storage_class, key)
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
         """Note the pods of the claim that a volume is bound to, else those that may get it."""
