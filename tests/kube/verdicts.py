@@ -146,7 +146,7 @@ def differences(case: dict[str, Any]) -> list[str]:
         all_ours = [tuple(map(str, one)) for one in verdict(pod, cluster.nodes[name], cluster)]
         ours = [one for one in all_ours if one[2] not in offered]
         if len(ours) < len(all_ours):  # what devices offer counts for the code of the others
-            ours, theirs = ([(plugin, "", reason) for plugin, _, reason in rows] for rows in (ours, theirs))
+            ours, theirs = [(one[0], "", one[2]) for one in ours], [(plugin, "", why) for plugin, _, why in theirs]
         if theirs != ours:
             found.append(f"{case['id']}: node {name}: the model {ours}, recorded {theirs}")
     return found

@@ -38,13 +38,9 @@ class Pod:
 
     def tags(self) -> dict[str, str]:
         """The tags of an ask."""
-        found = tags(
-            f"app={self.app}",
-            apart=_said(self.apart),
-            near=_said(self.near),
-            spread=_said(self.spread),
-            **({"hostPorts": [{"hostPort": self.port}]} if self.port else {}),
-        )
+        found = tags(f"app={self.app}", apart=_said(self.apart), near=_said(self.near), spread=_said(self.spread))
+        if self.port:
+            found["licorne/node-constraints"] = json.dumps({"hostPorts": [{"hostPort": self.port}]})
         if self.mark:
             terms = json.loads(found["licorne/pod-terms"])
             marks = [{"topologyKey": "", "name": "m"}]
@@ -138,15 +134,15 @@ class World:
         allocs = {a.key: a for a in self.bench.partition.applications["x"].allocations.values()}
         able = [key for key, (_, priority) in self.pods.items() if priority <= 2 - self.within]
         for order, node in enumerate(self.bench.partition.index.ordered()):
-            apps = [(Pod(one.app), at) for one, at in self._without(())]
+            apps = [(Pod(one.app), where) for one, where in self._without(())]
             if not passes(Pod(pod.app, near=pod.near), node.id, self.zones, apps):
                 continue  # affinity is not brought about by evictions
             now = self._without(())
+            at = {key: "" if alloc.node is None else alloc.node.id for key, alloc in allocs.items()}
             pool = [
                 key
                 for key in able
-                if allocs[key].node is node
-                or in_the_way(pod, node.id, self.zones, self.pods[key][0], allocs[key].node.id, now)
+                if allocs[key].node is node or in_the_way(pod, node.id, self.zones, self.pods[key][0], at[key], now)
             ]
             mine: Any = None
             for gone in (gone for number in range(len(pool) + 1) for gone in combinations(pool, number)):
@@ -174,7 +170,7 @@ class World:
 
     def _without(self, gone: Iterable[str]) -> list[Placed]:
         running = self.bench.partition.applications["x"].allocations.values()
-        return [(self.pods[a.key][0], a.node.id) for a in running if a.key not in gone]
+        return [(self.pods[a.key][0], a.node.id) for a in running if a.key not in gone and a.node is not None]
 
 
 WEB = Pod("web")
@@ -315,5 +311,5 @@ def test_the_best_set_goes_and_then_the_ask_is_placed(
     assert gone == (best or [])
     confirm(world.bench, *gone)
     world.bench.run()
-    running = world.bench.partition.applications["y"].allocations
-    assert (best is not None) == any(alloc.key == "k" for alloc in running.values())
+    allocations = world.bench.partition.applications["y"].allocations.values()
+    assert (best is not None) == any(alloc.key == "k" for alloc in allocations)

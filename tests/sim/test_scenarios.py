@@ -904,5 +904,7 @@ def test_replicas_keep_apart_and_spread_over_the_zones_that_are_there() -> None:
 
 
 def test_batch_prefers_spot_nodes_and_others_use_them_last() -> None:
-    on_spot = {pod.application.partition("-")[0] for pod in example("three-zones").pods if pod.node.startswith("spot")}
+    on_spot = {
+        pod.application.partition("-")[0] for pod in example("three-zones").pods if (pod.node or "").startswith("spot")
+    }
     assert on_spot == {"batch"}

@@ -418,10 +418,7 @@ def _levels(app: Application) -> dict[Level, None]:
 
 
 def _suits(claim: Claim) -> bool:
-    """May the claiming ask run on its node, with the devices and ports that victims leave there?
-
-    Whether its amounts fit is not looked at, nor what terms of pods say (`give_up_if_shut`).
-    """
+    """May the claiming ask run on its node, with what victims leave there? Amounts and terms of pods are not looked at."""
     node, need = claim.node, claim.ask.shape.need
     if not (node.schedulable or claim.ask.required) or not need.labels_may_match(node):
         return False
