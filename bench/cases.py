@@ -92,6 +92,7 @@ def _table() -> dict[str, Case]:
         ),
         Case(name="constraints", workload="constraints", targets=_rate(80_000)),
         *(Case(name=name, workload=name, targets=_rate(20_000)) for name in ("apart", "spread", "near")),
+        Case(name="prefer", workload="prefer", targets=_rate(5_000)),
         Case(name="tree", workload="tree", targets=_rate(60_000)),
         *(
             Case(name=name, workload=name, kind="contest", targets=(Target(figure, value),))

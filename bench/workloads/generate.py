@@ -4,7 +4,7 @@ The cases a to t are, byte for byte, those of the generator that the recordings 
 that figures of both sides are about the same work. That fixes more than the numbers: which random numbers are drawn, in
 which order (one pod after the other, application by application), and that node sizes are computed in binary floating
 point. The other cases are this project's own: x follows the same rules, ten times as large; churn, constraints, apart,
-spread, near and tree cover what the comparison leaves out (a full cluster in motion, asks with node constraints, pods with
+spread, near, prefer and tree cover what the comparison leaves out (a full cluster in motion, asks with node constraints, pods with
 terms about each other, a deep tree of queues).
 
 `demand` is the total of all asks as a multiple of the cluster's capacity. Without it the nodes have 1.3 times the demand of
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -77,6 +77,8 @@ CASES: dict[str, Size] = {
     "apart": Size(5_000, 20_000, 200, 10),
     "spread": Size(5_000, 20_000, 50, 10),
     "near": Size(5_000, 20_000, 50, 10),
+    # They had better be apart by host, and spread over zones.
+    "prefer": Size(5_000, 20_000, 50, 10),
     # Queues five levels deep.
     "tree": Size(5_000, 100_000, 20_000, 2_000),
 }
@@ -103,7 +105,7 @@ def benchmark(case: str, options: Options | None = None, size: Size | None = Non
     options = options or Options()
     _check(case, options)
     kinds: dict[str, type[_Case]] = {"churn": _Churn, "constraints": _Constraints, "tree": _Tree}
-    kinds |= dict.fromkeys(_TERMS, _Pods)
+    kinds |= dict.fromkeys((*_TERMS, "prefer"), _Pods)
     return kinds.get(case, _Case)(case, options, size or CASES[case]).workload()
 
 
@@ -321,18 +323,22 @@ _TERMS = {"apart": ("antiAffinity", HOST), "spread": ("spread", ZONE), "near": (
 
 
 class _Pods(_Case):
-    """Nodes in zones, and applications whose pods have a term about each other."""
+    """Nodes in zones, and applications whose pods have a term about each other, or prefer where they are among each other."""
 
     room = 4.0  # else a zone that fills up leaves no node to pods with affinity to those there
 
     def asks_of(self, index: int, application: App) -> list[Ask]:
         asks = super().asks_of(index, application)
         labels = {"app": application.id}
-        kind, key = _TERMS[self.case]
-        term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+        selector = {"labelSelector": {"matchLabels": labels}}
+        by_host, by_zone = {"topologyKey": HOST, **selector}, {"topologyKey": ZONE, **selector}
+        terms: dict[str, Any] = {"preferred": {"antiAffinity": [{"weight": 100, "term": by_host}], "spread": [by_zone]}}
+        if self.case in _TERMS:
+            kind, key = _TERMS[self.case]
+            terms = {kind: [{"topologyKey": key, **selector}]}
         tags = {
             TAG_POD: msgspec.json.encode({"namespace": "home", "labels": labels, "namespaceLabels": {}}).decode(),
-            TAG_POD_TERMS: msgspec.json.encode({kind: [term]}).decode(),
+            TAG_POD_TERMS: msgspec.json.encode(terms).decode(),
         }
         for ask in asks:
             ask.tags = tags

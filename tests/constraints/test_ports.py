@@ -188,9 +188,9 @@ def test_the_ports_go_with_their_node() -> None:
 
 
 def test_an_ask_whose_port_is_taken_on_its_required_node_reserves_nothing() -> None:
-    """Else no other ask could have the node for as long as the port is taken."""
+    """Else no other ask could have the node for as long as the port is taken: by one of a higher priority, which stays."""
     bench = a_cluster("n1")
-    bench.ask("x", "holds", tags=tag(80), vcore=1)
+    bench.ask("x", "holds", priority=1, tags=tag(80), vcore=1)
     assert bench.run() == "holds@n1"
     bench.ask("x", "waits", required="n1", tags=tag(80), vcore=1)
     bench.ask("x", "other", vcore=1)

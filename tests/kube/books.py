@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kube.domains import Domains
+from kube.domains import UNRESOLVABLE, Domains
 from licorne.kube.objects import Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 
@@ -74,8 +74,13 @@ def is_member(pod: Pod) -> bool:
 
 
 def is_undecided(pod: Pod) -> bool:
-    """Return whether a pod has a volume; those of a schedule are claims, which licorne does not decide."""
-    return bool(pod.spec.volumes)
+    """Return whether a pod names a claim that is not there, so that licorne does not decide it."""
+    return claims(pod) == ["data"]
+
+
+def claims(pod: Pod) -> list[str]:
+    """Return the claims of a pod; those of a schedule have no other volumes."""
+    return [str((one.persistent_volume_claim or {})["claimName"]) for one in pod.spec.volumes or ()]
 
 
 def has_ended(pod: Pod) -> bool:
@@ -285,8 +290,8 @@ class View:
         ]
 
     def makes_room(self, asking: Pod, node: str, victims: Iterable[Pod]) -> bool:
-        """Return whether a pod may run on a node when others have gone; nobody is evicted to free a port, or to open a domain."""
-        if ports(asking) & {port for pod in self.on(node) for port in ports(pod)} or self.kept_off(asking, node):
+        """Return whether a pod may run on a node when others have gone; nobody is evicted for affinity that is not met."""
+        if self.kept_off(asking, node) in UNRESOLVABLE:
             return False
         gone = {pod.metadata.uid for pod in victims}
         others = [(pod, where) for pod, where in self.places if pod.metadata.uid not in gone]

@@ -26,6 +26,7 @@ NEEDS: Final = {
     Outcome.GANG: "atomic",
     Outcome.CONFIGURATION: "maps",
     Outcome.FOREIGN: "foreign",
+    Outcome.TERMS: "together",
 }
 """What may become of an eviction only in a world with this feature."""
 NEVER: Final = {Outcome.WAITING, Outcome.REQUIRED_NODE, Outcome.AGE, Outcome.CHANGED}
@@ -57,7 +58,7 @@ def state(runner: Runner) -> dict[str, Any]:
             queues[app.queue.path] = books.plus(queues.get(app.queue.path, {}), amounts)
     return {
         "pods": {
-            record.pod.metadata.name: (record.stage, record.node)
+            record.pod.metadata.name: (_stage(record), record.node)
             for record in manager.records.pods.values()
             if record.node or (record.application.gang is None and record.work.gang is None)
         },
@@ -68,6 +69,11 @@ def state(runner: Runner) -> dict[str, Any]:
         "queues": queues,
         "unconfirmed": [name for name, r in manager.records.pods.items() if r.stage is Stage.ASSUMED],
     }
+
+
+def _stage(record: PodRecord) -> str:
+    """Return the stage of a pod; whose turn it is of pods that have claims in common, the process alone remembers."""
+    return "waits" if books.claims(record.pod) and not record.node else record.stage
 
 
 def is_at_rest(world: World, runner: Runner) -> bool:
@@ -89,7 +95,10 @@ def is_at_rest(world: World, runner: Runner) -> bool:
         placeholders = [record for record in app.pods.values() if record.work.ask.placeholder]
         if app.gang_stage is GangStage.RESERVING and not placeholders and app.undecided is None:
             return False  # nobody has seen those that it had made; they are made again in a while
-    return all(record.stage not in (Stage.ASSUMED, Stage.UNBOUND) for record in manager.records.pods.values())
+    return all(
+        record.stage not in (Stage.AWAITS_VOLUMES, Stage.ASSUMED, Stage.UNBOUND)
+        for record in manager.records.pods.values()
+    )
 
 
 def check_same(world: World, fresh: dict[str, Any], known: dict[str, Any]) -> None:
@@ -179,6 +188,9 @@ def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
         lacking = [other for other, node in mates if books.is_placeholder(other) and not node]
         assert lacking, f"{pod.metadata.name} waits for room that nobody looks for, {_why(runner, pod)}"
         return  # some of its placeholders find no room, for which they are looked at themselves
+    if books.claims(pod):  # whether it fits is told by a process that is started anew (`check_same`)
+        assert told is not None, f"{pod.metadata.name} is told nothing, {_why(runner, pod)}"
+        return
     full = view.full_queue(pod)
     if books.application_of(pod) in world.gangs:
         _check_gang(world, runner, view, pod)
@@ -220,7 +232,7 @@ def _check_reservations(world: World, runner: Runner, view: View, waiting: list[
     for pod in waiting:
         stage = runner.manager.records.pods[pod.metadata.uid].stage
         whole = books.application_of(pod) in world.gangs
-        if stage is not Stage.ASKED or whole or view.full_queue(pod) or view.is_full(pod):
+        if books.claims(pod) or stage is not Stage.ASKED or whole or view.full_queue(pod) or view.is_full(pod):
             continue
         large = [name for name in view.nodes if partition.nodes[name].open and view.may_be_kept(name, pod)]
         assert not large or len(partition.reservations), (

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kube.books import DEVICE, Amounts, Limits
+from licorne.kube.objects.volumes import SINGLE_POD
 
 SHARE: Final = 0.35
 """How many worlds have a feature."""
@@ -37,7 +38,10 @@ ROLES: Final = ("x", "y")
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 """A volume that licorne does not decide."""
-LATER: Final = ("shrinks", "devices", "hangs", "beside", "together")
+MODES: Final = ("ReadWriteOnce", "ReadWriteMany", SINGLE_POD)
+LIMIT: Final = 5
+"""How many volumes of the driver a node takes, where there are volumes."""
+LATER: Final = ("shrinks", "devices", "hangs", "beside", "together", "volumes")
 """Features with rng of their own, so that the worlds without them stay what they were."""
 
 
@@ -61,6 +65,7 @@ class Kind(msgspec.Struct, frozen=True):
     - `devices`: nodes have devices, for which some pods ask; when their plugin restarts there are none for a while.
     - `hangs`: victims hang, for a while or for ever, and pods have grace periods of their own.
     - `together`: pods demand to be near others, apart from them, or spread; pods and nodes are relabelled.
+    - `volumes`: pods have claims, of volumes that are there and of ones that a provisioner makes, or does not; nodes take so many.
     - `beside`: a second process is started beside the first one, which then ends or loses sight of the Lease, or goes on.
     """
 
@@ -81,6 +86,7 @@ class Kind(msgspec.Struct, frozen=True):
     hangs: bool = False
     beside: bool = False
     together: bool = False
+    volumes: bool = False
 
     @property
     def keeps_nodes(self) -> bool:

@@ -32,6 +32,7 @@ class Provisioner:
         self.off = False
         self.only_makes = False
         self.refused = 0
+        self.key = "topology.kubernetes.io/zone"  # the label that tells where the volumes can be used that it makes
         self._made = 0
 
     async def run(self, every_s: float = 1.0) -> None:
@@ -82,11 +83,9 @@ class Provisioner:
         if found is None:  # so does the real one
             self._put_claim(claim, {SELECTED_NODE: None})
             return
-        meta, zone = claim.metadata, (found.metadata.labels or {}).get("topology.kubernetes.io/zone", "")
+        meta, value = claim.metadata, (found.metadata.labels or {}).get(self.key, "")
         ref = {"kind": "PersistentVolumeClaim", "namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
-        volume = persistent_volume(
-            f"made{self._made}", "topology.kubernetes.io/zone", zone, claim.storage_class, claimRef=ref
-        )
+        volume = persistent_volume(f"made{self._made}", self.key, value, claim.storage_class, claimRef=ref)
         self.server.put("persistentvolumes", volume)
 
     def _put_claim(self, claim: Claim, annotations: dict[str, str | None]) -> None:

@@ -26,10 +26,21 @@ from kube import books, ends, kinds
 from kube.apiserver import EPOCH_S, FakeClient, Server, Trouble, calm
 from kube.books import Limits, View
 from kube.kinds import Kind
+from kube.provisioner import (
+    CLASS,
+    LOCAL,
+    Provisioner,
+    check_held_once,
+    check_limit,
+    check_volumes,
+    claim,
+    persistent_volume,
+    uses,
+)
 from kube.watched import Decision, Watched
 from licorne.host.log import Levels, no_log
 from licorne.kube.lease import LeaseLostError
-from licorne.kube.objects import ConfigMap, Namespace, Node, Pod, PodDisruptionBudget
+from licorne.kube.objects import ConfigMap, CSINode, Namespace, Node, Pod, PodDisruptionBudget, StorageClass
 from licorne.kube.objects.nodes import Taint
 from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
@@ -98,6 +109,10 @@ class World:
         self._controlled: dict[str, dict[str, Any]] = {}  # what the pods of Hard gangs are, by application
         self.hanging: dict[str, float] = {}
         """Until when no kubelet ends a victim, by its UID."""
+        self.wanted_claims: list[str] = []
+        """Those of the pod that is created next."""
+        self.provisioner = Provisioner(self.server, random.Random(seed + 3))
+        self.provisioner.key = kinds.HOST
         self.may_hang = True
         """Whether victims may hang from now on."""
         self._devices_at: dict[str, float] = {}  # when the device plugin of a node is back
@@ -106,6 +121,8 @@ class World:
         """Whether controllers replace pods that have failed: without an end, where a gang has no room."""
         for name in ("default", "kube-system"):
             self.server.put("namespaces", msgspec.convert({"metadata": {"name": name}}, Namespace))
+        for name, of in (("made", CLASS), ("local", LOCAL)) if kind is not None and kind.volumes else ():
+            self.server.put("storageclasses", msgspec.convert({"metadata": {"name": name}, **of}, StorageClass))
         self.limits = Limits() if kind is None else kinds.draw_limits(kind, self.rng)
         self.put_map(DATA if kind is None else kinds.configuration(kind, self.limits), self.limits)
         for number in range(3):
@@ -156,6 +173,8 @@ class World:
             self._check_arrival(pod, decision)
         elif not self.fits(pod, node):
             raise OvercommittedError(f"{pod.metadata.name} on {node}, which has {self.used(node)}")
+        if node in {name for _, name in self.server.objects["nodes"]}:
+            check_volumes(self.provisioner, pod, node)
         assert pod.metadata.uid not in self.bound, f"{pod.metadata.name} is bound twice"
         self.bound[pod.metadata.uid] = node
 
@@ -281,8 +300,15 @@ class World:
         """Add a node."""
         amounts = {"cpu": f"{AMOUNTS['cpu']}m", "memory": str(AMOUNTS["memory"]), "pods": str(AMOUNTS["pods"])}
         labels = {kinds.ZONE: f"z{self.server.version % 2}"}
-        if self.kind is not None and self.kind.together:
+        if self.kind is not None and (self.kind.together or self.kind.volumes):
             labels[kinds.HOST] = name
+        if self.kind is not None and self.kind.volumes:
+            drivers = [{"name": "disk.example.com", "allocatable": {"count": kinds.LIMIT}}]
+            self.server.put(
+                "csinodes", msgspec.convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CSINode)
+            )
+            volume = persistent_volume(f"local-{name}", kinds.HOST, name, "local", csi=None)
+            self.server.put("persistentvolumes", volume)
         if self.kind is not None and self.kind.places:
             labels["disk"] = self.rng.choice(kinds.DISKS)
         if self.kind is not None and self.kind.devices:
@@ -325,7 +351,36 @@ class World:
             kinds.dress(self.kind, rng, body)
         if (plain or foreign) and self.kind is not None and self.kind.together:
             kinds.demand(self.later_dice, body)
+        if self.wanted_claims:
+            body["spec"]["volumes"] = uses(*self.wanted_claims)
         return self.server.put("pods", msgspec.convert(body, Pod))
+
+    def add_drawn_pod(self) -> None:
+        """Create a pod, in some worlds with claims: new ones, or ones that others have as well."""
+        dice = self.later_dice
+        if self.kind is None or not self.kind.volumes or dice.random() > 0.4:
+            self.add_pod()
+            return
+        name = f"c{self.made}"
+        storage_class = dice.choice(("made", "made", "local"))
+        self.server.put("persistentvolumeclaims", claim(name, storage_class, dice.choice(kinds.MODES)))
+        old = [one.metadata.name for one in self.provisioner.claims()]
+        self.wanted_claims = [name, *({dice.choice(old)} - {name} if dice.random() < 0.3 else ())]
+        self.add_pod()
+        self.wanted_claims = []
+
+    def provision(self) -> None:
+        """Let the volume controller and the provisioner act, or have trouble, and check what they and licorne have made."""
+        if self.kind is None or not self.kind.volumes:
+            return
+        made, dice = self.provisioner, self.later_dice
+        troubled = self.may_hang and dice.random() < 0.1
+        made.refuses = int(troubled and dice.random() < 0.5)
+        made.off, made.only_makes = (troubled and dice.random() < 0.5 for _ in range(2))
+        made.step()
+        check_held_once(made)
+        for _, name in self.server.objects["nodes"]:
+            check_limit(made, name, kinds.LIMIT)
 
     def add_gang(
         self,
@@ -417,7 +472,7 @@ class World:
         waiting = [pod for pod in self.server.pods() if not (pod.spec.node_name or pod.spec.scheduling_gates)]
         strange = [pod for pod in waiting if not books.is_ours(pod)]
         either = strange if self.rng.random() < 0.8 else waiting
-        either = [pod for pod in either if not pod.metadata.deletion_timestamp and not is_over(pod)]
+        either = [pod for pod in either if not (pod.metadata.deletion_timestamp or is_over(pod) or books.claims(pod))]
         if either:
             pod = self.rng.choice(either)
             node = self.rng.choice(sorted(self.server.objects["nodes"]))[1]
@@ -548,7 +603,7 @@ class World:
         what = rng.random()
         pods = server.pods()
         if what < 0.40:
-            self.add_pod()
+            self.add_drawn_pod()
         elif what < 0.45:
             self.add_drawn_gang()
         elif what < 0.60 and pods:
@@ -606,6 +661,7 @@ class World:
         self.control_budgets()
         self.control_gangs()
         self.run_plugins()
+        self.provision()
 
 
 def random_trouble(rng: random.Random) -> Trouble:

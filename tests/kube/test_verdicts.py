@@ -20,7 +20,17 @@ from licorne.core.nodes.preferences import WEIGHTS
 from seeds import SEED
 
 from .plugins import Code
-from .verdicts import DECIDED, JUDGED, Comparison, differences, misplaced, missed_wakeups, recorded, score_differences
+from .verdicts import (
+    DECIDED,
+    FORGOTTEN,
+    JUDGED,
+    Comparison,
+    differences,
+    misplaced,
+    missed_wakeups,
+    recorded,
+    score_differences,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 ORACLE = Path(os.environ.get("LICORNE_ORACLE", ROOT / "build" / "oracle" / "oracle"))
@@ -56,6 +66,10 @@ SKIPPED = {
     "a spread honours taints, and a cordoned node has not got its taint yet",
     "a volume of the pod is attached, and no pod uses it",
     "the pod names a claim twice, for which kube-scheduler wants two volumes",
+    "a pod before it names a claim of its class twice, and has two volumes",
+    FORGOTTEN,
+    "two pods of a node have one host port, which kube-scheduler forgets with the first that ends",
+    "the namespace of a pod that waits is not there, as in no cluster",
 }
 
 

@@ -30,6 +30,7 @@ from licorne.kube.manager.turns import Turns
 from licorne.kube.objects import Namespace, Node, Pod
 from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.pods import TopologySpreadConstraint
+from licorne.kube.pods.constraints import host_ports
 from licorne.kube.pods.spreading import OF_SYSTEM, Spreading, read_constraints
 from licorne.kube.pods.volumes import bindings_on, claims_of
 
@@ -93,6 +94,9 @@ AMONG: Final = {
     "volume zone": ("VolumeZone", "node(s) had no available volume zone"),
 }
 """How reasons of the scheduler begin that are about other pods and volumes, and what kube-scheduler says."""
+FORGOTTEN: Final = (
+    "a claim changes before the node is written for which its volume is made: kube-scheduler forgets that node"
+)
 VOLUME_KINDS: Final = dict(
     zip(
         ("pvcs", "pvs", "storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"),
@@ -139,7 +143,10 @@ def differences(case: dict[str, Any]) -> list[str]:
     offered = by_devices(case)
     for name, rows in said["nodes"].items():
         theirs = [(plugin, code, reason) for plugin, code, reason in rows if plugin in DECIDED]
-        ours = [tuple(map(str, one)) for one in verdict(pod, cluster.nodes[name], cluster) if one.reason not in offered]
+        all_ours = [tuple(map(str, one)) for one in verdict(pod, cluster.nodes[name], cluster)]
+        ours = [one for one in all_ours if one[2] not in offered]
+        if len(ours) < len(all_ours):  # what devices offer counts for the code of the others
+            ours, theirs = [(one[0], "", one[2]) for one in ours], [(plugin, "", why) for plugin, _, why in theirs]
         if theirs != ours:
             found.append(f"{case['id']}: node {name}: the model {ours}, recorded {theirs}")
     return found
@@ -193,6 +200,7 @@ class Production(Places):
         lifecycle = self.manager.lifecycle
         if not in_turn:
             lifecycle.volumes.turns = NoTurns()
+        self.made_namespaces: set[str] = set()  # those of pods that wait, which no object of the case is
         given = case.get("config", {}).get("spreadDefaults")
         spreading = Spreading(OF_SYSTEM if given is None else read_constraints(json.dumps(given)))
         lifecycle.context = msgspec.structs.replace(lifecycle.context, spreading=spreading)
@@ -217,7 +225,8 @@ class Production(Places):
                 self.manager.workload_seen(kind.name, msgspec.convert(one, kind.type))
         for one in objects.get("pods", []):
             name = one["metadata"]["uid"] = one["metadata"]["name"]
-            if name in self.pods and self.pods[name]["spec"].get("affinity") != one["spec"].get("affinity"):
+            known = self.pods.get(name, one)["spec"]
+            if any(known.get(part) != one["spec"].get(part) for part in ("affinity", "volumes")):
                 self.no_pod(name)  # another one of the same name: what a pod demands never changes
             self.pods[name] = one
             self.show(name)
@@ -226,6 +235,7 @@ class Production(Places):
         """Show a pod that licorne schedules, and return its name. Its namespace is there, as it always is for such a pod."""
         home = pod["metadata"]["namespace"]
         if home not in self.namespaces:
+            self.made_namespaces.add(home)
             self.put({"namespaces": [{"metadata": {"name": home}}]})
         pod["spec"]["schedulerName"] = "yunikorn"
         self.put({"pods": [pod]})
@@ -268,6 +278,16 @@ class Production(Places):
             self.manager.lifecycle.volumes.reread({claim: "any"})
         self.pods[name]["spec"]["nodeName"] = node
         self.show(name)
+
+    def forget_node(self, namespace: str, name: str) -> bool:
+        """Forget the node for which the volume of a claim is to be made, as kube-scheduler does when anybody changes the claim."""
+        volumes = self.manager.lifecycle.volumes
+        known = volumes.storage.reserved.get((namespace, name))
+        if known is None or known.volume:
+            return False
+        volumes.storage.release((namespace, name))
+        volumes.reread({(namespace, name): ""})
+        return True
 
     def asked(self, name: str) -> tuple[Ask, Partition] | str:
         """Return the ask of a pod, and its partition; or why the scheduler is not asked for it."""
@@ -330,13 +350,22 @@ class Comparison:
             self.skipped[why] += 1
             return
         made = Production(case, in_turn=False)
+        twice: set[str] = set()
         steps = case.get("steps") or [{"ask": case["pending"], "only": True}]
         said = case["verdict"].get("steps") or [case["verdict"]]
         for number, (step, answer) in enumerate(zip(steps, said, strict=True)):
             name = made.step(step)
+            for claim in step.get("put", {}).get("pvcs", []):
+                self.skipped[FORGOTTEN] += made.forget_node(claim["metadata"]["namespace"], claim["metadata"]["name"])
+            others = len(self.wrong)
             if name and "nodes" in answer:
                 self._judge(f"{case['id']}, step {number}", case, made, name, answer)
+            if others < len(self.wrong) and _may_want(made, name, twice) and all(map(_is_binding, self.wrong[others:])):
+                self.skipped["a pod before it names a claim of its class twice, and has two volumes"] += 1
+                del self.wrong[others:]
             if "assumed" in answer:
+                if _names_twice(made.pods[name]):
+                    twice |= _classes_of_unbound(made, name)
                 made.place(name, answer["assumed"])
 
     def _judge(self, where: str, case: dict[str, Any], made: Production, name: str, answer: dict[str, Any]) -> None:
@@ -372,6 +401,14 @@ class Comparison:
         if others < len(self.wrong) and _names_twice(made.pods[name]):
             self.skipped["the pod names a claim twice, for which kube-scheduler wants two volumes"] += 1
             del self.wrong[others:]
+        if others < len(self.wrong) and _ports_twice(case) and all("'hostPort " in one for one in self.wrong[others:]):
+            self.skipped[
+                "two pods of a node have one host port, which kube-scheduler forgets with the first that ends"
+            ] += 1
+            del self.wrong[others:]
+        if others < len(self.wrong) and made.made_namespaces and all("InterPod" in one for one in self.wrong[others:]):
+            self.skipped["the namespace of a pod that waits is not there, as in no cluster"] += 1
+            del self.wrong[others:]
         if others < len(self.wrong) and _has_attached(made, name):
             self.skipped["a volume of the pod is attached, and no pod uses it"] += 1
             del self.wrong[others:]
@@ -398,7 +435,36 @@ def _has_attached(made: Production, name: str) -> bool:
     volumes = made.manager.lifecycle.volumes
     pod = made.manager.records.pods[name].pod
     claims = [volumes.storage.claims.get((pod.metadata.namespace, one.name)) for one in claims_of(pod)]
-    return any(claim is not None and volumes.is_attached(claim.spec.volume_name) for claim in claims)
+    attached = {one.spec.source.persistent_volume_name for of in volumes._on_node.values() for one in of.values()}
+    return any(claim is not None and claim.spec.volume_name in attached for claim in claims)
+
+
+def _classes_of_unbound(made: Production, name: str) -> set[str]:
+    """Return the classes of the claims of a pod that have no volume."""
+    storage = made.manager.lifecycle.volumes.storage
+    pod = made.manager.records.pods[name].pod
+    claims = [storage.claims.get((pod.metadata.namespace, one.name)) for one in claims_of(pod)]
+    return {claim.storage_class for claim in claims if claim is not None and not claim.is_bound}
+
+
+def _may_want(made: Production, name: str, twice: set[str]) -> bool:
+    """Return whether a pod may want a volume that kube-scheduler has given to a claim as its second one."""
+    return bool(twice) and not twice.isdisjoint(_classes_of_unbound(made, name))
+
+
+def _is_binding(difference: str) -> bool:
+    return "VolumeBinding" in difference or "licorne 'no volume'" in difference
+
+
+def _ports_twice(case: dict[str, Any]) -> bool:
+    """Return whether two pods of a node have the same host port, which no scheduler brings about."""
+    pods = [msgspec.convert(one, Pod, strict=False) for one in case["pods"]]
+    taken = Counter(
+        (pod.spec.node_name, *port)
+        for pod in pods
+        for port in {(one["hostPort"], one.get("protocol", "TCP")) for one in host_ports(pod)}
+    )
+    return any(number > 1 for number in taken.values())
 
 
 def _names_twice(pod: dict[str, Any]) -> bool:

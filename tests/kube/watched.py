@@ -17,6 +17,7 @@ from kube import books
 from kube.books import Amounts, Limits, View
 from kube.kinds import GANG_S
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
+from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import ConfigMap, Pod
 from licorne.kube.runner import Runner
 
@@ -68,6 +69,7 @@ class Watched:
         self._runner = runner
         self._limits = Limits()
         self._chosen: dict[str, str] = {}
+        self._new: dict[str, str] = {}  # of pods that await volumes: of the last go, perhaps chosen after others of it
         self._evicted: dict[
             str, tuple[str, str, float]
         ] = {}  # victims: for whom, where, and until when they are waited for
@@ -93,16 +95,30 @@ class Watched:
         """Return what the process knows."""
         store = self._runner.reflectors
         pods: list[Pod] = [pod for pod in store["pods"].store.values() if not books.has_ended(pod)]
-        places = [(pod, pod.spec.node_name or self._chosen.get(pod.metadata.uid, "")) for pod in pods]
+        chosen = self._chosen | self._awaiting()
+        places = [(pod, pod.spec.node_name or chosen.get(pod.metadata.uid, "")) for pod in pods]
         return View(store["nodes"].store.values(), places, self._limits, self._in_flight())
+
+    def _awaiting(self) -> dict[str, str]:
+        """Return the nodes that were chosen for pods whose volumes are not bound yet."""
+        records = self._runner.manager.records.pods.values()
+        return {record.uid: record.node for record in records if record.stage is Stage.AWAITS_VOLUMES}
 
     # -- what it does -------------------------------------------------------------------------------------------
 
     def _on_schedule(self, **options: Any) -> int:
         """Check one go of decisions: what is free on a node that is kept for a pod goes to no other pod, and each victim is needed."""
         manager = self._runner.manager
-        before, known = self._kept(), len(manager.outbox.commands)
+        before, known, awaiting = self._kept(), len(manager.outbox.commands), self._awaiting()
         made = self._schedule(**options)
+        new = self._new = {uid: node for uid, node in self._awaiting().items() if uid not in awaiting}
+        if (
+            made == len(new) == 1 and not self._notes.keeps_nodes
+        ):  # beside others it counts on what they have taken before it
+            view = self.view()
+            (pod,) = [pod for pod, _ in view.places if pod.metadata.uid in new]
+            alone = view.with_places([(one, node) for one, node in view.places if one is not pod])
+            self._check_binding(alone, pod, new[pod.metadata.uid], exchanged=False)
         kept, evicted = self._kept(), self._evicted_in(manager.outbox.commands[known:])
         chosen = {command.uid: command.node for command in manager.outbox.commands[known:] if isinstance(command, Bind)}
         shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
@@ -121,7 +137,8 @@ class Watched:
             pod, node = places[uid]
             for other in others & places.keys():
                 why_not = self._when_gone(view, gone, other, homes).why_not(places[other][0], node)
-                assert not why_not, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"
+                without = self._when_gone(view, {*gone, uid}, other, homes).why_not(places[other][0], node)
+                assert not why_not or without, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"
 
     @staticmethod
     def _evicted_in(commands: list[AnyCommand]) -> dict[str, list[str]]:
@@ -146,10 +163,11 @@ class Watched:
             asking, what = places[uid][0], f"{victims} are evicted for {places[uid][0].metadata.name}"
             full = self._when_gone(view, set(), uid, homes).full_queue(asking)
             whole = books.application_of(asking) in self._notes.gangs
-            for node in () if whole or full or self._notes.keeps_nodes else view.nodes:
+            unseen = bool(books.claims(asking))  # its volumes are in no view
+            for node in () if whole or full or unseen or self._notes.keeps_nodes else view.nodes:
                 assert kept.get(node) or view.why_not(asking, node), f"{what}, which has room on {node}"
             gone |= {*victims}
-            if (home := homes.get(uid)) is None:
+            if (home := homes.get(uid)) is None or unseen:
                 continue
             after = self._when_gone(view, all_gone, uid, homes)
             why_not = after.why_not(asking, home) or after.full_queue(asking)
@@ -197,7 +215,13 @@ class Watched:
         assert not found[0].spec.node_name, f"{command.name} is to be bound, and has a node"
         self._check_gang(view, found[0])
         exchanged = self._is_exchange(found[0])
-        self._check_binding(view, found[0], command.node, exchanged=exchanged)
+        if books.claims(found[0]):
+            exchanged = True  # it has waited for its volumes: what it was checked by may have changed
+        else:
+            earlier = view.with_places([(one, at) for one, at in view.places if one.metadata.uid not in self._new])
+            self._check_binding(
+                earlier if view.why_not(found[0], command.node) else view, found[0], command.node, exchanged=exchanged
+            )
         others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)
         known = frozenset(pod.metadata.uid for pod in others if pod.metadata.uid not in self._notes.bound)
         self._chosen[command.uid] = command.node
@@ -360,6 +384,8 @@ class Watched:
 
         Nodes that are kept for pods for which others were evicted are left out.
         """
+        if books.claims(asking):
+            return ""
         waiting = {pod.metadata.uid for pod, node in view.places if not node}
         kept = {node for other, node, _ in self._evicted.values() if other in waiting and other != asking_uid}
         budgets = list(self._runner.reflectors["poddisruptionbudgets"].store.values())

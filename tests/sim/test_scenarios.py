@@ -901,3 +901,10 @@ def test_replicas_keep_apart_and_spread_over_the_zones_that_are_there() -> None:
     for placed in zones.values():
         assert sorted(zone for zone, _ in placed) == ["a", "a", "b", "b", "c", "c"]
         assert len({node for _, node in placed}) == 6
+
+
+def test_batch_prefers_spot_nodes_and_others_use_them_last() -> None:
+    on_spot = {
+        pod.application.partition("-")[0] for pod in example("three-zones").pods if (pod.node or "").startswith("spot")
+    }
+    assert on_spot == {"batch"}

@@ -197,7 +197,7 @@ def test_constraints_that_come_to_the_same_are_one(other: str) -> None:
 def test_a_required_node_is_waited_for_as_long_as_terms_exclude_it() -> None:
     bench = cluster("n1 n2")
     assert run_all(bench, ("web", APART)) == "web@n1"
-    bench.ask("x", "waits", required="n1", tags=APART, vcore=1)
+    bench.ask("x", "waits", required="n1", priority=-1, tags=APART, vcore=1)
     assert bench.run() == "" and bench.reserved() == ""
     bench.release("x", "web")
     assert bench.run() == "waits@n1"

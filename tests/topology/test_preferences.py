@@ -9,6 +9,7 @@ import pytest
 
 from core.bench import Bench, config
 from gangs_atomic.helpers import GangBench, task_groups
+from licorne.answers.weighed import Points, Weighed, weighed
 from licorne.core.nodes.images import MIB
 from licorne.core.nodes.preferences import CANDIDATES_MAX, ranked
 from licorne.si.messages import NodeAction
@@ -34,6 +35,24 @@ APART_BY_ZONE = {"antiAffinity": "zone app=web"}
 SPREAD = {"spread": "zone app=web"}
 
 
+def test_why_says_what_the_preferences_of_a_running_pod_weigh() -> None:
+    """Node order gives 100 points less the use in percent: n2 is empty without the pod itself."""
+    bench = cluster("n1:a n2:b n3:b")
+    pods = [
+        tags("app=web", **on("n1")),
+        tags(DB, preferred={**NEAR_BY_HOST, "nodes": [wish(1, "zone", "b")]}),
+        tags(DB),
+    ]
+    assert run_all(bench, *zip("wpx", pods, strict=True)) == "w@n1 p@n2 x@n3"
+    by_key = {alloc.key: alloc for alloc in bench.partition.applications["x"].allocations.values()}
+    assert weighed(bench.partition, by_key["p"]) == Weighed(
+        Points("n2", 300, {"NodeAffinity": 200, "InterPodAffinity": 0, "node order": 100}),
+        Points("n1", 290, {"NodeAffinity": 0, "InterPodAffinity": 200, "node order": 90}),
+        3,
+    )
+    assert weighed(bench.partition, by_key["x"]) is None
+
+
 @pytest.mark.parametrize(
     ("nodes", "pods", "placed"),
     [
@@ -55,7 +74,11 @@ SPREAD = {"spread": "zone app=web"}
     ],
 )  # fmt: skip
 def test_where_pods_had_better_be(nodes: str, pods: list[dict[str, str]], placed: str) -> None:
-    assert run_all(cluster(nodes), *((f"p{number}", of) for number, of in enumerate(pods))) == placed
+    bench = cluster(nodes)
+    assert run_all(bench, *((f"p{number}", of) for number, of in enumerate(pods))) == placed
+    found = weighed(bench.partition, list(bench.partition.applications["x"].allocations.values())[-1])
+    assert found is None or found.next is None or found.chosen.points >= found.next.points
+    bench.api.validate()
 
 
 def test_a_taint_that_excludes_nothing_is_avoided_by_all_that_do_not_tolerate_it() -> None:

@@ -9,6 +9,7 @@
     trials          whether an ask would be placed after such changes, tried on a copy
     proposals       the smallest changes with which an ask would run, each proved by a trial
     chain           what stands between an ask and a node, from root to node
+    weighed         what preferences weigh for an ask that runs
     shares          who has what of which guarantee and max, and who borrows from whom
     hours           what queues, users and groups have used over a time of a recording
     written         proposals as parts of the configuration, or as commands

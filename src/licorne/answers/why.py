@@ -19,6 +19,7 @@ from licorne.answers.chain import Chain, chain
 from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
 from licorne.answers.trials import Home, Wanted
+from licorne.answers.weighed import Weighed, weighed
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import most_important, sentence, summary
@@ -58,7 +59,8 @@ class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
     also if none were wanted. `pod`: namespace and name, if the resource manager says them. `at_s`: the time that the answer
     is about; `age_s`: how many seconds before the answer that was, where a process that follows the scheduler has answered.
     `has_constraints`: False if nothing is known of the nodes on which it may run, as from YuniKorn's state; then `log` is what
-    the scheduler itself has noted of the ask, the newest first.
+    the scheduler itself has noted of the ask, the newest first. `weighed`: what preferences weigh for an ask that runs; None if
+    it has none.
     """
 
     key: str
@@ -80,6 +82,7 @@ class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
     age_s: float | None = None
     has_constraints: bool = True
     log: tuple[LogEntry, ...] = ()
+    weighed: Weighed | None = None
 
 
 class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
@@ -296,6 +299,7 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
         notes=home.restored.notes,
         has_constraints=home.restored.has_constraints,
         log=home.restored.logs.get((app.id, key), ()) if state == "waits" else (),
+        weighed=None if alloc is None else weighed(partition, alloc),
     )
 
 

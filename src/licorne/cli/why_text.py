@@ -9,6 +9,7 @@ from licorne._wording import counted
 from licorne.answers.chain import Chain, LimitLevel, QueueLevel
 from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax
 from licorne.answers.proposals import Proposals
+from licorne.answers.weighed import Weighed
 from licorne.answers.why import UNSEEN, Answer, ApplicationAnswer, AskAnswer, Group, Overview
 from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
@@ -77,6 +78,8 @@ class _Printed:
             state = f"{state}, for {duration(since_s)}"
         self.line(f"{name} of application {answer.application} in {answer.queue}: {state}", style="bold")
         self.line(answer.sentence)
+        if answer.weighed is not None:
+            self.line(_weighed(answer.weighed))
         if answer.chain is not None:
             self.others(answer, answer.chain)
         self.log(answer)
@@ -287,6 +290,17 @@ def _limited(of: LimitMax | MaxApplications | LimitLevel) -> tuple[str, str, str
 def _written(most: Mapping[str, int], more: Mapping[str, int]) -> str:
     """Return a max that is raised as a configuration has it, like `{memory: 136Gi, vcore: 68}`."""
     return f"{{{', '.join(f'{name}: {spoken(name, value + more.get(name, 0))}' for name, value in most.items())}}}"
+
+
+def _weighed(found: Weighed) -> str:
+    """Say what preferences weigh for an ask that runs: in which points its node and the best other one differ."""
+    one, two = found.chosen, found.next
+    said = f"Preferences: {one.node} has {one.points} points"
+    if two is None:
+        return f"{said}; no other node takes it."
+    differ = [f"{name} {of} and {two.of[name]}" for name, of in one.of.items() if of != two.of[name]]
+    best = f"the best of {counted(found.compared - 1, 'other node')}, {two.node}, {two.points}"
+    return f"{said}, {best}{': ' if differ else ''}{', '.join(differ)}."
 
 
 def _when(after_s: float) -> str:

@@ -231,6 +231,9 @@ class Trial:
         return usable and node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)
 
     def _allows(self, ask: Ask, node: Node) -> bool:
+        claims = self._partition.claims
+        if claims.by_ask and ask.shape.need.pods is not None and not claims.spare_domains(ask, node):
+            return False
         if not self._predicates or self._partition.predicate_allows(ask, node, True):
             return True
         self.refused = True

@@ -75,6 +75,7 @@ class AttachCount(DomainCount):
         """Take in a new class of pods with these volumes."""
         use = AttachUse(self, pods, names)
         use.members[pods] = None
+        self.members[pods] = None
         pods.counts.append(use)
         for name in names:
             users = self._classes.setdefault(name, {})
@@ -84,6 +85,7 @@ class AttachCount(DomainCount):
 
     def end(self, pods: PodClass, names: tuple[str, ...]) -> None:
         """Undo `begin`."""
+        del self.members[pods]
         for name in names:
             users = self._classes[name]
             del users[pods]

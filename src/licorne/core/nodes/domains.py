@@ -15,14 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from licorne._plain import cython
-from licorne.core.constants import IS_APART, IS_SPREAD
+from licorne.core.constants import IS_APART, IS_NEAR, IS_SPREAD
 
 from .terms import PodLabels, PodTerms
 
 if TYPE_CHECKING:
     # for the type checker alone: these modules import this one
     from .counted import Counted
-    from .node import Need
+    from .node import Need, Node
 
 DOMAINS_MAX = cython.declare(cython.Py_ssize_t, 256)  # of so many domains it is looked which are not shut
 
@@ -308,6 +308,17 @@ class DomainCheck:
     def leaves_one_domain(self) -> cython.bint:
         """Return whether all nodes that are not shut are in one domain."""
         return self.kind != IS_APART and self.shut.count(0, 1) == 1
+
+    def is_about(self, pods: PodClass | None) -> bool:
+        """Return whether the pods of a class are counted; None: what is no pod is not."""
+        return pods is not None and pods in self.count.members
+
+    def same_domain(self, one: Node, two: Node) -> bool:
+        """Return whether pods on the first node may shut the second one: they are in one domain. Affinity shuts none for pods."""
+        if self.kind == IS_NEAR or one.slot < 0 or two.slot < 0:
+            return False
+        domain: int = self.key.domain_of[one.slot]
+        return domain != 0 and domain == self.key.domain_of[two.slot]
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -9,11 +9,13 @@ of them is met, so the node that a search found is evaluated once more (`Need.ma
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from licorne._plain import cython
 from licorne.core.amounts.minima import Minima
 from licorne.core.amounts.vectors import Vec, new_sum
+from licorne.core.constants import IS_NEAR
 
 from .constraints import NO_CONSTRAINTS, HostPort, NodeConstraints, NodeLabels
 from .devices import Demand, NodeDevices
@@ -127,6 +129,29 @@ class Need:
         if self.demand is not None and other.demand is not None:
             return True
         return bool(self.ports) and self.constraints.excludes(other.constraints)
+
+    @property
+    def judged(self) -> bool:
+        """Whether what runs may keep an ask off a node by more than amounts: by devices, host ports, or terms of pods."""
+        return self.demand is not None or bool(self.ports) or bool(self.checks)
+
+    def may_match(self, node: Node) -> bool:
+        """Return whether the node would match if anything else had ended that is in the way: what the ask wants near is there."""
+        check: DomainCheck
+        if not self.labels_may_match(node):
+            return False
+        for check in self.checks or ():
+            domain = check.key.domain_of[node.slot]
+            if check.shut[domain] and (check.kind == IS_NEAR or domain == 0):
+                return False
+        return True
+
+    def labels_may_match(self, node: Node) -> bool:
+        """Return whether the node's labels and taints satisfy the constraints, whatever is in use there."""
+        need: Need = self.of_empty()
+        if need.labels_match(node):
+            return True
+        return bool(need.ports) and need.constraints.matches(replace(node.labels, ports=()))
 
     def matches(self, node: Node) -> bool:
         """Return whether the node's labels and taints satisfy the constraints, and no term of pods shuts the ask out."""

@@ -20,11 +20,12 @@ Source: docs/spec/kube-scheduler.md, section 5.
 
 from __future__ import annotations
 
-from math import floor, log
+from math import log
 from typing import TYPE_CHECKING, Any, Final
 
 from licorne._plain import cython
-from licorne.core.amounts.vectors import Vec
+from licorne.core.amounts.vectors import Vec, new_vec, vec_of
+from licorne.core.constants import UNLIMITED
 
 from .constraints import NodeConstraints
 from .counted import ANY_NODE, TOLERATES_ALL, Counted, counted_spread
@@ -94,20 +95,34 @@ def ranked(topology: Topology, index: NodeIndex, amounts: Vec, need: Need) -> li
 @cython.ccall
 def in_order_of_points(topology: Topology, need: Need, nodes: list[Node]) -> list[Node]:
     """Return nodes, which are in node order, best first."""
-    i: cython.Py_ssize_t
-    node: Node
     if len(nodes) < 2:
         return nodes
-    points: list[int] = [0] * len(nodes)
-    for plugin, (_, normalized) in scores(topology, need, nodes).items():
+    lacking = [-points for points in _points(topology, need, nodes).values()]
+    return [nodes[i] for i in sorted(range(len(nodes)), key=lacking.__getitem__)]
+
+
+@cython.cfunc
+def _points(topology: Topology, need: Need, nodes: list[Node]) -> Vec:
+    """Return the points of each node."""
+    i: cython.Py_ssize_t
+    weight: cython.longlong
+    whole: cython.longlong
+    share: cython.double
+    node: Node
+    normalized: Vec
+    points: Vec = new_vec(len(nodes), 0)
+    for plugin, _, found in _plugins(topology, need, nodes):
         weight = WEIGHTS[plugin]
-        for i in range(len(nodes)):
-            points[i] -= weight * normalized[i]
+        normalized = found
+        for i in range(points.n):
+            points.v[i] += weight * normalized.v[i]
     if topology.mode == WEIGHED:
-        for i in range(len(nodes)):
+        for i in range(points.n):
             node = nodes[i]
-            points[i] -= floor(100.0 * (1.0 - node.score))
-    return [nodes[i] for i in sorted(range(len(nodes)), key=points.__getitem__)]
+            share = 100.0 * (1.0 - node.score)
+            whole = int(share)
+            points.v[i] += whole - (1 if share < whole else 0)
+    return points
 
 
 @cython.cfunc
@@ -141,87 +156,158 @@ def _liking(need: Need) -> list[Any]:
 
 def scores(topology: Topology, need: Need, nodes: list[Node]) -> dict[str, tuple[list[int], list[int]]]:
     """Return, for each plugin that has to do with a need, the raw and the normalized score of each node."""
-    found = {}
-    ranking: Ranking | None = need.ranking
-    liking: list[Any] = _liking(need)
-    if topology.soft:
-        bears = [one.bears for one in need.constraints.tolerations]
-        raw = [sum(not any(bear(taint) for bear in bears) for taint in node.labels.soft) for node in nodes]
-        found[TAINTS] = raw, [100 - one for one in _of_most(raw)]
-    if ranking is not None and ranking.nodes:
-        raw = [sum([weight for weight, wish in ranking.nodes if wish.labels_match(node)]) for node in nodes]
-        found[NODES] = raw, _of_most(raw)
-    if ranking is not None and ranking.spread:
-        raw = _spread(ranking, nodes)
-        found[SPREAD] = [max(one, 0) for one in raw], _the_fewer_the_better(raw)
-    if liking:
-        raw = _near(liking, nodes)
-        found[PODS] = raw, _between(raw)
-    if ranking is not None and ranking.images:
-        raw = topology.images.points(ranking.images, nodes)
-        found[IMAGES] = raw, raw
+    found = {plugin: (raw.values(), normal.values()) for plugin, raw, normal in _plugins(topology, need, nodes)}
+    if SPREAD in found:
+        found[SPREAD] = [max(one, 0) for one in found[SPREAD][0]], found[SPREAD][1]
     return found
 
 
-def _of_most(raw: list[int]) -> list[int]:
-    most = max(raw)
-    return [100 * one // most for one in raw] if most else raw
-
-
-def _the_fewer_the_better(raw: list[int]) -> list[int]:
-    known = [one for one in raw if one >= 0]
-    most, least = max(known, default=0), min(known, default=0)
-    return [0 if one < 0 else 100 * (most + least - one) // most if most else 100 for one in raw]
-
-
-def _between(raw: list[int]) -> list[int]:
-    """Return the places of scores between the least and the most, rounded down as kube-scheduler does."""
-    least, most = min(raw), max(raw)
-    return [int(100.0 * ((one - least) / (most - least))) if most > least else 0 for one in raw]
+@cython.cfunc
+def _plugins(topology: Topology, need: Need, nodes: list[Node]) -> list[Any]:
+    """Return each plugin that has to do with a need, with the raw and the normalized score of each node."""
+    found: list[Any] = []
+    ranking: Ranking | None = need.ranking
+    liking: list[Any] = _liking(need)
+    raw: Vec
+    if topology.soft:
+        bears = [one.bears for one in need.constraints.tolerations]
+        raw = vec_of(
+            [sum(not any(bear(taint) for bear in bears) for taint in node.labels.soft) for node in nodes], 0, False
+        )
+        found.append((TAINTS, raw, _of_most(raw, True)))
+    if ranking is not None and ranking.nodes:
+        raw = vec_of(
+            [sum([weight for weight, wish in ranking.nodes if wish.labels_match(node)]) for node in nodes], 0, False
+        )
+        found.append((NODES, raw, _of_most(raw, False)))
+    if ranking is not None and ranking.spread:
+        raw = _spread(ranking, nodes)
+        found.append((SPREAD, raw, _the_fewer_the_better(raw)))
+    if liking:
+        raw = _near(liking, nodes)
+        found.append((PODS, raw, _between(raw)))
+    if ranking is not None and ranking.images:
+        raw = vec_of(topology.images.points(ranking.images, nodes), 0, False)
+        found.append((IMAGES, raw, raw))
+    return found
 
 
 @cython.cfunc
-def _near(liking: list[Any], nodes: list[Node]) -> list[Any]:
+def _of_most(raw: Vec, reverse: cython.bint) -> Vec:
+    """Return scores in percent of the most; in `reverse`, what is missing to 100."""
+    i: cython.Py_ssize_t
+    share: cython.longlong
+    most: cython.longlong = 0
+    found: Vec = new_vec(raw.n, 0)
+    for i in range(raw.n):
+        most = max(most, raw.v[i])
+    for i in range(raw.n):
+        share = 100 * raw.v[i] // most if most else 0
+        found.v[i] = 100 - share if reverse else share
+    return found
+
+
+@cython.cfunc
+def _the_fewer_the_better(raw: Vec) -> Vec:
+    """Return 100 points for the least of the scores; none where one is below zero."""
+    i: cython.Py_ssize_t
+    most: cython.longlong = 0
+    least: cython.longlong = UNLIMITED
+    found: Vec = new_vec(raw.n, 0)
+    for i in range(raw.n):
+        if raw.v[i] >= 0:
+            most = max(most, raw.v[i])
+            least = min(least, raw.v[i])
+    for i in range(raw.n):
+        if raw.v[i] >= 0:
+            found.v[i] = 100 * (most + least - raw.v[i]) // most if most else 100
+    return found
+
+
+@cython.cfunc
+def _between(raw: Vec) -> Vec:
+    """Return the places of scores between the least and the most, rounded down as kube-scheduler does."""
+    i: cython.Py_ssize_t
+    place: cython.double
+    most: cython.longlong = raw.v[0]
+    least: cython.longlong = raw.v[0]
+    found: Vec = new_vec(raw.n, 0)
+    for i in range(raw.n):
+        most = max(most, raw.v[i])
+        least = min(least, raw.v[i])
+    if most > least:
+        for i in range(raw.n):
+            place = 100.0 * (float(raw.v[i] - least) / float(most - least))
+            found.v[i] = int(place)
+    return found
+
+
+@cython.cfunc
+def _near(liking: list[Any], nodes: list[Node]) -> Vec:
     """Return the sum of the weights of all pairs of a term and a pod that it means, in the domains of each node."""
     i: cython.Py_ssize_t
-    domain: cython.Py_ssize_t
     weight: cython.longlong
+    pods: cython.longlong
     node: Node
     count: DomainCount
-    raw: list[Any] = [0] * len(nodes)
+    raw: Vec = new_vec(len(nodes), 0)
     for weight, count in liking:
-        if count.counts:
-            for i in range(len(nodes)):
+        counts: dict[int, int] = count.counts
+        domain_of: list[int] = count.key.domain_of
+        if counts:
+            for i in range(raw.n):
                 node = nodes[i]
-                domain = count.key.domain_of[node.slot]
-                if domain:
-                    raw[i] += weight * count.counts.get(domain, 0)
+                there = counts.get(domain_of[node.slot])  # nothing is counted where a label is missing
+                if there is not None:
+                    pods = there
+                    raw.v[i] += weight * pods
     return raw
 
 
 @cython.cfunc
-def _spread(ranking: Ranking, nodes: list[Node]) -> list[Any]:
+def _spread(ranking: Ranking, nodes: list[Node]) -> Vec:
     """Return how many pods there are in the domains of each node, more where there are many domains; -1 where a label is missing."""
     i: cython.Py_ssize_t
-    domain: cython.Py_ssize_t
+    domains: cython.Py_ssize_t
     weight: cython.double
     skew: cython.double
+    total: cython.double
+    pods: cython.longlong
     node: Node
     count: DomainCount
-    absent: set[Any] = set()
+    raw: Vec = new_vec(len(nodes), 0)
+    domains = raw.n
     if ranking.all_keys:
         for _, count in ranking.spread:
-            absent |= {i for i in range(len(nodes)) if count.key.domain_of[nodes[i].slot] == 0}
-    sums: list[Any] = [0.0] * len(nodes)
+            domain_of: list[int] = count.key.domain_of
+            for i in range(raw.n):
+                node = nodes[i]
+                if not domain_of[node.slot] and raw.v[i] == 0:
+                    raw.v[i] = -1
+                    domains -= 1
+    parts: list[Any] = []
     for one, count in ranking.spread:
-        domains = len(nodes) - len(absent)
+        of: list[int] = count.key.domain_of
+        number = domains
         if one.topology_key != HOSTNAME:
-            domains = len({count.key.domain_of[nodes[i].slot] for i in range(len(nodes)) if i not in absent})
-        weight = round(log(domains + 2), 12)  # the last digits of a logarithm differ from machine to machine
-        skew = one.max_skew - 1
-        for i in range(len(nodes)):
+            seen: set[int] = set()
+            for i in range(raw.n):
+                if raw.v[i] >= 0:
+                    node = nodes[i]
+                    seen.add(of[node.slot])
+            number = len(seen)
+        # The last digits of a logarithm differ from machine to machine.
+        parts.append((round(log(number + 2), 12), float(one.max_skew - 1), of, count.counts))
+    for i in range(raw.n):
+        if raw.v[i] >= 0:
             node = nodes[i]
-            domain = count.key.domain_of[node.slot]
-            if domain:
-                sums[i] += count.counts.get(domain, 0) * weight + skew
-    return [-1 if i in absent else floor(sums[i] + 0.5) for i in range(len(nodes))]
+            total = 0.0
+            for part in parts:
+                domain = cython.cast(list, part[2])[node.slot]
+                if domain:
+                    weight = part[0]
+                    skew = part[1]
+                    pods = cython.cast(dict, part[3]).get(domain, 0)
+                    total += float(pods) * weight + skew
+            raw.v[i] = int(total + 0.5)
+    return raw

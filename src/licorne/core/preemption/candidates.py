@@ -14,7 +14,6 @@ from typing import Any
 from licorne._plain import cython
 from licorne.core.amounts.vectors import Vec, new_vec
 from licorne.core.constants import UNLIMITED
-from licorne.core.nodes.devices import DeviceRoom
 from licorne.core.nodes.node import Node
 from licorne.core.queues.ask import Ask
 from licorne.core.queues.queue import Queue
@@ -304,16 +303,6 @@ def blocked_by_reservation(node: Node, ask: Ask, now: int, within: bool) -> bool
     return False
 
 
-def device_room(node: Node, ask: Ask) -> DeviceRoom | None:
-    """Return a view of the devices of a node, for an ask that wants some, when all allocations there that are evicted have ended.
-
-    None if the ask wants no devices, or the node has none.
-    """
-    if ask.shape.need.demand is None or node.devices is None:
-        return None
-    return DeviceRoom(node.devices, ask.shape.need.demand, [alloc for alloc in node.allocations if alloc.preempted])
-
-
 def _by_priority(c: Candidate) -> int:
     return c.priority
 
@@ -323,3 +312,19 @@ def add_at(vec: Vec, d: cython.Py_ssize_t, amount: cython.longlong) -> cython.vo
     """Add an amount to one type of the vector, which grows if it is too short."""
     vec.grow(d + 1)
     vec.v[d] += amount
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def enough(room: Vec, more: Vec, ask: Vec) -> cython.bint:
+    """Does the ask fit into `room` when `more` is given back? Only types that it requests are compared."""
+    d: cython.Py_ssize_t
+    for d in range(ask.n):
+        if ask.v[d] > 0 and room.at(d) + more.at(d) < ask.v[d]:
+            return False
+    return True
+
+
+def candidate_order(c: Candidate) -> tuple[int, int, int, int]:
+    """Return the sort key of a candidate as the only victim."""
+    return c.order

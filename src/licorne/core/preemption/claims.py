@@ -16,18 +16,20 @@ something is used without a look at them, or taken away: `review` is called ther
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
 from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
-from .candidates import device_room
 from .evictions import Outcome
+from .verdicts import verdict_of
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.node import Node
+    from licorne.core.nodes.domains import PodClass
+    from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
@@ -255,6 +257,69 @@ class Claims:
             return False
         return self._room(node, rivals).covers(ask.shape.amounts)
 
+    def spare_domains(self, ask: Ask, node: Node, leaving: Sequence[Ask] = ()) -> bool:
+        """Do terms of pods still let each ask with a claim onto its node if this one runs here, and victims have ended?
+
+        `leaving`: further victims. Claims of lower order, and those of the same gang, do not count; nor do asks that would be
+        kept off all the same.
+        """
+        pods = ask.shape.need.pods
+        gone = [alloc.shape.need.pods for alloc in leaving]
+        for claim in self.by_ask.values():
+            need: Need = claim.ask.shape.need
+            if claim.ask is ask or (claim.ask.app is ask.app and ask.app.atomic is not None) or not need.checks:
+                continue
+            if not any(
+                (check.is_about(pods) and check.same_domain(node, claim.node)) or any(map(check.is_about, gone))
+                for check in need.checks
+            ):
+                continue
+            if _outranks(ask.app.queue, ask.priority, claim):
+                continue
+            with self.as_planned(need, without=(ask, claim.ask)):
+                before = need.mismatch_of_pods(claim.node)
+            with self.as_planned(need, leaving=leaving, more=[(ask, node)], without=(ask, claim.ask)):
+                after = need.mismatch_of_pods(claim.node)
+            if after and not before:
+                return False
+        return True
+
+    @contextmanager
+    def as_planned(
+        self,
+        need: Need,
+        *,
+        leaving: Iterable[Ask] = (),
+        more: Iterable[tuple[Ask, Node]] = (),
+        without: Iterable[Ask] = (),
+    ) -> Iterator[None]:
+        """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used."""
+        topology = self._partition.needs.topology
+        changes: list[tuple[int, PodClass, int]] = []
+        if need.checks:  # else no term of pods is about the ask
+            ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+            coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
+            for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
+                if ask.shape.need.pods is not None and node is not None:
+                    changes.append((node.slot, ask.shape.need.pods, change))
+        for slot, pods, change in changes:
+            topology.attempt(slot, pods, change)
+        try:
+            yield
+        finally:
+            for slot, pods, change in reversed(changes):
+                topology.attempt(slot, pods, -change)
+
+    def give_up_if_shut(self, ask: Ask) -> None:
+        """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so."""
+        claim = self.by_ask.get(ask)
+        if claim is None or not ask.shape.need.checks or claim.going():
+            return
+        with self.as_planned(ask.shape.need, without=(ask,)):
+            shut = ask.shape.need.mismatch_of_pods(claim.node)
+        if shut:
+            self._give_up(claim, Outcome.TERMS)
+
     def wait_for_claims(self, app: Application) -> None:
         """Let the application wait until a claim ends, or something is given back where something is claimed."""
         self._partition.parking.block_for_claims(app, [level for level in _levels(app) if level in self._sums])
@@ -353,12 +418,12 @@ def _levels(app: Application) -> dict[Level, None]:
 
 
 def _suits(claim: Claim) -> bool:
-    """May the claiming ask run on its node, with the devices that victims leave there? Whether its amounts fit is not looked at."""
-    node = claim.node
-    if not (node.schedulable or claim.ask.required) or not claim.ask.shape.need.of_empty().matches(node):
+    """May the claiming ask run on its node, with what victims leave there? Amounts and terms of pods are not looked at."""
+    node, need = claim.node, claim.ask.shape.need
+    if not (node.schedulable or claim.ask.required) or not need.labels_may_match(node):
         return False
-    room = device_room(node, claim.ask)
-    return room is None or room.suffices()
+    verdict = verdict_of(node, claim.ask)
+    return verdict is None or verdict.suffices_on_node()
 
 
 def _exported(queue: Queue, priority: int) -> int:

@@ -127,8 +127,13 @@ class EvictionPlans:
         refused = {
             node_search.by_node[plan.node]: None for plan in plans if plan.ask.shape.need.excludes(ask.shape.need)
         }
+        leaving = [victim for plan in plans for victim in plan.victims]
+        coming = [(plan.ask, plan.node) for plan in plans]
         while len(refused) < REFUSALS_MAX:
-            found = node_search.find(ask, partition.now, refused)
+            with partition.claims.as_planned(
+                ask.shape.need, leaving=leaving, more=coming, without=node_search.yielding
+            ):
+                found = node_search.find(ask, partition.now, refused)
             if found is None:
                 break
             node_group, chosen = found
@@ -222,26 +227,16 @@ class EvictionPlans:
         return node_search
 
     def _allowed(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate]) -> bool:
-        """Do terms of pods, and the resource manager, allow the ask on the node when the victims have ended (section 2.9)?"""
+        """Do claims, and the resource manager, allow the ask on the node when the victims have ended (section 2.9)?"""
         partition = self._partition
-        if ask.shape.need.pods is not None and not self._is_open_without(ask, node_group.node, chosen):
+        if partition.claims.by_ask and not partition.claims.spare_domains(
+            ask, node_group.node, [c.alloc for c in chosen]
+        ):
             return False
         on_node = [c.alloc for c in chosen if c.node_group is node_group]
         if on_node and partition.preemption_predicates is not None:
             return partition.preemption_predicates(ask.key, node_group.node.id, [a.key for a in on_node])
         return partition.predicate_allows(ask, node_group.node, False)
-
-    def _is_open_without(self, ask: Ask, node: Node, chosen: list[Candidate]) -> bool:
-        """Do terms of pods leave the node to the ask without the victims, and those of before? It may want to be near one."""
-        topology = self._partition.needs.topology
-        going = {**dict.fromkeys(self._partition.accounting.victims), **dict.fromkeys(c.alloc for c in chosen)}
-        on_nodes = [(one.node.slot, one.shape.need.pods) for one in going if one.shape.need.pods and one.node]
-        for slot, pods in on_nodes:
-            topology.attempt(slot, pods, -1)
-        is_open = ask.shape.need.matches(node)
-        for slot, pods in on_nodes:
-            topology.attempt(slot, pods, 1)
-        return is_open
 
     def _execute(self, plan: EvictionPlan) -> None:
         """Evict the victims, if any are needed, reserve the node for the ask, and give the ask its claim."""

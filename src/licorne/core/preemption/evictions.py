@@ -44,6 +44,7 @@ class Outcome(StrEnum):
     FOREIGN = "an allocation of another scheduler"
     FORCED = "an allocation that the resource manager has placed, or resized"
     CHANGED = "the ask wants something else"
+    TERMS = "pods elsewhere keep it off its node, by affinity or spread"
     PLACEHOLDERS = "placeholders of its task group have come"
 
 

@@ -10,6 +10,9 @@ groups and node groups that it touches.
 Most asks need one victim. So candidates are sorted by how good they are as the only victim, and the first one that
 makes enough room is the best. For asks that need more, each node has bounds of what is possible there
 (`NodeCandidates`), and a node is searched only if its bound is better than the best victim set so far.
+
+What terms of pods shut may be opened from elsewhere: by victims in a topology domain of the node. A node that has room
+for the ask, and is shut, is therefore bounded by the best set of one that there could be.
 """
 
 from __future__ import annotations
@@ -23,9 +26,18 @@ from licorne.core.nodes.node import Need
 from licorne.core.queues.ask import Ask
 from licorne.core.queues.queue import Queue
 
-from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, blocked_by_reservation, device_room
+from .candidates import (
+    Candidate,
+    LeafCandidates,
+    NodeCandidates,
+    QueueBudget,
+    blocked_by_reservation,
+    candidate_order,
+    enough,
+)
 from .planned_usage import PlannedUsage
-from .ranking import VictimRank, rank_of
+from .ranking import VictimRank, lowest_rank, rank_of
+from .verdicts import passes_without, verdict_of
 from .victim_search import VictimSearch
 
 if TYPE_CHECKING:
@@ -36,9 +48,8 @@ if TYPE_CHECKING:
 
 
 EFFORT_MAX = cython.declare(cython.longlong, 200_000)
-"""After this many steps for one ask no further node is searched, if a feasible victim set is known."""
+"""After this many steps for one ask no further node is searched, if a feasible victim set is known or terms of pods count."""
 GONE_MAX = cython.declare(cython.Py_ssize_t, 256)  # unusable candidates skipped in one scan before they are removed
-FAR_MAX = cython.declare(cython.Py_ssize_t, 64)  # candidates on other nodes that the search of one node considers
 
 
 @cython.cclass
@@ -136,7 +147,7 @@ class NodeSearch:
             self._gather(self.leaf, ask.priority - 1, 0, None)
         for leaf_group in self.leaf_groups:
             self.by_rank += leaf_group.members
-        self.by_rank.sort(key=_order)
+        self.by_rank.sort(key=candidate_order)
         self.reachable_by_rank = self.by_rank
         self.lowest_priority = min([c.priority for c in self.by_rank], default=0)
         self.set_ask_size(ask.shape.amounts)
@@ -364,8 +375,14 @@ class NodeSearch:
         if over_quota.zero() and with_room is not None:
             return with_room, []
         self._find_single_victim(ask, over_quota, with_room, refused)
-        # One victim that is not reluctant cannot be bettered by any set; but within the leaf by one of lower priorities.
-        if self.best is None or self.best.reluctant or (self.within and self.best.highest > self.lowest_priority):
+        # One victim that is not reluctant cannot be bettered by any set; but within the leaf by one of lower priorities, and by
+        # one in the topology domain of another node.
+        if (
+            self.best is None
+            or self.best.reluctant
+            or (self.within and self.best.highest > self.lowest_priority)
+            or ask.shape.need.checks
+        ):
             # On a node with room victims are needed for a quota only; `_search_nodes` leaves such nodes out.
             if with_room is not None:
                 self._search_node(with_room, ask, over_quota)
@@ -412,20 +429,17 @@ class NodeSearch:
     @cython.cfunc
     def _could_run(self, node_group: NodeCandidates, ask: Ask) -> cython.bint:
         """Could the ask run on the node if it were empty (section 2.7)?"""
-        need: Need = ask.shape.need.of_empty()
+        need: Need = ask.shape.need
         if self.hanging and node_group.node in self.hanging:
             return False
         if not node_group.node.schedulable or not node_group.node.capacity.covers(ask.shape.amounts):
             return False
         if node_group.node.reservations or node_group.node in self.held:
             blocked = blocked_by_reservation(node_group.node, ask, self.now, self.within)
-            return not blocked and need.matches(node_group.node)
+            return not blocked and need.may_match(node_group.node)
+        if need.judged:
+            return node_group.node.open and need.may_match(node_group.node)
         return node_group.node.meets(need)
-
-    def _devices_suffice(self, node_group: NodeCandidates, ask: Ask, victims: list[Any]) -> bool:
-        """Will the devices of the node suffice for the ask when these candidates, and evicted allocations, have ended?"""
-        room = device_room(node_group.node, ask)
-        return room is None or room.suffices_without([c.alloc for c in victims])
 
     def _node_with_room(self, ask: Ask, refused: dict[NodeCandidates, None]) -> NodeCandidates | None:
         """The first node that has room already, or will have when evicted allocations have ended."""
@@ -436,20 +450,10 @@ class NodeSearch:
                 node_group.room.covers(ask.shape.amounts)
                 and self._could_run(node_group, ask)
                 and node_group not in refused
-                and (ask.shape.need.demand is None or self._devices_suffice(node_group, ask, []))
+                and (not ask.shape.need.judged or passes_without(node_group.node, ask, []))
             ):
                 return node_group
         return None
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _enough(self, room: Vec, more: Vec, ask: Vec) -> cython.bint:
-        """Does the ask fit into `room` when `more` is given back? Only types that it requests are compared."""
-        d: cython.Py_ssize_t
-        for d in range(ask.n):
-            if ask.v[d] > 0 and room.at(d) + more.at(d) < ask.v[d]:
-                return False
-        return True
 
     def _find_single_victim(
         self, ask: Ask, over_quota: Vec, with_room: NodeCandidates | None, refused: dict[NodeCandidates, None]
@@ -474,9 +478,9 @@ class NodeSearch:
             if c.alloc.preempted or c.alloc.released:
                 gone += 1
                 continue
-            here = self._enough(c.node_group.room, c.amounts, amounts) and self._could_run(c.node_group, ask)
-            if here and ask.shape.need.demand is not None:
-                here = self._devices_suffice(c.node_group, ask, [c])
+            here = enough(c.node_group.room, c.amounts, amounts) and self._could_run(c.node_group, ask)
+            if here and ask.shape.need.judged:
+                here = passes_without(c.node_group.node, ask, [c.alloc])
             if here and c.node_group in refused:
                 here = False
                 late = True
@@ -490,8 +494,10 @@ class NodeSearch:
                 continue
             if with_room is None or (here and c.node_group.order < with_room.order):
                 self._keep_if_better(c.node_group, [c])
-            else:
+            elif not ask.shape.need.checks or passes_without(with_room.node, ask, [c.alloc]):
                 self._keep_if_better(with_room, [c])
+            else:
+                continue  # the ask wants to be near it, or its end leaves fewer pods elsewhere
             break
         # Unusable candidates are removed many at a time: each removal is a pass over the whole list.
         if gone > GONE_MAX and with_room is None:
@@ -512,7 +518,7 @@ class NodeSearch:
         least: VictimRank | None = self.best
         for each in self.node_groups:
             node_group = each
-            bound = self._bound(node_group, ask, least)
+            bound = self._bound(node_group, ask, over_quota, least)
             if bound is not None and self._could_run(node_group, ask) and node_group not in refused:
                 least = bound
                 first = node_group
@@ -521,15 +527,17 @@ class NodeSearch:
         self._search_node(first, ask, over_quota)
         for each in self.node_groups:
             node_group = each
-            if node_group is first or self._bound(node_group, ask, self.best) is None:
+            if node_group is first or self._bound(node_group, ask, over_quota, self.best) is None:
                 continue
-            if self.best is not None and self.search.steps - start > EFFORT_MAX:
+            if (self.best is not None or ask.shape.need.checks) and self.search.steps - start > EFFORT_MAX:
                 break
             if self._could_run(node_group, ask) and node_group not in refused:
                 self._search_node(node_group, ask, over_quota)
 
     @cython.cfunc
-    def _bound(self, node_group: NodeCandidates, ask: Ask, best: VictimRank | None) -> VictimRank | None:
+    def _bound(
+        self, node_group: NodeCandidates, ask: Ask, over_quota: Vec, best: VictimRank | None
+    ) -> VictimRank | None:
         """A rank that no victim set for this node precedes; None if no such set can be better than `best`.
 
         It is None for a node that has room without any victim, too: `_node_with_room` finds such nodes.
@@ -539,11 +547,16 @@ class NodeSearch:
         least: cython.Py_ssize_t = 0
         if node_group.stale:
             node_group.recompute()
-        if ask.shape.need.demand is not None and not self._devices_suffice(node_group, ask, []):
-            least = 1  # of the devices something must go, even if the amounts suffice
-        bound = node_group.willing.lowest_for(amounts, least)
+        elsewhere: cython.bint = bool(ask.shape.need.checks)  # victims on other nodes may be enough
+        if ask.shape.need.judged and not passes_without(node_group.node, ask, []):
+            least = 1  # something must go, even if the amounts suffice
+        bound = node_group.willing.lowest_for(amounts, 0 if elsewhere else least)
         if bound is None:
-            bound = node_group.all.lowest_for(amounts, least)
+            bound = node_group.all.lowest_for(amounts, 0 if elsewhere else least)
+        if bound is not None and bound.count == 0 and elsewhere and (least or not over_quota.zero()):
+            bound = lowest_rank(
+                0, self.lowest_priority if self.within else 0, 1, self.lowest_priority, UNLIMITED, UNLIMITED
+            )
         if bound is None or bound.count == 0 or (best is not None and best.precedes(bound)):
             return None
         return bound
@@ -553,47 +566,14 @@ class NodeSearch:
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
         here: Vec = new_vec(amounts.n, 0)
-        elsewhere: bool = False
+        elsewhere: bool = bool(ask.shape.need.checks)
         self.searched += 1
+        self.search.verdict = verdict_of(node_group.node, ask)
         for d in range(amounts.n):
             if amounts.v[d] > 0:
                 here.v[d] = max(amounts.v[d] - node_group.room.at(d), 0)
                 elsewhere = elsewhere or over_quota.v[d] > here.v[d]
-        far = self._helpful_elsewhere(node_group, over_quota) if elsewhere else []
-        self.search.device_room = device_room(node_group.node, ask)
+        far = self.search.helpful_elsewhere(node_group, over_quota, self.by_rank, self.by_node) if elsewhere else []
         found = self.search.find(node_group.usable(), far, here, over_quota.clone(), self.best)
         if found is not None:
             self._keep_if_better(node_group, found)
-
-    def _helpful_elsewhere(self, node_group: NodeCandidates, over_quota: Vec) -> list[Any]:
-        """Candidates on other nodes that may help to keep a quota, at most `FAR_MAX`.
-
-        Of candidates alike in leaf, reluctance, priority, amounts and disruption budgets the newest are taken, no more
-        than could help.
-        """
-        c: Candidate
-        d: cython.Py_ssize_t
-        helpful: cython.longlong
-        taken: dict[object, int] = {}
-        found: list[Any] = []
-        for each in self.by_rank:  # among candidates that are alike, the newest come first
-            c = each
-            if c.node_group is node_group or not c.usable():
-                continue
-            if self.search.keeps_budgets and not self.search.within_budgets(c):
-                continue
-            helpful = 0
-            for d in range(over_quota.n):
-                if over_quota.v[d] > 0 and c.amounts.at(d) > 0:
-                    helpful = max(helpful, (over_quota.v[d] + c.amounts.v[d] - 1) // c.amounts.v[d])
-            key = (c.leaf_group, c.reluctant, c.priority, tuple(c.amounts.values()), c.disruption_budgets)
-            if taken.get(key, 0) < helpful:
-                taken[key] = taken.get(key, 0) + 1
-                found.append(c)
-                if len(found) >= FAR_MAX:
-                    break
-        return found
-
-
-def _order(c: Candidate) -> tuple[int, int, int, int]:
-    return c.order

@@ -4,8 +4,9 @@ Source: docs/spec/preemption.md, sections 1 and 3.
 
 An ask that requires a node (a pod of a DaemonSet) has reserved that node; allocations there of no higher priority make
 room for it. What is free on the node, and what evicted allocations will give back, is used before any other allocation
-is evicted. An ask that wants devices (`licorne.core.nodes.devices`) is given room on them in the same way, but only while no
-other ask has a claim to devices of the node: which are left beside that is known when the other has got its devices.
+is evicted. An ask that wants devices (`licorne.core.nodes.devices`) is given room on them in the same way, as are host ports, and
+domains that terms of pods shut; but only while no other ask has a claim to the node that excludes that: which devices are
+left beside it is known when the other has got its devices.
 For asks whose queue is below its guarantee see `licorne.core.preemption.guarantee_preemption`.
 """
 
@@ -16,21 +17,22 @@ from typing import TYPE_CHECKING, Literal
 from licorne.core.amounts.vectors import Vec
 
 from . import evictions
-from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, device_room
+from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
 from .evictions import Eviction
 from .ranking import release_order
+from .verdicts import verdict_of
 from .victim_search import VictimSearch, wanted_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from licorne.core.nodes.devices import DeviceRoom
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
 
     from .disruption_budgets import DisruptionBudgets
+    from .verdicts import NodeVerdict
 
 
 def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
@@ -38,29 +40,13 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
 
     False, and nothing changed, if evictions are not needed or would not help.
     """
-    if not ask.shape.need.of_empty().matches(node):
-        return False  # it could not run there if the node were empty
-    if any(alloc.node is node for alloc in partition.accounting.overdue):
-        return False  # a victim there does not end, and perhaps no other would
-    devices = device_room(node, ask)
-    if devices is not None and _claims_devices(ask, node):
-        return False
     lacking = _lacking(ask, node)
-    if not any(amount > 0 for amount in lacking.values()) and (devices is None or devices.suffices()):
-        return False
-    search = VictimSearch()
-    search.device_room = devices
-    candidates = _candidates(ask, node, devices, partition.disruption_budgets)
-    chosen = search.find(candidates, [], lacking, lacking.clone(), None)
-    if chosen is None and any(c.disruption_budgets for c in candidates):
-        search.keeps_budgets = False
-        chosen = search.find(candidates, [], lacking, lacking.clone(), None)
-    if chosen is None:
-        if partition.events is not None:
+    victims = victims_on(partition, ask, node)
+    if not victims:
+        if victims is None and partition.events is not None:
             partition.events.request_events.no_victims(ask)
         return False
     missing = {name: amount for name, amount in lacking.named(partition.types).items() if amount > 0}
-    victims = [c.alloc for c in chosen]
     records = evict(
         partition,
         ask,
@@ -74,6 +60,31 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
     partition.claims.add(ask, victims, records)
     partition.claims.placed(ask)
     return True
+
+
+def victims_on(partition: Partition, ask: Ask, node: Node) -> list[Ask] | None:
+    """Return what must be evicted on the node for this ask; nothing if that is not needed, or no search is made; None if nothing helps."""
+    if any(alloc.node is node for alloc in partition.accounting.overdue):
+        return []  # a victim there does not end, and perhaps no other would
+    need = ask.shape.need
+    with partition.claims.as_planned(need, without=(ask,)):
+        if not need.may_match(node):
+            return []  # it could not run there if the node were empty
+        verdict = verdict_of(node, ask)
+        if verdict is not None and any(other.shape.need.excludes(need) for other in _claiming_beside(ask, node)):
+            return []
+        lacking = _lacking(ask, node)
+        if not any(amount > 0 for amount in lacking.values()) and (verdict is None or verdict.suffices()):
+            return []
+        search = VictimSearch()
+        search.verdict = verdict
+        candidates = _candidates(ask, node, verdict, partition.disruption_budgets)
+        chosen = search.find(candidates, [], lacking, lacking.clone(), None)
+        if chosen is None and any(c.disruption_budgets for c in candidates):
+            search.keeps_budgets = False
+            chosen = search.find(candidates, [], lacking, lacking.clone(), None)
+    victims = [c.alloc for c in chosen or ()]
+    return victims if victims and partition.claims.spare_domains(ask, node, victims) else None
 
 
 def evict(
@@ -119,18 +130,13 @@ def _lacking(ask: Ask, node: Node) -> Vec:
     return wanted_part(lacking, ask.shape.amounts)
 
 
-def _claims_devices(ask: Ask, node: Node) -> bool:
-    """Does any other ask with a claim to the node want devices?"""
-    return any(other.shape.need.demand is not None for other in _claiming_beside(ask, node))
-
-
 def _claiming_beside(ask: Ask, node: Node) -> list[Ask]:
     """Return the other asks that have reserved the node, and for which allocations have been evicted."""
     return [other for other in node.reservations if other.triggered and other is not ask]
 
 
 def _candidates(
-    ask: Ask, node: Node, devices: DeviceRoom | None, disruption_budgets: DisruptionBudgets
+    ask: Ask, node: Node, verdict: NodeVerdict | None, disruption_budgets: DisruptionBudgets
 ) -> list[Candidate]:
     """The allocations on the node that may be evicted for the ask."""
     wanted = {d for d, amount in enumerate(ask.shape.amounts.values()) if amount}
@@ -143,6 +149,6 @@ def _candidates(
         and a.priority <= ask.priority
         and (
             any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))
-            or (devices is not None and devices.helps(a))
+            or (verdict is not None and verdict.helps(a))
         )
     ]

@@ -3,9 +3,9 @@
 Source: docs/understand/preemption.md, "The choice of victims"; docs/spec/preemption.md, sections 2 and 3.
 
 A victim set is feasible if its members on the node give back at least what is lacking there (`short_on_node`), all of
-its members together at least what is over a quota (`short_of_quota`), and no queue falls below its guarantee. While
-`keeps_budgets` is set, no disruption budget may be broken either. The best
-feasible set is the one of the lowest rank (`licorne.core.preemption.ranking`).
+its members together at least what is over a quota (`short_of_quota`), nothing else keeps the ask off the node when they have
+ended (`verdict`), and no queue falls below its guarantee. While `keeps_budgets` is set, no disruption budget may be broken
+either. The best feasible set is the one of the lowest rank (`licorne.core.preemption.ranking`).
 
 The search is exact. For each number of reluctant members and of members it tries the combinations, the newest first,
 and cuts a branch that can give too little, or nothing better. It counts its steps; a search that takes too many is
@@ -20,14 +20,16 @@ from typing import Any
 from licorne._plain import cython
 from licorne.core.amounts.vectors import Vec, new_vec
 from licorne.core.constants import UNLIMITED
+from licorne.core.queues.ask import Ask
 
-from .candidates import Candidate, LeafCandidates, QueueBudget
+from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, candidate_order
 from .ranking import VictimRank, newest_first, rank_of
 
 STEPS_MAX = cython.declare(cython.longlong, 20_000)
 """How many steps an exact search may take before a greedy one replaces it."""
 POOL_MAX = cython.declare(cython.Py_ssize_t, 200)
 """With more candidates than this no exact search is tried."""
+FAR_MAX = cython.declare(cython.Py_ssize_t, 64)  # candidates on other nodes that the search of one node considers
 
 
 @cython.cclass
@@ -43,13 +45,15 @@ class VictimSearch:
     largest: list[Vec]  # the largest amounts, by type
     lowest_priority: list[int]
     reluctant_from: list[int]  # the number of reluctant ones
+    needed_from: list[int]  # the number of those that are in every feasible set
+    needed: dict[Ask, None]  # all of these
     picked: list[Candidate]
     best: list[Candidate] | None
     best_sum: cython.longlong
     steps_left: cython.longlong  # of the search that is running
     steps: cython.longlong  # counted work: steps of all searches
     keeps_budgets: cython.bint
-    device_room: Any  # what is left on the devices of the node (`DeviceRoom`); None: the ask wants none
+    verdict: Any  # of the node, about more than amounts (`NodeVerdict`); None: they alone count
 
     def __init__(self) -> None:
         self.pool = []
@@ -60,13 +64,15 @@ class VictimSearch:
         self.largest = []
         self.lowest_priority = []
         self.reluctant_from = []
+        self.needed_from = []
+        self.needed = {}
         self.picked = []
         self.best = None
         self.best_sum = 0
         self.steps_left = 0
         self.steps = 0
         self.keeps_budgets = True
-        self.device_room = None
+        self.verdict = None
 
     def find(
         self,
@@ -90,8 +96,9 @@ class VictimSearch:
         self.short_of_quota = short_of_quota
         if not self._reachable():
             return None
-        if self.device_room is not None and not self.device_room.suffices_without([each[1].alloc for each in both]):
+        if self.verdict is not None and not self.verdict.may_suffice_without([each[1].alloc for each in both]):
             return None
+        self.needed = {} if self.verdict is None else self.verdict.must_go([each[1].alloc for each in both])
         self.steps_left = STEPS_MAX if len(both) <= POOL_MAX else 0
         if self.steps_left:
             self._prepare()
@@ -101,6 +108,56 @@ class VictimSearch:
             if greedy is not None and (found is None or rank_of(greedy).precedes(rank_of(found))):
                 found = greedy
         return found
+
+    def helpful_elsewhere(
+        self, node_group: NodeCandidates, over_quota: Vec, by_rank: list[Any], by_node: dict[Any, Any]
+    ) -> list[Any]:
+        """Candidates on other nodes that may help to keep a quota, or to open a topology domain, at most `FAR_MAX`.
+
+        Of those for a quota that are alike in leaf, reluctance, priority, amounts and disruption budgets the newest are
+        taken, no more than could help.
+        """
+        c: Candidate
+        d: cython.Py_ssize_t
+        helpful: cython.longlong
+        taken: dict[object, int] = {}
+        found: list[Any] = [] if self.verdict is None else self._in_domains(node_group, by_node)
+        known: dict[Candidate, None] = dict.fromkeys(found)
+        if over_quota.zero():
+            return found
+        for each in by_rank:  # among those that are alike, the newest come first
+            c = each
+            if c.node_group is node_group or not c.usable() or c in known:
+                continue
+            if self.keeps_budgets and not self.within_budgets(c):
+                continue
+            helpful = 0
+            for d in range(over_quota.n):
+                if over_quota.v[d] > 0 and c.amounts.at(d) > 0:
+                    helpful = max(helpful, (over_quota.v[d] + c.amounts.v[d] - 1) // c.amounts.v[d])
+            key = (c.leaf_group, c.reluctant, c.priority, tuple(c.amounts.values()), c.disruption_budgets)
+            if taken.get(key, 0) < helpful:
+                taken[key] = taken.get(key, 0) + 1
+                found.append(c)
+                if len(found) >= FAR_MAX:
+                    break
+        return found
+
+    def _in_domains(self, node_group: NodeCandidates, by_node: dict[Any, Any]) -> list[Any]:
+        """Candidates on other nodes that shut the ask out of a topology domain of the node, the best first, at most `FAR_MAX`."""
+        c: Candidate
+        found: list[Any] = []
+        for node in self.verdict.neighbours():
+            if node is node_group.node or node not in by_node:
+                continue
+            for each in cython.cast(NodeCandidates, by_node[node]).members:
+                c = each
+                self.steps += 1
+                if c.usable() and self.verdict.helps(c.alloc):
+                    if not self.keeps_budgets or self.within_budgets(c):
+                        found.append(c)
+        found.sort(key=candidate_order)
+        return found[:FAR_MAX]
 
     # -- exact -----------------------------------------------------------------------------------------
 
@@ -114,6 +171,7 @@ class VictimSearch:
         self.largest_on_node = [most_near] * (n + 1)
         self.lowest_priority = [0] * (n + 1)
         self.reluctant_from = [0] * (n + 1)
+        self.needed_from = [0] * (n + 1)
         for i in range(n - 1, -1, -1):
             c = self.pool[i]
             most = most.clone()
@@ -124,6 +182,7 @@ class VictimSearch:
             self.largest_on_node[i] = most_near
             self.lowest_priority[i] = c.priority if i == n - 1 else min(self.lowest_priority[i + 1], c.priority)
             self.reluctant_from[i] = self.reluctant_from[i + 1] + (1 if c.reluctant else 0)
+            self.needed_from[i] = self.needed_from[i + 1] + (1 if c.alloc in self.needed else 0)
 
     def _reachable(self) -> bool:
         """Would all candidates together be enough, if each leaf gives no more than it may lose?"""
@@ -187,9 +246,10 @@ class VictimSearch:
         count: cython.Py_ssize_t
         n: cython.Py_ssize_t = len(self.pool)
         all_reluctant: cython.Py_ssize_t = self.reluctant_from[0]
-        if reluctant > all_reluctant or not self._enough(n):
+        needed: cython.Py_ssize_t = len(self.needed)
+        if reluctant > all_reluctant or self.needed_from[0] < needed or not self._enough(n):
             return None
-        for count in range(max(reluctant, 1), n - all_reluctant + reluctant + 1):
+        for count in range(max(reluctant, needed, 1), n - all_reluctant + reluctant + 1):
             if bound is not None and not bound.admits(reluctant, highest, count):
                 return None
             if not self._enough(count):
@@ -250,8 +310,11 @@ class VictimSearch:
                 return
             least = self.lowest_priority[i]
             # What rules out this start rules out all later ones too, hence `return` and not `continue`.
-            if self.reluctant_from[i] < reluctant or (
-                self.best_sum != UNLIMITED and total + least * count >= self.best_sum
+            if (
+                self.reluctant_from[i] < reluctant
+                or self.needed_from[i] < self.needed_from[start]
+                or self.needed_from[i] > count
+                or (self.best_sum != UNLIMITED and total + least * count >= self.best_sum)
             ):
                 return
             if not self._within_reach(i, count):
@@ -290,7 +353,7 @@ class VictimSearch:
         for d in range(self.short_of_quota.n):
             if self.short_of_quota.v[d] > 0:
                 return False
-        return self.device_room is None or self.device_room.suffices()
+        return self.verdict is None or self.verdict.suffices()
 
     @cython.cfunc
     def _add(self, c: Candidate, near: Vec) -> cython.bint:
@@ -313,8 +376,8 @@ class VictimSearch:
             budget.taken.plus(c.amounts)
         self.short_on_node.minus(near)
         self.short_of_quota.minus(c.amounts)
-        if self.device_room is not None:
-            self.device_room.add(c.alloc)
+        if self.verdict is not None:
+            self.verdict.add(c.alloc)
         return True
 
     @cython.cfunc
@@ -327,8 +390,8 @@ class VictimSearch:
             budget.taken.minus(c.amounts)
         self.short_on_node.plus(near)
         self.short_of_quota.plus(c.amounts)
-        if self.device_room is not None:
-            self.device_room.remove(c.alloc)
+        if self.verdict is not None:
+            self.verdict.remove(c.alloc)
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -371,10 +434,10 @@ class VictimSearch:
 
     @cython.cfunc
     def _helps(self, c: Candidate, near: Vec) -> cython.bint:
-        """Does the candidate give anything of a type that is lacking, or of devices that are?"""
+        """Does the candidate give anything of a type that is lacking, or hold what keeps the ask off the node else?"""
         d: cython.Py_ssize_t
         amounts: Vec = c.amounts
-        if self.device_room is not None and self.device_room.helps(c.alloc) and not self.device_room.suffices():
+        if self.verdict is not None and self.verdict.helps(c.alloc) and not self.verdict.suffices():
             return True
         for d in range(max(self.short_on_node.n, self.short_of_quota.n)):
             if self.short_on_node.at(d) > 0 and near.at(d) > 0:

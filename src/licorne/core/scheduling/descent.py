@@ -26,6 +26,7 @@ from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Node
 from licorne.core.nodes.preferences import in_order_of_points, ranked
 from licorne.core.preemption.evictions import Outcome
+from licorne.core.preemption.required_node import victims_on
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
 from licorne.core.queues.queue import Queue
@@ -354,9 +355,8 @@ class Descent:
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
-                if self.predicates is None or self.partition.predicate_allows(ask, node, True):
+                if (self.predicates is None and not self.claims) or self.allowed(ask, node):
                     return node
-                self.refused = True
             node = self.index.find(shape.amounts, shape.need, node)
         if not self.refused:  # a predicate may answer otherwise for the next ask of this shape
             self.parking.fail(shape)
@@ -387,9 +387,8 @@ class Descent:
             nodes = in_order_of_points(self.accounting.topology, ask.shape.need, nodes)
         for node in nodes:
             if node.fits(ask.shape.amounts, ask.shape.need):
-                if self.predicates is None or self.partition.predicate_allows(ask, node, True):
+                if self.allowed(ask, node):
                     return node
-                self.refused = True
         if ask.shape.failed:
             self.parking.revive(ask.shape)
         return None
@@ -442,7 +441,10 @@ class Descent:
     @cython.cfunc
     @cython.exceptval(-1)
     def allowed(self, ask: Ask, node: Node) -> cython.bint:
-        """Return whether no predicate refuses the node; one that does is noted in `refused`."""
+        """Return whether no predicate refuses the node, nor any claim for terms of pods; one that does is noted in `refused`."""
+        if self.claims and ask.shape.need.pods is not None and not self.partition.claims.spare_domains(ask, node):
+            self.refused = True
+            return False
         if self.predicates is None or self.partition.predicate_allows(ask, node, True):
             return True
         self.refused = True
@@ -452,10 +454,13 @@ class Descent:
     def attempt_required(self, app: Application, ask: Ask) -> cython.int:
         """Place an ask on its required node, or reserve that node and wait for it (section 7.4)."""
         node: Node | None = self.nodes.get(ask.required)
-        if node is None or not node.capacity.covers(ask.shape.amounts) or not ask.shape.need.of_empty().matches(node):
-            # Section 16.2: an ask that is larger than its node reserves nothing, so that others go on; nor does one that
-            # the labels, taints or host ports of its node exclude, perhaps for as long as what runs there. Devices in use
-            # do not exclude it: like amounts in use they may be freed by evictions.
+        if node is None or not node.capacity.covers(ask.shape.amounts):
+            # Section 16.2: an ask that is larger than its node reserves nothing, so that others go on.
+            self.parking.await_node(ask)
+            return NOTHING
+        if not ask.shape.need.of_empty().matches(node) and not victims_on(self.partition, ask, node):
+            # Nor does one that its node excludes, perhaps for as long as what runs there has its host port, or is in its
+            # domain, unless that can be evicted. Devices in use do not exclude it: they are freed as amounts are.
             self.parking.await_node(ask)
             return NOTHING
         if ask.reserved is None:
@@ -478,7 +483,7 @@ class Descent:
             return False
         if self.claims and not self.partition.claims.fits_node(ask, node):
             return False
-        return self.predicates is None or self.partition.predicate_allows(ask, node, True)
+        return self.allowed(ask, node)
 
     # -- the result ------------------------------------------------------------------------------------
 

@@ -211,6 +211,10 @@ class Reservations:
             node = ask.reserved
             if node is None:
                 continue  # the loop has cancelled it: its claim was given up for an ask tried before it
+            if ask.triggered:
+                partition.claims.give_up_if_shut(ask)
+                if ask.reserved is None:
+                    continue
             if ask.required and not (node.free.covers(ask.shape.amounts) and ask.shape.need.matches(node)):
                 if not ask.triggered:
                     required_node.make_room_on_required_node(partition, ask, node)

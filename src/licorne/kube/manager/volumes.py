@@ -32,6 +32,7 @@ from .turns import Turns
 ATTACHMENT: Final = "attachment/"
 """The prefix of the keys by which the scheduler knows attachments."""
 K = TypeVar("K")
+N = TypeVar("N")
 V = TypeVar("V")
 
 
@@ -46,7 +47,7 @@ class Volumes:
         self.turns = Turns()
         self._users: dict[ClaimKey, dict[str, None]] = {}  # UIDs of pods
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod
-        self._unbound: dict[ClaimKey, None] = {}
+        self._unbound: dict[str, dict[ClaimKey, None]] = {}  # claims without a volume, by class
         self._changed: dict[str, None] = {}  # UIDs of pods
         self._on_node: dict[str, dict[str, VolumeAttachment]] = {}
         self._of_volume: dict[str, dict[str, VolumeAttachment]] = {}
@@ -124,7 +125,10 @@ class Volumes:
         storage, name = self.storage, one.metadata.name
         match one:
             case Claim():
-                storage.claims[key_of(one)] = one
+                was_claim, storage.claims[key_of(one)] = storage.claims.get(key_of(one), one), one
+                _drop(
+                    self._unbound, was_claim.storage_class, key_of(one)
+                )  # another one of the name may have another class
                 self._claim_changed(one, unbound=not one.is_bound)
             case PersistentVolume():
                 was = storage.volumes.get(name)
@@ -162,8 +166,7 @@ class Volumes:
         storage, name = self.storage, one.metadata.name
         match one:
             case Claim():
-                storage.claims.pop(key_of(one), None)
-                self._claim_changed(one, unbound=False)
+                self._claim_changed(storage.claims.pop(key_of(one), one), unbound=False)
             case PersistentVolume():
                 storage.drop_volume(name)
                 self._volume_changed(one)
@@ -193,11 +196,12 @@ class Volumes:
                 self._changed[uid] = None
 
     def _claim_changed(self, claim: Claim, *, unbound: bool) -> None:
-        self._changed |= self._users.get(key_of(claim), {})
+        key = key_of(claim)
+        self._changed |= self._users.get(key, {})
         if unbound:
-            self._unbound[key_of(claim)] = None
+            self._unbound.setdefault(claim.storage_class, {})[key] = None
         else:
-            self._unbound.pop(key_of(claim), None)
+            _drop(self._unbound, claim.storage_class, key)
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
         """Note the pods of the claim that a volume is bound to, else those that may get it."""
@@ -211,9 +215,8 @@ class Volumes:
 
     def _class_changed(self, name: str, concerns: Callable[[Claim], bool] = lambda _: True) -> None:
         """Note the pods with a claim of a class that has no volume yet."""
-        for key in self._unbound:
-            claim = self.storage.claims[key]
-            if claim.storage_class == name and concerns(claim):
+        for key in self._unbound.get(name, ()):
+            if concerns(self.storage.claims[key]):
                 self._changed |= self._users.get(key, {})
 
     def _driver_changed(self, name: str) -> None:
@@ -228,10 +231,6 @@ class Volumes:
         """Tell the scheduler of what is attached to a node that is new, or has other drivers."""
         for one in self._on_node.get(name, {}).values():
             self._tell(one)
-
-    def is_attached(self, volume: str) -> bool:
-        """Return whether a volume is attached to a node."""
-        return volume in self._of_volume
 
     def node_gone(self, name: str) -> None:
         """Note that the scheduler has forgotten what is attached to a node."""
@@ -262,7 +261,7 @@ def _volume_of(one: VolumeAttachment) -> str:
     return one.spec.source.persistent_volume_name or ""
 
 
-def _drop(index: dict[K, dict[str, V]], key: K, name: str) -> None:
+def _drop(index: dict[K, dict[N, V]], key: K, name: N) -> None:
     """Take a name out of an index of names."""
     names = index.get(key, {})
     names.pop(name, None)

@@ -1,0 +1,315 @@
+"""Evictions that free more than amounts: host ports, topology domains, volumes for one pod; worked examples, and all sets tried.
+
+`Pod` and `passes` are a reading of the terms of their own, from docs/spec/scheduler-interface.md, section 9.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.examples import examples
+from core.bench import Bench, config
+from licorne.core.preemption.evictions import Outcome
+from preemption.test_examples import DELAY, confirm, quota, victims
+from preemption.test_within import ON
+from topology.helpers import node_labels, tags
+
+Term = tuple[str, str]  # topology key, and the label `app` of the pods that are meant
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod: its label `app`, and what it demands. `mark`: it uses a volume that a single pod may use."""
+
+    app: str = "web"
+    apart: Term | None = None
+    near: Term | None = None
+    spread: Term | None = None
+    port: int = 0
+    mark: bool = False
+
+    def tags(self) -> dict[str, str]:
+        """The tags of an ask."""
+        found = tags(f"app={self.app}", apart=_said(self.apart), near=_said(self.near), spread=_said(self.spread))
+        if self.port:
+            found["licorne/node-constraints"] = json.dumps({"hostPorts": [{"hostPort": self.port}]})
+        if self.mark:
+            terms = json.loads(found["licorne/pod-terms"])
+            marks = [{"topologyKey": "", "name": "m"}]
+            found["licorne/pod-terms"] = json.dumps({**terms, "holds": marks, "unless": marks})
+        return found
+
+
+def _said(term: Term | None) -> str:
+    return f"{term[0]} app={term[1]}" if term else ""
+
+
+Placed = tuple[Pod, str]  # with its node
+
+
+def passes(pod: Pod, node: str, zones: dict[str, str], running: Iterable[Placed]) -> bool:
+    """Whether a node takes a pod beside what runs, but for amounts."""
+    running = list(running)
+
+    def domain(key: str, of: str) -> str:
+        return of if key == "host" else zones[of]
+
+    def count(term: Term, where: str) -> int:
+        return sum(one.app == term[1] and domain(term[0], at) == where for one, at in running)
+
+    for one, at in running:
+        if (pod.mark and one.mark) or (pod.port and pod.port == one.port and at == node):
+            return False
+        if one.apart and one.apart[1] == pod.app and domain(one.apart[0], at) == domain(one.apart[0], node) != "":
+            return False
+    if pod.apart and domain(pod.apart[0], node) and count(pod.apart, domain(pod.apart[0], node)):
+        return False
+    if pod.near:
+        here = domain(pod.near[0], node)
+        first = pod.app == pod.near[1] and not any(
+            one.app == pod.app and domain(pod.near[0], at) for one, at in running
+        )
+        if not here or not (count(pod.near, here) or first):
+            return False
+    if pod.spread:
+        here = domain(pod.spread[0], node)
+        least = min(
+            (count(pod.spread, where) for where in {domain(pod.spread[0], of) for of in zones} - {""}), default=0
+        )
+        if not here or count(pod.spread, here) + (pod.app == pod.spread[1]) - least > 1:
+            return False
+    return True
+
+
+def in_the_way(pod: Pod, node: str, zones: dict[str, str], one: Pod, at: str, running: list[Placed]) -> bool:
+    """Whether a pod on another node keeps one off this node now; not if only the end of others makes it do so."""
+    alone = Pod(pod.app, pod.apart, mark=pod.mark)
+    if not passes(alone, node, zones, [(one, at)]):
+        return True
+    spread = Pod(pod.app, spread=pod.spread)
+    apps = [(Pod(other.app), where) for other, where in running]
+    if pod.spread is None or passes(spread, node, zones, apps) or one.app != pod.spread[1]:
+        return False
+    return pod.spread[0] == "zone" and zones[at] == zones[node] != ""
+
+
+class World:
+    """Nodes of size 4 in zones, pods that run there with priorities, in one queue or another than that of the ask."""
+
+    def __init__(self, zones: list[str], running: list[tuple[Pod, int, int, int]], *, within: bool) -> None:
+        self.within = within
+        self.zones = {f"n{i}": zone for i, zone in enumerate(zones)}
+        self.bench = Bench(config(*((f"a {ON}",) if within else ("a", f"b {quota(20)}"))))
+        for name, zone in self.zones.items():
+            self.bench.node(name, attributes=node_labels(name, zone), vcore=4)
+        self.bench.app("x", "root.a")
+        self.bench.app("y", "root.a" if within else "root.b")
+        self.pods: dict[str, tuple[Pod, int]] = {}
+        free = dict.fromkeys(self.zones, 4)
+        for i, (pod, at, size, priority) in enumerate(running):
+            node = f"n{at % len(zones)}"
+            if size <= free[node]:
+                free[node] -= size
+                self.pods[f"v{i}"] = pod, priority
+                self.bench.ask("x", f"v{i}", node=node, priority=priority, tags=pod.tags(), vcore=size, age_s=100 - i)
+
+    def ask(self, pod: Pod, size: int) -> list[str]:
+        """Ask for a pod, and return what is evicted for it."""
+        assert self.bench.run() == ""
+        self.bench.ask("y", "k", tags=pod.tags(), priority=2, vcore=size, preempt_other=True)
+        return sorted(victims(self.bench, after=DELAY))
+
+    def best(self, pod: Pod, size: int) -> list[str] | None:
+        """The best set of victims, by trying all of them; None if there is none."""
+        found: Any = None
+        d = self.bench.partition.types.names.index("vcore")
+        allocs = {a.key: a for a in self.bench.partition.applications["x"].allocations.values()}
+        able = [key for key, (_, priority) in self.pods.items() if priority <= 2 - self.within]
+        for order, node in enumerate(self.bench.partition.index.ordered()):
+            apps = [(Pod(one.app), where) for one, where in self._without(())]
+            if not passes(Pod(pod.app, near=pod.near), node.id, self.zones, apps):
+                continue  # affinity is not brought about by evictions
+            now = self._without(())
+            at = {key: "" if alloc.node is None else alloc.node.id for key, alloc in allocs.items()}
+            pool = [
+                key
+                for key in able
+                if allocs[key].node is node or in_the_way(pod, node.id, self.zones, self.pods[key][0], at[key], now)
+            ]
+            mine: Any = None
+            for gone in (gone for number in range(len(pool) + 1) for gone in combinations(pool, number)):
+                room = node.free.at(d) + sum(
+                    allocs[key].shape.amounts.at(d) for key in gone if allocs[key].node is node
+                )
+                if room < size or not passes(pod, node.id, self.zones, self._without(gone)):
+                    continue
+                if not gone:
+                    return []
+                ages = sorted((-allocs[key].created, -allocs[key].seq) for key in gone)
+                priorities = [self.pods[key][1] for key in gone]
+                top = max(priorities) if self.within else 0
+                rank = (top, len(gone), sum(priorities))
+                if mine is None or (rank, ages) < mine[:2]:
+                    mine = rank, ages, gone
+            if mine is None:
+                continue
+            rank, ages, gone = mine
+            oldest = [a for a in (allocs[key] for key in gone) if a.priority == rank[0]] if self.within else []
+            last = max(((-a.created, -a.seq) for a in oldest), default=ages[0])
+            if found is None or (rank, last, ages, order) < found[:4]:
+                found = rank, last, ages, order, gone
+        return None if found is None else sorted(found[4])
+
+    def _without(self, gone: Iterable[str]) -> list[Placed]:
+        running = self.bench.partition.applications["x"].allocations.values()
+        return [(self.pods[a.key][0], a.node.id) for a in running if a.key not in gone and a.node is not None]
+
+
+WEB = Pod("web")
+APART = Pod("web", apart=("zone", "web"))
+EXAMPLES: list[tuple[str, str, list[tuple[Pod, int, int, int]], Pod, int, list[str]]] = [
+    ("a pod with its host port", "a", [(Pod(port=80), 0, 1, 0), (WEB, 0, 1, 0)], Pod(port=80), 1, ["v0"]),
+    ("no pod of a higher priority", "a", [(Pod(port=80), 0, 1, 3)], Pod(port=80), 1, []),
+    ("what its anti-affinity means", "a", [(Pod("db"), 0, 1, 0), (WEB, 0, 1, 0)], APART, 1, ["v1"]),
+    ("what has anti-affinity to it", "a", [(Pod("db", apart=("host", "web")), 0, 1, 0)], WEB, 1, ["v0"]),
+    ("on another node of the zone", "aa", [(WEB, 0, 1, 0), (Pod("db"), 1, 1, 0)], APART, 1, ["v0"]),
+    (
+        "all that there are in the cheapest zone",
+        "aab",
+        [(WEB, 0, 1, 0), (WEB, 1, 1, 0), (WEB, 2, 1, 0)],
+        APART,
+        1,
+        ["v2"],
+    ),
+    ("nobody if one stays", "a", [(WEB, 0, 1, 0), (WEB, 0, 1, 3)], APART, 1, []),
+    ("room too", "a", [(WEB, 0, 1, 0), (Pod("db"), 0, 3, 0)], APART, 2, ["v0", "v1"]),
+    (
+        "as many as a spread is over",
+        "ab",
+        [(WEB, 0, 1, 0), (WEB, 0, 1, 0), (WEB, 1, 4, 3)],
+        Pod(spread=("zone", "web")),
+        2,
+        ["v1"],
+    ),
+    ("the pod that uses its volume", "ab", [(Pod(mark=True), 1, 1, 0)], Pod(mark=True), 1, ["v0"]),
+    (
+        "not the one that it wants near",
+        "a",
+        [(WEB, 0, 2, 0), (Pod("db"), 0, 2, 1)],
+        Pod("db", near=("zone", "web")),
+        2,
+        ["v1"],
+    ),
+    (
+        "nobody for affinity",
+        "ab",
+        [(WEB, 0, 1, 3), (Pod("db"), 0, 3, 3), (Pod("db"), 1, 4, 0)],
+        Pod("db", near=("zone", "web")),
+        2,
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize(
+    ("zones", "running", "pod", "size", "gone"), [pytest.param(*row[1:], id=row[0]) for row in EXAMPLES]
+)
+def test_what_goes(
+    zones: str, running: list[tuple[Pod, int, int, int]], pod: Pod, size: int, gone: list[str], within: bool
+) -> None:
+    world = World([*zones], running, within=within)
+    assert world.ask(pod, size) == gone
+    confirm(world.bench, *gone)
+    assert world.bench.run().startswith("k@") == bool(gone)
+
+
+def test_a_claim_holds_its_domain() -> None:
+    """The pod that is made in the place of a victim does not take another node of the zone while the victim ends."""
+    world = World([*"aa"], [(WEB, 0, 1, 0)], within=False)
+    bench = world.bench
+    assert world.ask(APART, 1) == ["v0"]
+    bench.ask("x", "again", tags=WEB.tags(), vcore=1)
+    bench.ask("x", "other", tags=Pod("db").tags(), vcore=1)
+    assert bench.run() == "other@n0"  # the claim is to the node with the most room
+    confirm(bench, "v0")
+    assert bench.run() == "k@n1"
+    bench.release("y", "k")
+    assert bench.run().startswith("again@")
+
+
+def test_asks_that_exclude_each_other_evict_in_different_domains() -> None:
+    world = World([*"ab"], [(Pod("db"), 0, 4, 0), (Pod("db"), 1, 4, 0)], within=False)
+    world.bench.ask("y", "other", tags=APART.tags(), priority=2, vcore=2, preempt_other=True)
+    gone = world.ask(APART, 2)
+    assert gone == ["v0", "v1"]
+    confirm(world.bench, *gone)
+    assert sorted(world.bench.run().split()) == ["k@n0", "other@n1"]
+
+
+def test_an_ask_gives_up_when_the_pod_ends_that_it_wants_near() -> None:
+    world = World([*"aa"], [(WEB, 0, 4, 3), (Pod("db"), 1, 4, 0)], within=False)
+    bench = world.bench
+    assert world.ask(Pod("db", near=("zone", "web")), 2) == ["v1"]
+    bench.release("x", "v0")
+    confirm(bench, "v1")
+    assert bench.run() == ""
+    assert [record.outcome for record in bench.partition.evictions] == [Outcome.TERMS]
+    assert not bench.reserved()
+
+
+@pytest.mark.parametrize(
+    ("pod", "required"), [(Pod(port=80), Pod(port=80)), (WEB, Pod("web", apart=("host", "web"))), (Pod(mark=True),) * 2]
+)
+@pytest.mark.parametrize("priority", [0, 3])
+def test_an_ask_that_requires_its_node_evicts_what_keeps_it_off_there(pod: Pod, required: Pod, priority: int) -> None:
+    world = World([*"a"], [(pod, 0, 1, priority), (Pod("db"), 0, 1, 0)], within=False)
+    bench = world.bench
+    bench.ask("y", "k", tags=required.tags(), priority=2, required="n0", vcore=1)
+    assert victims(bench) == (["v0"] if priority < 2 else [])
+    assert bench.reserved() == ("k@n0" if priority < 2 else "")
+    if priority < 2:
+        confirm(bench, "v0")
+        assert bench.run() == "k@n0"
+
+
+terms = st.none() | st.tuples(st.sampled_from(("host", "zone")), st.sampled_from(("web", "db")))
+pods = st.builds(
+    Pod,
+    st.sampled_from(("web", "db")),
+    terms,
+    st.none(),
+    st.none(),
+    st.sampled_from((0, 0, 80)),
+    st.sampled_from((False,) * 3 + (True,)),
+)
+asks = st.builds(Pod, st.sampled_from(("web", "db")), terms, terms, terms, st.sampled_from((0, 80)), st.booleans())
+
+
+@examples(60)
+@given(
+    st.lists(st.sampled_from(("a", "b", "")), min_size=1, max_size=3),
+    st.lists(st.tuples(pods, st.integers(0, 2), st.integers(1, 3), st.integers(0, 3)), min_size=1, max_size=6),
+    asks,
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_the_best_set_goes_and_then_the_ask_is_placed(
+    zones: list[str], running: list[tuple[Pod, int, int, int]], pod: Pod, size: int, within: bool
+) -> None:
+    world = World(zones, running, within=within)
+    best = world.best(pod, size)
+    gone = world.ask(pod, size)
+    assert gone == (best or [])
+    confirm(world.bench, *gone)
+    world.bench.run()
+    allocations = world.bench.partition.applications["y"].allocations.values()
+    assert (best is not None) == any(alloc.key == "k" for alloc in allocations)
