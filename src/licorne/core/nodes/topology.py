@@ -25,8 +25,19 @@ from licorne.core.constants import IS_APART, IS_NEAR, IS_SPREAD
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
 
 from .attached import AttachCheck, AttachCount, AttachKey, AttachUse
-from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeConstraints, NodeLabels
-from .counted import Counted, Handle, counted_attached, counted_near, counted_spread, handles_of, held_by
+from .claimed import Allocator, ClaimCheck, ClaimCount, ClaimKey
+from .constraints import (
+    ANTI_AFFINITY,
+    APART,
+    CLAIMED,
+    FIELD_NAME,
+    NEAR,
+    SPREAD,
+    UNLABELLED,
+    NodeConstraints,
+    NodeLabels,
+)
+from .counted import CLAIMS, Counted, Handle, counted_attached, counted_near, counted_spread, handles_of, held_by
 from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
 from .images import Images
 from .node import Need, Node
@@ -42,7 +53,7 @@ NEW: Final = -1
 class Topology:
     """The classes of pods of a partition, what their terms count, and the domains of its nodes.
 
-    `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
+    `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
     """
 
     eased: dict[Need, None]
@@ -63,12 +74,14 @@ class Topology:
     need_of: Callable[[NodeConstraints], Need]
     soft: int  # nodes with taints that exclude nothing
     images: Images
+    allocator: Allocator | None
 
     def __init__(self, mode: str, need_of: Callable[[NodeConstraints], Need]) -> None:
         self.mode = mode
         self.need_of = need_of
         self.soft = 0
         self.images = Images()
+        self.allocator = None
         self.eased = {}
         self.keys = {}
         self.counts = {}
@@ -102,7 +115,7 @@ class Topology:
             return known
         labels = parse_pod(pod) if pod else NO_POD
         read = parse_terms(terms, labels.namespace) if terms else NO_TERMS
-        by_name = read.holds or read.unless or read.attached
+        by_name = read.holds or read.unless or read.attached or read.claims
         if labels is NO_POD and (not by_name or read.affinity or read.anti_affinity or read.spread):
             raise ConstraintError(TAG_POD_TERMS, terms, f"needs the tag {TAG_POD}")
         found = self.class_for(labels, read)
@@ -194,6 +207,8 @@ class Topology:
             self._check_by(need, self.own(pods, Counted(term.topology_key, (term,))), IS_APART, 0, 0)
         for count in pods.against:
             self._check_by(need, count, IS_APART, 0, 0)
+        if terms.claims is not None:
+            self._check_claims(need, self.own(pods, CLAIMS), terms.claims.demand)
 
     def _check_by(self, need: Need, count: DomainCount, kind: int, room: int, min_domains: int) -> None:
         check: DomainCheck | None = None
@@ -217,6 +232,22 @@ class Topology:
             check = AttachCheck(count, len(attached.names), shared, self.eased)
             count.checks.append(check)
         _serve(check, need)
+
+    def _check_claims(self, need: Need, count: DomainCount, demand: str) -> None:
+        """Check a need by which nodes have devices for its claims."""
+        assert isinstance(count, ClaimCount), "the count of claims"
+        alike = (one for one in count.checks if isinstance(one, ClaimCheck) and one.demand == demand)
+        check = next(alike, None)
+        if check is None:
+            check = ClaimCheck(count, demand, self.eased)
+            count.checks.append(check)
+        _serve(check, need)
+
+    def devices_changed(self, nodes: frozenset[str] | None) -> None:
+        """Look again for which claims these nodes have devices; None: all nodes."""
+        count = self.counts.get(CLAIMS)
+        if isinstance(count, ClaimCount):
+            count.renew_on(nodes)
 
     def shuts(self, need: Need, slot: int) -> bool:
         """Return whether a need that is not open is shut out of the node of a slot."""
@@ -244,7 +275,8 @@ class Topology:
             domain = domain_of(check.key)
             if check.shuts(domain):
                 if check.count.counted.by_name:
-                    of_volumes = of_volumes or check.count.counted.reason
+                    named = check.why(domain) if isinstance(check, ClaimCheck) else check.count.counted.reason
+                    of_volumes = of_volumes or named
                     continue
                 if check.kind == IS_SPREAD and not domain:
                     return f"{UNLABELLED} {check.key.name}"  # it does not pass, as what volumes demand does
@@ -267,7 +299,7 @@ class Topology:
             domain = check.key.domain_of[slot]
             if not check.shut[domain]:
                 continue
-            if check.kind == IS_NEAR or domain == 0 or check.count.counted.driver:
+            if check.kind == IS_NEAR or domain == 0 or check.count.counted.driver or check.count.counted.claims:
                 return None
             number = check.count.counts[domain]
             if check.kind == IS_SPREAD:
@@ -430,6 +462,10 @@ class Topology:
             count = self.own(pods, counted_attached(attached))
             assert isinstance(count, AttachCount), f"the count of {attached.driver}"
             count.begin(pods, attached.names)
+        if pods.terms.claims is not None:
+            count = self.own(pods, CLAIMS)
+            assert isinstance(count, ClaimCount), "the count of claims"
+            count.begin(pods, pods.terms.claims.names)
 
     def _check_anew(self, pods: PodClass) -> None:
         """Give the needs of a class other checks: one of its volumes is attached now, or another class's, too."""
@@ -477,11 +513,14 @@ class Topology:
     def _begin_count(self, counted: Counted) -> DomainCount:
         key = self.keys.get(counted.key)
         if key is None:
-            key = self.keys[counted.key] = AttachKey(counted.key) if counted.driver else TopologyKey(counted.key)
+            kind = AttachKey if counted.driver else ClaimKey if counted.claims else TopologyKey
+            key = self.keys[counted.key] = kind(counted.key)
             for slot, node in enumerate(self.nodes):
                 key.enter(slot, None if node is None else _domains(node.labels).get(counted.key))
         if counted.driver:
             count: DomainCount = AttachCount(counted, key, self._check_anew)
+        elif isinstance(key, ClaimKey):
+            count = ClaimCount(counted, key, lambda: self.allocator)
         else:
             count = DomainCount(counted, key, counted.spread is not None)
         self.counts[counted] = count
@@ -587,5 +626,6 @@ def _stop_serving(need: Need) -> None:
 
 
 def _domains(labels: NodeLabels) -> dict[str, str]:
-    """Return the value of a node by topology key: its labels, and the empty key, whose one domain is the cluster."""
-    return {**dict(labels.pairs), "": ""}
+    """Return the value of a node by topology key: its labels, the empty key, whose one domain is the cluster, and its name."""
+    pairs = dict(labels.pairs)
+    return {**pairs, "": "", CLAIMED: pairs.get(FIELD_NAME, "")}
