@@ -42,6 +42,7 @@ from licorne.kube.api.kinds import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
     NODES,
+    OF_DEVICES,
     OF_VOLUMES,
     PODS,
     PRIORITY_CLASSES,
@@ -196,6 +197,8 @@ class Runner:
         manager = self.manager
         for kind in OF_VOLUMES:
             self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
+        for kind in OF_DEVICES:
+            self._reflector(kind, _Objects(self, manager.of_devices_seen, manager.of_devices_gone))
         if not self.settings.spread:
             return
         spreading = Spreading(read_constraints(self.settings.spread))
@@ -226,7 +229,7 @@ class Runner:
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.waiting.not_told,
-            binds_volumes=self.manager.lifecycle.volumes.bindings.is_current,
+            binds_volumes=self.manager.lifecycle.awaits,
             volumes_lost=self.manager.lifecycle.volumes_lost,
             warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
@@ -435,9 +438,10 @@ class Runner:
                 manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
-        for volumes in OF_VOLUMES:
-            for one in self.reflectors[volumes.plural].store.values():
-                manager.of_volumes_seen(one)
+        for kinds, seen in ((OF_VOLUMES, manager.of_volumes_seen), (OF_DEVICES, manager.of_devices_seen)):
+            for each in kinds:
+                for one in self.reflectors[each.plural].store.values():
+                    seen(one)
         for node in self._nodes.store.values():
             manager.node_seen(node)
         manager.lifecycle.pods_read(self._pods.store.values())

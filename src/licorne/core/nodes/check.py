@@ -94,7 +94,9 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
             continue
         if isinstance(count, ClaimCount):
             for check in count.checks:
-                assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], "nodes with devices for claims"
+                assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], (
+                    "nodes with devices for claims"
+                )
             continue
         found: dict[int, int] = {}
         part: dict[int, int] = {}

@@ -81,7 +81,7 @@ ATTACHED: Final = "volume limit"
 of a driver a node takes, where the name of the driver follows."""
 VOLUME_REASONS: Final = ("no driver", "volume affinity", "no volume", "no storage", "volume zone", "claim elsewhere")
 """Why no volume of the ask, or no device that a claim of it has, can be used on a node (`VolumeDemand`): reasons that do not pass."""
-NO_DEVICES: Final = "no devices"
+LACKS_DEVICES: Final = "no devices"
 """How the reason of `Need.mismatch` begins where a node has no devices for the claims of an ask."""
 CLAIMED: Final = "claimed:"
 """Stands for a label that gives each node a domain of its own, for the devices that claims get there."""
@@ -278,7 +278,7 @@ class NodeConstraints:
 def passes(mismatch: str) -> bool:
     """Return whether a reason of `Need.mismatch` passes when pods begin or end, on this node or others."""
     others = (IN_USE, ANTI_AFFINITY, NEAR, APART, SPREAD, CLAIM_IN_USE, DISK_IN_USE)
-    return mismatch in others or mismatch.startswith((HOST_PORT, ATTACHED, NO_DEVICES))
+    return mismatch in others or mismatch.startswith((HOST_PORT, ATTACHED, LACKS_DEVICES))
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()

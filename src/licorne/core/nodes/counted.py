@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from .constraints import ATTACHED, CLAIM_IN_USE, CLAIMED, DISK_IN_USE, DRIVER, NO_DEVICES, NodeConstraints, NodeLabels, Toleration
+from .constraints import (
+    ATTACHED,
+    CLAIM_IN_USE,
+    CLAIMED,
+    DISK_IN_USE,
+    DRIVER,
+    LACKS_DEVICES,
+    NodeConstraints,
+    NodeLabels,
+    Toleration,
+)
 from .terms import Attached, PodLabels, PodTerm, PodTerms, Selector, SpreadConstraint
 
 TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
@@ -48,7 +58,7 @@ class Counted(NamedTuple):
         if self.driver:
             return f"{ATTACHED} {self.driver}"
         if self.claims:
-            return NO_DEVICES
+            return LACKS_DEVICES
         return DISK_IN_USE if self.key else CLAIM_IN_USE
 
     def includes(self, pod: PodLabels) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from licorne.si.messages import Termination
 
 from .commands import Evict, Fail, names_of
+from .devices import Devices
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import COUNTED, PodEvent, Stage
@@ -22,14 +23,16 @@ class Holding:
     _outbox: Outbox
     yunikorn_events: YuniKornEvents
     volumes: Volumes
+    devices: Devices
 
     def leave(self, record: PodRecord, why: Termination | None = None) -> None:
-        """Undo what the stage of a pod stands for: an ask, a counted place, volumes, a binding not given out, a wait for its node."""
+        """Undo what the stage of a pod stands for: an ask, a place, volumes and devices, a binding not given out, a wait for its node."""
         if record.stage is Stage.NODE_UNKNOWN:
             self._records.node_known(record.uid, record.node)
         elif record.stage is Stage.ASSUMED:
             self._outbox.withdraw_bindings(lambda command: command.uid == record.uid)
         self.volumes.give_back(record.uid)
+        self.devices.give_back(record.uid)
         if record.stage in (Stage.ASKED, *COUNTED):
             self._outbox.release(record.application.id, record.uid, why or Termination.STOPPED_BY_RM)
 

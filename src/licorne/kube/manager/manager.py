@@ -52,7 +52,7 @@ class Manager:
             lifecycle.read_anew()
             lifecycle.flush()
             lifecycle.gangs.create_missing()
-            changed = applications.has_ended or lifecycle.volumes.has_changed
+            changed = applications.has_ended or lifecycle.volumes.has_changed or lifecycle.devices.has_changed
             if not (changed or self.outbox.asks or self.outbox.releases):
                 break
         commands, self.outbox.commands = self.outbox.commands, []
@@ -138,6 +138,14 @@ class Manager:
         if isinstance(one, CSINode):
             self._drivers_changed(one.metadata.name)
 
+    def of_devices_seen(self, one: KubernetesObject) -> None:
+        """Take in a claim of devices, a class or a slice."""
+        self.lifecycle.devices.seen(one)
+
+    def of_devices_gone(self, one: KubernetesObject) -> None:
+        """Forget a claim of devices, a class or a slice."""
+        self.lifecycle.devices.gone(one)
+
     def _drivers_changed(self, name: str) -> None:
         node = self.records.nodes.get(name)
         if node is not None:
@@ -159,6 +167,7 @@ class Manager:
         self.records.nodes[name] = node
         if before is None or before.metadata.labels != node.metadata.labels:
             self.lifecycle.volumes.nodes_changed()
+            self.lifecycle.devices.nodes_changed()
         if before is None or update != self._node_update(before, action):
             self.lifecycle.flush()
             self.outbox.send(update)
@@ -201,6 +210,7 @@ class Manager:
         if self.records.nodes.pop(name, None) is None:
             return
         self.lifecycle.volumes.nodes_changed()
+        self.lifecycle.devices.nodes_changed()
         self.lifecycle.volumes.node_gone(name)
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ DeviceId = tuple[str, str, str]
 Nodes = frozenset[str] | None
 """Names of nodes; None: all."""
 NOWHERE: Final[Nodes] = frozenset()
+K = TypeVar("K", PoolId, str)
 REMEMBERED_MAX: Final = 64
 """Expressions whose answer is remembered for a device, at most."""
 
@@ -129,8 +130,9 @@ class Pools:
         was = self._drop(of.metadata.name)
         made = Slice(of)
         self._slices[of.metadata.name] = made
-        for index in self._indexes(made):
-            index[of.metadata.name] = made
+        self._of_pool.setdefault(made.pool, {})[of.metadata.name] = made
+        near = self._of_node.setdefault(of.spec.node_name, {}) if of.spec.node_name else self._shared
+        near[of.metadata.name] = made
         return self._changed(both(was, self.nodes_of(made.pool)))
 
     def drop(self, name: str) -> Nodes:
@@ -142,19 +144,13 @@ class Pools:
         if was is None:
             return NOWHERE
         nodes = self.nodes_of(was.pool)
-        for index in self._indexes(was):
-            del index[name]
-        for of, key in ((self._of_pool, was.pool), (self._of_node, was.object.spec.node_name or "")):
-            if not of.get(key, True):  # type: ignore[attr-defined]  # an index of either kind
-                del of[key]  # type: ignore[attr-defined]
+        node = was.object.spec.node_name
+        _take_out(self._of_pool, was.pool, name)
+        if node:
+            _take_out(self._of_node, node, name)
+        else:
+            del self._shared[name]
         return nodes
-
-    def _indexes(self, one: Slice) -> list[dict[str, Slice]]:
-        node = one.object.spec.node_name
-        return [
-            self._of_pool.setdefault(one.pool, {}),
-            self._of_node.setdefault(node, {}) if node else self._shared,
-        ]
 
     def _changed(self, nodes: Nodes) -> Nodes:
         if nodes is None:
@@ -225,6 +221,12 @@ class Pools:
             return bool(every)
         nodes = self._where(terms_of(selector))
         return nodes is None or node in nodes
+
+
+def _take_out(index: dict[K, dict[str, Slice]], key: K, name: str) -> None:
+    del index[key][name]
+    if not index[key]:
+        del index[key]
 
 
 def _is_valid(pool: Pool) -> bool:

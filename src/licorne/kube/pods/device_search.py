@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from licorne.core.nodes.constraints import NO_DEVICES
+from licorne.core.nodes.constraints import LACKS_DEVICES
 from licorne.kube.objects.devices import (
     AllocatedDevice,
     DeviceClaim,
@@ -74,7 +74,9 @@ class _Constraint:
         if self._is_about(request):
             value = attribute_of(one.device, one.id[0], self._attribute)
             others = [known for known in self._values if known is not None]
-            if value is None or (value not in others[:1] if self._alike and others else value in others and not self._alike):
+            if value is None or (
+                value not in others[:1] if self._alike and others else value in others and not self._alike
+            ):
                 return False
         self._values.append(value)
         return True
@@ -117,11 +119,11 @@ class Search:
                 self._chosen.append([])
             least = [min((one.number for one in choices), default=0) for each in self._requests for choices in each]
             if sum(least) + len(least) > POD_DEVICES_MAX:
-                raise RefusedError(f"{NO_DEVICES}: more than {POD_DEVICES_MAX} are asked for")
+                raise RefusedError(f"{LACKS_DEVICES}: more than {POD_DEVICES_MAX} are asked for")
             if not self._request(0, 0):
-                raise RefusedError(NO_DEVICES)
+                raise RefusedError(LACKS_DEVICES)
         except SelectorError as error:
-            raise RefusedError(f"{NO_DEVICES}: a selector fails: {error}") from error
+            raise RefusedError(f"{LACKS_DEVICES}: a selector fails: {error}") from error
         return self._chosen
 
     # -- requests -----------------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ class Search:
         for one in alternatives:
             of_class = classes.get(one.device_class_name)
             if of_class is None or one.derived_attributes or one.allocation_mode not in ("", "ExactCount", ALL):
-                raise RefusedError(f"{NO_DEVICES}: request {name} is not supported, or its class is gone")
+                raise RefusedError(f"{LACKS_DEVICES}: request {name} is not supported, or its class is gone")
             full = f"{name}/{one.name}" if isinstance(one, SubRequest) else name
             made = Choice(full, one, of_class, one.count or 1)
             if one.allocation_mode == ALL:
@@ -144,7 +146,7 @@ class Search:
     def _all(self, choice: Choice) -> Iterator[OfferedDevice]:
         for pool in self._pools:
             if pool.updating:
-                raise RefusedError(f"{NO_DEVICES}: pool {'/'.join(pool.id)} is being updated")
+                raise RefusedError(f"{LACKS_DEVICES}: pool {'/'.join(pool.id)} is being updated")
             for one in pool.devices:
                 if _is_selected(one, choice) and _within(one, choice.wants, Counter()) is not None:
                     yield one
@@ -181,7 +183,7 @@ class Search:
         """Return whether the search succeeds with a device; if not, nothing is left of it."""
         self._steps += 1
         if self._steps > STEPS_MAX:
-            raise RefusedError(f"{NO_DEVICES} within {STEPS_MAX} steps")
+            raise RefusedError(f"{LACKS_DEVICES} within {STEPS_MAX} steps")
         if not self._take(claim, choice, one):
             return False
         if self._devices(claim, number, choice, count + 1, start):
@@ -214,7 +216,7 @@ class Search:
                 if is_first:
                     self._draw(one, back=True)
                 if choice.devices is not None:
-                    raise RefusedError(f"{NO_DEVICES}: a device would break a constraint of all devices")
+                    raise RefusedError(f"{LACKS_DEVICES}: a device would break a constraint of all devices")
                 return False
         if many:
             self._shared.setdefault(key, []).append(capacity)
@@ -228,7 +230,7 @@ class Search:
         key = one.id
         self._chosen[claim].pop()
         many = bool(one.device.allow_multiple_allocations)
-        (self._shared if many else self._taken)[key].pop()  # type: ignore[index]
+        (self._shared if many else self._taken)[key].pop()
         for constraint in self._constraints[claim]:
             constraint.remove()
         if not (many and (self._held.shares[key] or self._shared[key])):
@@ -302,7 +304,9 @@ def allocated(chosen: Chosen, claim_uid: str, number: int) -> AllocatedDevice:
     """Return a device as the status of a claim says it."""
     driver, pool, device = chosen.offered.id
     capacity = chosen.capacity
-    share = None if capacity is None else str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim_uid}/{number}/{chosen.offered.id}"))
+    share = (
+        None if capacity is None else str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim_uid}/{number}/{chosen.offered.id}"))
+    )
     return AllocatedDevice(
         request=chosen.request,
         driver=driver,

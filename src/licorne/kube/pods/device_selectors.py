@@ -59,7 +59,7 @@ def is_met(expression: str, device: Mapping[str, Any]) -> bool:
     """
     program, domains = _compiled(expression)
     missing = {
-        part: {**dict.fromkeys(domains - device[part].keys(), {}), **device[part]}
+        part: {**{key: {} for key in domains - device[part].keys()}, **device[part]}
         for part in ("attributes", "capacity")
         if not domains <= device[part].keys()
     }
@@ -92,7 +92,7 @@ def _attribute(value: Mapping[str, Any]) -> object:
     if kind == "version":
         return {_VERSION: str(said)}
     if kind == "versions":
-        return [{_VERSION: str(one)} for one in said]
+        return [{_VERSION: str(one)} for one in said or ()]
     return said
 
 
@@ -112,8 +112,8 @@ def _compiled(expression: str) -> tuple[Any, frozenset[str]]:
 @lru_cache(maxsize=1)
 def _environment() -> Any:
     """Return the language with what Kubernetes adds; the runtime takes 20 MB, so it is loaded when a selector is first seen."""
-    from cel_expr_python import cel
-    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
+    from cel_expr_python import cel  # noqa: PLC0415
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
 
     of = cel.Type
 
