@@ -94,7 +94,13 @@ class Devices:
         claim = self.store.claims.get(key)
         if claim is None or self._written.get(key) != claim.metadata.resource_version:
             self._written.pop(key, None)
-        self._changed |= self._users.get(key, {})
+        self.reread([key])
+        for uid in self._users.get(key, ()):
+            self._note_kept(key, uid)
+
+    def _note_kept(self, key: ClaimKey, uid: str) -> None:
+        if uid not in self.store.placing and self._is_reserved(key, uid):
+            self._kept.setdefault(uid, self._outbox.now_s())
 
     def renew(self, nodes: Nodes) -> None:
         """Have the scheduler look again which nodes have devices; it may decide something then."""
@@ -118,8 +124,7 @@ class Devices:
         self._names[uid] = names
         for name in names:
             self._users.setdefault(name, {})[uid] = None
-            if self._is_reserved(name, uid):
-                self._kept.setdefault(uid, self._outbox.now_s())
+            self._note_kept(name, uid)
 
     def pod_gone(self, uid: str) -> None:
         """Forget a pod."""
