@@ -36,8 +36,9 @@ KEPT_S: Final = 30.0
 
 
 class _Attempt(msgspec.Struct):
-    """The claims of one pod that get devices on `node`, with their UIDs."""
+    """The claims of the pod with these names that get devices on `node`, with their UIDs."""
 
+    names: tuple[str, str, str]
     node: str
     number: int
     uids: dict[ClaimKey, str]
@@ -55,6 +56,7 @@ class Devices:
         self._changed: dict[str, None] = {}  # UIDs of pods
         self._attempts: dict[str, _Attempt] = {}  # by the UID of a pod
         self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
+        self._unsure: dict[ClaimKey, str] = {}  # claims that have perhaps got devices for a pod that gave up: its UID
         self._kept: dict[str, float] = {}  # since when pods without a node have been seen with devices
         self._number = RELEASE
 
@@ -94,6 +96,8 @@ class Devices:
         claim = self.store.claims.get(key)
         if claim is None or self._written.get(key) != claim.metadata.resource_version:
             self._written.pop(key, None)
+            if self._unsure.pop(key, None) is not None:
+                self.renew(self.store.release(key))
         self.reread([key])
         for uid in self._users.get(key, ()):
             self._note_kept(key, uid)
@@ -167,7 +171,7 @@ class Devices:
         store.placing[uid] = devices
         self._number += 1
         uids = {key: store.claims[key].metadata.uid for key in devices.claims}
-        self._attempts[uid] = _Attempt(node, self._number, uids)
+        self._attempts[uid] = _Attempt(names_of(record.pod), node, self._number, uids)
         self._kept.pop(uid, None)
         self.reread(devices.claims)
         return ""
@@ -181,7 +185,7 @@ class Devices:
     def is_current(self, uid: str, number: int) -> bool:
         """Return whether a write for the claims of a pod is still wanted."""
         known = self._attempts.get(uid)
-        return uid in self.store.releasing if number == RELEASE else known is not None and known.number == number
+        return number == RELEASE or (known is not None and known.number == number)
 
     def give_back(self, uid: str) -> None:
         """Give up what was decided of the claims of a pod, and have taken back what is written of it, unless the pod has its node."""
@@ -192,16 +196,31 @@ class Devices:
         nodes = NOWHERE
         for key in devices.open:
             decision = self.store.decided.get(key)
-            if decision is not None and decision.pod == uid:
+            if decision is None or decision.pod != uid:
+                continue
+            claim = self.store.claims.get(key)
+            if claim is not None and key in self._written and FINALIZER in (claim.metadata.finalizers or ()):
+                self._make_sure(uid, attempt, claim)
+            else:
                 nodes = both(nodes, self.store.release(key))
         for key in devices.claims:
-            self._written.pop(key, None)
+            if key not in self._unsure:
+                self._written.pop(key, None)
         record = self._records.pods.get(uid)
         has_node = record is None or record.pod.spec.node_name
         if not has_node and any(self._is_reserved(key, uid) for key in attempt.uids):
             self.store.releasing[uid] = None
         self.reread(devices.claims)
         self.renew(nodes)
+
+    def _make_sure(self, uid: str, attempt: _Attempt, claim: ResourceClaim) -> None:
+        """Keep the devices of a claim whose allocation may be written yet, until the claim is shown with another version.
+
+        A write of the same version, which takes back what the pod has written before, sees to it that one of both has no effect.
+        """
+        self._unsure[key_of(claim)] = uid
+        finalizers = [one for one in claim.metadata.finalizers or () if one != FINALIZER]
+        self._patch(attempt.names, RELEASE, claim, "", {"finalizers": finalizers or None}, {})
 
     def reread(self, claims: Iterable[ClaimKey]) -> None:
         """Have the pods read again that name one of these claims."""
@@ -239,18 +258,19 @@ class Devices:
         """Write the next thing that a claim lacks: what keeps it from being removed, then its devices and the pod."""
         finalizers = claim.metadata.finalizers or ()
         if claim.status.allocation is None and FINALIZER not in finalizers:
-            self._patch(record, number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
+            names = names_of(record.pod)
+            self._patch(names, number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
             return
         pod = {"resource": "pods", "name": record.pod.metadata.name, "uid": record.uid}
         reserved = [*map(msgspec.to_builtins, claim.status.reserved_for or ()), pod]
         status: dict[str, Any] = {"reservedFor": reserved}
         if claim.status.allocation is None:
             status["allocation"] = msgspec.to_builtins(allocation)
-        self._patch(record, number, claim, "status", {}, {"status": status})
+        self._patch(names_of(record.pod), number, claim, "status", {}, {"status": status})
 
     def _patch(
         self,
-        record: PodRecord,
+        names: tuple[str, str, str],
         number: int,
         claim: ResourceClaim,
         part: str,
@@ -262,7 +282,7 @@ class Devices:
         self._written[key] = version
         path = RESOURCE_CLAIMS.path(*key, part)
         whole = {"metadata": {"resourceVersion": version, **meta}, **body}
-        self._outbox.commands.append(WriteVolume(*names_of(record.pod), number, path, whole))
+        self._outbox.commands.append(WriteVolume(*names, number, path, whole, watched=True))
 
     # -- what is taken back -------------------------------------------------------------------------------------
 
@@ -280,10 +300,14 @@ class Devices:
                 claim = self.store.claims[key]
                 others = [msgspec.to_builtins(one) for one in claim.status.reserved_for or () if one.uid != uid]
                 status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
-                self._patch(record, RELEASE, claim, "status", {}, {"status": status})
+                self._patch(names_of(record.pod), RELEASE, claim, "status", {}, {"status": status})
 
     def not_released(self, uid: str) -> None:
         """Note that a reservation could not be taken back: the pod keeps what its claims have, until it waits for too long."""
+        for key in [key for key, pod in self._unsure.items() if pod == uid]:
+            del self._unsure[key]
+            self.renew(self.store.release(key))
+            self.reread([key])
         if self.store.releasing.pop(uid, 0) is None:
             self._changed[uid] = None
             for key in self._names.get(uid, ()):
