@@ -490,7 +490,7 @@ def misplaced(case: dict[str, Any]) -> str:
     record = made.manager.records.pods[name]
     if record.work.later or said["prefilter"].get("all"):
         takers = set()
-    if record.work.volumes.waiting and not placed:  # it waits with a node
+    if (record.work.volumes.waiting or record.work.devices.claims) and not placed:  # it waits with a node
         placed = record.node
     return "" if placed in (takers or {""}) else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
 

@@ -157,8 +157,8 @@ class Devices:
 
     # -- decisions ----------------------------------------------------------------------------------------------
 
-    def reserve(self, record: PodRecord, node: str) -> str:
-        """Have the claims of a pod get what was decided, and be reserved for the pod; return why they cannot, or ""."""
+    def reserve(self, record: PodRecord, node: str, timeout_s: float) -> str:
+        """Have the claims of a pod get what was decided, and be reserved for the pod, in so much time; return why they cannot, or ""."""
         store, devices, uid = self.store, record.work.devices, record.uid
         for key in devices.open:
             decision = store.decided.get(key)
@@ -173,14 +173,9 @@ class Devices:
         uids = {key: store.claims[key].metadata.uid for key in devices.claims}
         self._attempts[uid] = _Attempt(names_of(record.pod), node, self._number, uids)
         self._kept.pop(uid, None)
+        self._outbox.commands.append(LoseVolumes(uid, node, self._number, timeout_s))
         self.reread(devices.claims)
         return ""
-
-    def lose_after(self, uid: str, after_s: float) -> None:
-        """Have the claims of a pod given up if they have not got what was decided by then."""
-        known = self._attempts.get(uid)
-        if known is not None:
-            self._outbox.commands.append(LoseVolumes(uid, known.node, known.number, after_s))
 
     def is_current(self, uid: str, number: int) -> bool:
         """Return whether a write for the claims of a pod is still wanted."""

@@ -282,9 +282,8 @@ class PodLifecycle:
     def reserve(self, record: PodRecord) -> str:
         """Have the claims of a pod get their volumes and devices on its node; return why they cannot, or ""."""
         why = self.volumes.reserve(record, record.node) if record.work.volumes.waiting else ""
-        why = why or self.devices.reserve(record, record.node)
-        if not why:
-            self.devices.lose_after(record.uid, self.volumes.bindings.timeout_s)
+        if record.work.devices.claims and not why:
+            why = self.devices.reserve(record, record.node, self.volumes.bindings.timeout_s)
         return why
 
     def volumes_lost(self, uid: str, number: int, reason: str = "") -> None:
