@@ -171,6 +171,7 @@ class Runner:
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
         self.decided, self._decided_s = 0, 0.0
+        self._rounds = 0  # how many times decisions were made, which each change and each time limit brings about
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
@@ -513,6 +514,7 @@ class Runner:
             self._carry_out()
             self._wake.clear()  # what the scheduler is told from here on may have it decide more
             began = time.perf_counter()
+            self._rounds += 1
             made = self.api.schedule(limit=SLICE)
             if made:
                 self.decided += made
@@ -557,7 +559,7 @@ class Runner:
             await asyncio.sleep(REVIEW_S)
             self.manager.lifecycle.pass_turns()
             if len(waiting):
-                waiting.review()
+                waiting.review(self._rounds)
                 self._carry_out()
 
     # -- a process that was paused ------------------------------------------------------------------------------
