@@ -74,6 +74,15 @@ class ClaimCount(DomainCount):
         use.members[pods] = None
         pods.counts.append(use)
 
+    def check_for(self, demand: str, eased: dict[Need, None]) -> ClaimCheck:
+        """Return the check of asks whose claims demand this."""
+        for check in self.checks:
+            if isinstance(check, ClaimCheck) and check.demand == demand:
+                return check
+        check = ClaimCheck(self, demand, eased)
+        self.checks.append(check)
+        return check
+
     def change(self, slot: int, names: tuple[str, ...], change: int) -> None:
         """Have devices of the node of a slot given to claims, or given back."""
         allocator, node = self.allocator(), self.names.get(slot + 1)

@@ -11,6 +11,7 @@ from .constraints import (
     CLAIMED,
     DISK_IN_USE,
     DRIVER,
+    FIELD_NAME,
     LACKS_DEVICES,
     NodeConstraints,
     NodeLabels,
@@ -130,3 +131,9 @@ def counted_spread(one: SpreadConstraint, keys: tuple[str, ...], constraints: No
     )
     alike = SpreadConstraint(one.topology_key, one.selector, one.namespace)
     return Counted(one.topology_key, spread=alike, keys=keys, policy=ANY_NODE if policy == ANY_NODE else policy)
+
+
+def domains_of(labels: NodeLabels) -> dict[str, str]:
+    """Return the value of a node by topology key: its labels, the empty key, whose one domain is the cluster, and its name."""
+    pairs = dict(labels.pairs)
+    return {**pairs, "": "", CLAIMED: pairs.get(FIELD_NAME, "")}

@@ -26,19 +26,19 @@ from licorne.si.constants import TAG_POD, TAG_POD_TERMS
 
 from .attached import AttachCheck, AttachCount, AttachKey, AttachUse
 from .claimed import Allocator, ClaimCheck, ClaimCount, ClaimKey
-from .constraints import (
-    ANTI_AFFINITY,
-    APART,
-    CLAIMED,
-    FIELD_NAME,
-    NEAR,
-    SPREAD,
-    UNLABELLED,
-    NodeConstraints,
-    NodeLabels,
+from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeConstraints, NodeLabels
+from .counted import (
+    CLAIMS,
+    Counted,
+    Handle,
+    counted_attached,
+    counted_near,
+    counted_spread,
+    domains_of,
+    handles_of,
+    held_by,
 )
-from .counted import CLAIMS, Counted, Handle, counted_attached, counted_near, counted_spread, handles_of, held_by
-from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
+from .domains import DomainCheck, DomainCount, PodClass, TopologyKey, serve, stop_serving
 from .images import Images
 from .node import Need, Node
 from .preferences import OFF, Ranking
@@ -168,7 +168,7 @@ class Topology:
 
     def close(self, need: Need) -> None:
         """Undo `open`."""
-        _stop_serving(need)
+        stop_serving(need)
         self.eased.pop(need, None)
         if need.ranking is not None:
             for _, one in need.ranking.nodes:
@@ -208,7 +208,9 @@ class Topology:
         for count in pods.against:
             self._check_by(need, count, IS_APART, 0, 0)
         if terms.claims is not None:
-            self._check_claims(need, self.own(pods, CLAIMS), terms.claims.demand)
+            claimed = self.own(pods, CLAIMS)
+            assert isinstance(claimed, ClaimCount), "the count of claims"
+            serve(claimed.check_for(terms.claims.demand, self.eased), need)
 
     def _check_by(self, need: Need, count: DomainCount, kind: int, room: int, min_domains: int) -> None:
         check: DomainCheck | None = None
@@ -218,7 +220,7 @@ class Topology:
         if check is None:
             check = DomainCheck(count, kind, room, min_domains, self.eased)
             count.checks.append(check)
-        _serve(check, need)
+        serve(check, need)
 
     def _check_attached(self, need: Need, count: DomainCount, attached: Attached) -> None:
         """Check a need by how many volumes of a driver nodes take; asks with as many volumes that are in no other class share that."""
@@ -231,17 +233,7 @@ class Topology:
         if check is None:
             check = AttachCheck(count, len(attached.names), shared, self.eased)
             count.checks.append(check)
-        _serve(check, need)
-
-    def _check_claims(self, need: Need, count: DomainCount, demand: str) -> None:
-        """Check a need by which nodes have devices for its claims."""
-        assert isinstance(count, ClaimCount), "the count of claims"
-        alike = (one for one in count.checks if isinstance(one, ClaimCheck) and one.demand == demand)
-        check = next(alike, None)
-        if check is None:
-            check = ClaimCheck(count, demand, self.eased)
-            count.checks.append(check)
-        _serve(check, need)
+        serve(check, need)
 
     def devices_changed(self, nodes: frozenset[str] | None) -> None:
         """Look again for which claims these nodes have devices; None: all nodes."""
@@ -259,7 +251,7 @@ class Topology:
 
     def mismatch_when_new(self, need: Need, labels: NodeLabels) -> str:
         """Return why a need would be shut out of a new node with these labels; empty if it would not."""
-        known = _domains(labels)
+        known = domains_of(labels)
         return self._mismatch(need, lambda key: key.number_of.get(known[key.name], NEW) if key.name in known else 0)
 
     def _mismatch(self, need: Need, domain_of: Callable[[TopologyKey], int]) -> str:
@@ -388,7 +380,7 @@ class Topology:
 
     def _label(self, node: Node, labels: NodeLabels) -> None:
         self.soft += bool(labels.soft)
-        values = _domains(labels) if self.keys else {}
+        values = domains_of(labels) if self.keys else {}
         for key in self.keys.values():
             key.enter(node.slot, values.get(key.name))
         for count in self.spreads:
@@ -404,7 +396,7 @@ class Topology:
                 one.add(node.slot, -number)
         for count in self.spreads:
             count.part(node.slot)
-        values = _domains(node.labels) if self.keys else {}
+        values = domains_of(node.labels) if self.keys else {}
         for key in self.keys.values():
             key.leave(node.slot, values.get(key.name))
 
@@ -471,7 +463,7 @@ class Topology:
         """Give the needs of a class other checks: one of its volumes is attached now, or another class's, too."""
         for need in pods.needs.values():
             if need.checks is not None:
-                _stop_serving(need)
+                stop_serving(need)
                 need.checks = []
                 self._check(need)
                 self.eased[need] = None
@@ -516,7 +508,7 @@ class Topology:
             kind = AttachKey if counted.driver else ClaimKey if counted.claims else TopologyKey
             key = self.keys[counted.key] = kind(counted.key)
             for slot, node in enumerate(self.nodes):
-                key.enter(slot, None if node is None else _domains(node.labels).get(counted.key))
+                key.enter(slot, None if node is None else domains_of(node.labels).get(counted.key))
         if counted.driver:
             count: DomainCount = AttachCount(counted, key, self._check_anew)
         elif isinstance(key, ClaimKey):
@@ -606,26 +598,3 @@ class Topology:
             for need in check.needs:
                 assert need.checks is not None, "an open need has checks"
                 need.checks.remove(check)
-
-
-def _serve(check: DomainCheck, need: Need) -> None:
-    """Have a check serve a need, once: constraints that differ may be the same check."""
-    assert need.checks is not None, "an open need has checks"
-    if need not in check.needs:
-        check.needs[need] = None
-        need.checks.append(check)
-
-
-def _stop_serving(need: Need) -> None:
-    """Have the checks of a need serve it no more; those that serve no other are forgotten."""
-    check: DomainCheck
-    for check in need.checks or ():
-        del check.needs[need]
-        if not check.needs:
-            check.count.checks.remove(check)
-
-
-def _domains(labels: NodeLabels) -> dict[str, str]:
-    """Return the value of a node by topology key: its labels, the empty key, whose one domain is the cluster, and its name."""
-    pairs = dict(labels.pairs)
-    return {**pairs, "": "", CLAIMED: pairs.get(FIELD_NAME, "")}

@@ -97,7 +97,7 @@ class Decisions(ResourceManagerCallback):
             self._outbox.commands.append(Bind(*names_of(record.pod), new.node_id))
             record.move(PodEvent.DECIDE)
         record.node = new.node_id
-        if record.stage is Stage.AWAITS_VOLUMES and (why := lifecycle.reserve(record)):
+        if record.stage is Stage.AWAITS_VOLUMES and (why := lifecycle.holding.reserve(record)):
             lifecycle.volumes_not_bound(record.uid, why)
             return
         lifecycle.yunikorn_events.post(record, DECIDED)

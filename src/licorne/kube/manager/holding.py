@@ -31,10 +31,25 @@ class Holding:
             self._records.node_known(record.uid, record.node)
         elif record.stage is Stage.ASSUMED:
             self._outbox.withdraw_bindings(lambda command: command.uid == record.uid)
-        self.volumes.give_back(record.uid)
-        self.devices.give_back(record.uid)
+        self.give_back(record.uid)
         if record.stage in (Stage.ASKED, *COUNTED):
             self._outbox.release(record.application.id, record.uid, why or Termination.STOPPED_BY_RM)
+
+    def reserve(self, record: PodRecord) -> str:
+        """Have the claims of a pod get their volumes and devices on its node; return why they cannot, or ""."""
+        why = self.volumes.reserve(record, record.node) if record.work.volumes.waiting else ""
+        if record.work.devices.claims and not why:
+            why = self.devices.reserve(record, record.node, self.volumes.bindings.timeout_s)
+        return why
+
+    def awaits(self, uid: str, number: int) -> bool:
+        """Return whether the claims of a pod are still to get what was decided by this attempt."""
+        return self.volumes.bindings.is_current(uid, number) or self.devices.is_current(uid, number)
+
+    def give_back(self, uid: str) -> None:
+        """Release what was decided of the claims of a pod."""
+        self.volumes.give_back(uid)
+        self.devices.give_back(uid)
 
     def hold(self, record: PodRecord) -> None:
         """Withdraw a pod's ask, and hold the pod until it, its application or its gang changes."""

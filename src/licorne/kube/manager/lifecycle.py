@@ -279,24 +279,13 @@ class PodLifecycle:
         elif record.stage is Stage.HELD and self.volumes.turns.waits(record.uid):
             self.report_or_ask(record)
 
-    def reserve(self, record: PodRecord) -> str:
-        """Have the claims of a pod get their volumes and devices on its node; return why they cannot, or ""."""
-        why = self.volumes.reserve(record, record.node) if record.work.volumes.waiting else ""
-        if record.work.devices.claims and not why:
-            why = self.devices.reserve(record, record.node, self.volumes.bindings.timeout_s)
-        return why
-
     def volumes_lost(self, uid: str, number: int, reason: str = "") -> None:
         """Release the place of a pod whose claims could not be written, or were not bound in time, as `not_bound`."""
         if number == RELEASE:
             self.devices.not_released(uid)
-        elif self.awaits(uid, number):
+        elif self.holding.awaits(uid, number):
             late = f"its claims were not bound within {self.volumes.bindings.timeout_s:g} s"
             self.volumes_not_bound(uid, reason or late)
-
-    def awaits(self, uid: str, number: int) -> bool:
-        """Return whether the claims of a pod are still to get what was decided by this attempt."""
-        return self.volumes.bindings.is_current(uid, number) or self.devices.is_current(uid, number)
 
     def volumes_not_bound(self, uid: str, reason: str) -> None:
         """Release the place of a pod whose claims will not be bound as was decided, as `not_bound`."""
@@ -503,8 +492,7 @@ class PodLifecycle:
         elif node and node != record.node:
             self._moved(record)
         elif node and record.stage in ON_THE_WAY:
-            self.volumes.give_back(record.uid)
-            self.devices.give_back(record.uid)
+            self.holding.give_back(record.uid)
             record.move(PodEvent.SEE)
             if differs:
                 self.report(record)

@@ -5,13 +5,18 @@ Objects come in (pods in `lifecycle`), decisions come from the scheduler in proc
 
 from __future__ import annotations
 
+from typing import Final
+
 from licorne.kube.objects import (
     CSINode,
+    DeviceClass,
     KubernetesObject,
     Namespace,
     Node,
     PlainWorkload,
     PriorityClass,
+    ResourceClaim,
+    ResourceSlice,
     Workload,
 )
 from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
@@ -25,6 +30,8 @@ from .lifecycle import PodLifecycle
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import COUNTED, PodEvent, Stage
+
+OF_DEVICES: Final = (DeviceClass, ResourceClaim, ResourceSlice)
 
 
 class Manager:
@@ -138,13 +145,13 @@ class Manager:
         if isinstance(one, CSINode):
             self._drivers_changed(one.metadata.name)
 
-    def of_devices_seen(self, one: KubernetesObject) -> None:
-        """Take in a claim of devices, a class or a slice."""
-        self.lifecycle.devices.seen(one)
+    def of_claims_seen(self, one: KubernetesObject) -> None:
+        """Take in what claims of volumes or devices demand, or what is there for them."""
+        (self.lifecycle.devices.seen if isinstance(one, OF_DEVICES) else self.of_volumes_seen)(one)
 
-    def of_devices_gone(self, one: KubernetesObject) -> None:
-        """Forget a claim of devices, a class or a slice."""
-        self.lifecycle.devices.gone(one)
+    def of_claims_gone(self, one: KubernetesObject) -> None:
+        """Forget what claims of volumes or devices demand, or what is there for them."""
+        (self.lifecycle.devices.gone if isinstance(one, OF_DEVICES) else self.of_volumes_gone)(one)
 
     def _drivers_changed(self, name: str) -> None:
         node = self.records.nodes.get(name)
