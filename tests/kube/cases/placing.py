@@ -226,7 +226,7 @@ def _(k: Place) -> None:
     claims = [{"name": "c", "resourceClaimTemplateName": "t"}]
     names = ("p0", "p1", "p2")
     for name in names:
-        k.pod(name, app=k.name, resourceClaims=claims)
+        k.pod(name, app=k.name, resourceClaims=claims, **k.there)
     comes(lambda: sum(bool(k.node_of(name)) for name in names) == 2, told=k.told)
     (waiting,) = (name for name in names if not k.node_of(name))
     k.waits(waiting)
