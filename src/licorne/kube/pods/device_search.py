@@ -89,7 +89,7 @@ class _Constraint:
         return not self._requests or request in self._requests or request.partition("/")[0] in self._requests
 
 
-class Search:
+class DeviceSearch:
     """The search for one node with these `pools`; `held` is what claims hold already."""
 
     def __init__(self, pools: Sequence[Pool], held: Held) -> None:

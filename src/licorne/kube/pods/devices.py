@@ -28,7 +28,7 @@ from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
 from .constraints import NODE_NAME
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, terms_of
-from .device_search import Chosen, RefusedError, Search, allocated
+from .device_search import Chosen, RefusedError, DeviceSearch, allocated
 from .storage import ClaimKey, Terms, key_of
 
 ELSEWHERE: Final = VOLUME_REASONS[len(VOLUME_REASONS) - 1]
@@ -156,7 +156,7 @@ class DeviceStore:
         why = known.get(demand)
         if why is None:
             try:
-                Search(self.pools.seen_by(node), self.held).find([one.devices for one in read], self.classes)
+                DeviceSearch(self.pools.seen_by(node), self.held).find([one.devices for one in read], self.classes)
                 why = ""
             except RefusedError as error:
                 why = str(error)
@@ -174,7 +174,7 @@ class DeviceStore:
         if not keys:
             return NOWHERE
         try:
-            search = Search(self.pools.seen_by(node), self.held)
+            search = DeviceSearch(self.pools.seen_by(node), self.held)
             found = search.find([one.spec.devices for one in claims], self.classes)
         except RefusedError:
             return NOWHERE
