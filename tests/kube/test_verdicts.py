@@ -68,8 +68,7 @@ def test_production_agrees_in_sequences() -> None:
     assert unlisted(made) == set()
     assert made.agreed["PodTopologySpread"] > 1000 < made.agreed["InterPodAffinity"]
     assert made.agreed["DynamicResources"] > 1000
-    assert made.devices[True] > 100
-    assert made.devices[False] < 10, "of devices that are shared, and of claims that come at once"
+    assert made.devices[True] > 100 > made.devices[False] == 0
 
 
 def test_production_gives_the_points_of_the_recording() -> None:

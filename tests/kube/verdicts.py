@@ -311,7 +311,7 @@ class Production(Places):
         """Return the devices that the claims of a pod have got, and that are not written."""
         decided = self.manager.lifecycle.devices.store.decided.values()
         results = [one for each in decided if each.pod == name for one in each.allocation.devices.results or ()]
-        results = [one for one in results if not one.admin_access]
+        results = [one for one in results if not (one.admin_access or one.share_id)]  # the recording has no others
         return sorted(f"{one.driver}/{one.pool}/{one.device}" for one in results)
 
     def asked(self, name: str) -> tuple[Ask, Partition] | str:
@@ -370,7 +370,7 @@ class Comparison:
         self.skipped: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.devices: Counter[bool] = Counter()
-        """Of pods that get devices, how many get those that were recorded, and how many others."""
+        """Of pods that get devices for themselves, how many get those that were recorded, and how many others."""
 
     def compare(self, case: dict[str, Any]) -> None:
         """Compare all judgments of a case."""

@@ -453,6 +453,8 @@ class PodLifecycle:
         if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
             created = str(unix_seconds(record.pod.metadata.creation_timestamp))
             tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
+        if record.asked is not None and TAG_POD_TERMS in (record.asked.tags or {}) and TAG_POD_TERMS not in tags:
+            tags = {TAG_POD_TERMS: "{}", **tags}  # else its claims without devices would be kept
         self._outbox.ask(ask_with(record.work.ask, node_id=node, originator=record.is_driver, tags=tags))
         self.gangs.placed(record)
 

@@ -270,7 +270,3 @@ class Held:
                 self.capacity.setdefault(key, Counter())[name] += change * nano(amount)
             if key in self.capacity and not self.shares[key]:
                 del self.capacity[key]
-
-    def twice(self) -> list[DeviceId]:
-        """Return the devices that more than one claim holds as a whole, or one as a whole and another shares."""
-        return [key for key, number in self.whole.items() if number > 1 or self.shares[key]]

@@ -137,7 +137,7 @@ class DeviceSearch:
             if of_class is None or one.derived_attributes or one.allocation_mode not in ("", "ExactCount", ALL):
                 raise RefusedError(f"{LACKS_DEVICES}: request {name} is not supported, or its class is gone")
             full = f"{name}/{one.name}" if isinstance(one, SubRequest) else name
-            made = Choice(full, one, of_class, one.count or 1)
+            made = Choice(full, one, of_class, max(one.count, 1))
             if one.allocation_mode == ALL:
                 devices = tuple(self._all(made))
                 made = made._replace(number=len(devices), devices=devices)

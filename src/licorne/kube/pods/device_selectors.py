@@ -127,7 +127,9 @@ def _environment() -> Any:
         "isQuantity": [function("isQuantity", yes, lambda said: _reads(_nano, {_QUANTITY: said}), text)],
         "semver": [
             function("semver", of.DYN, _version, text),
-            function("semver", of.DYN, lambda said, normalize: _version(_normal(said) if normalize else said), text, yes),
+            function(
+                "semver", of.DYN, lambda said, normalize: _version(_normal(said) if normalize else said), text, yes
+            ),
         ],
         "isSemver": [function("isSemver", yes, lambda said: _reads(_key, {_VERSION: said}), text)],
         "isGreaterThan": [function("isGreaterThan", yes, lambda a, b: _key(a) > _key(b), amount, amount, member=True)],

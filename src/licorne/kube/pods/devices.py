@@ -28,14 +28,16 @@ from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
 from .constraints import NODE_NAME
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, terms_of
-from .device_search import Chosen, RefusedError, DeviceSearch, allocated
+from .device_search import Chosen, DeviceSearch, RefusedError, allocated
 from .storage import ClaimKey, Terms, key_of
 
 ELSEWHERE: Final = VOLUME_REASONS[len(VOLUME_REASONS) - 1]
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
-CLASSES_OF: Final = 1024
+DEMANDS_MAX: Final = 1024
 """Demands that are kept decoded, at most."""
+VERDICTS_MAX: Final = 64
+"""Demands whose answer is remembered for a node, at most."""
 
 
 class PodDevices(msgspec.Struct, frozen=True):
@@ -160,6 +162,8 @@ class DeviceStore:
                 why = ""
             except RefusedError as error:
                 why = str(error)
+            if len(known) >= VERDICTS_MAX:
+                known.clear()
             known[demand] = why
         return why
 
@@ -323,7 +327,7 @@ def _bare(claim: DeviceClaim) -> DeviceClaim:
     return msgspec.structs.replace(claim, config=None)
 
 
-@lru_cache(maxsize=CLASSES_OF)
+@lru_cache(maxsize=DEMANDS_MAX)
 def _read(demand: str) -> list[_Demand]:
     return msgspec.json.decode(demand, type=list[_Demand])
 
