@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +14,12 @@ import pytest
 
 from common.examples import scaled
 from common.virtual import run
-from kube import schedules
+from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
 from licorne.kube.manager.devices import FINALIZER
 from licorne.kube.objects import DeviceClass, Pod
 from licorne.kube.pods import keys
+from seeds import SEED
 
 from .drivers import (
     DRIVER,
@@ -30,6 +33,7 @@ from .drivers import (
 )
 from .places import Places
 
+DAY_S = 8
 SMALL = [{"name": "c", "resources": {"requests": {"cpu": "100m", "memory": "1Mi"}}}]
 SELECTOR = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
 CLASS = {"metadata": {"name": "gpu"}, "spec": {"selectors": [SELECTOR]}}
@@ -272,6 +276,57 @@ def test_a_gang_starts_as_a_whole_only_with_devices_for_all() -> None:
     made.manager.of_claims_seen(resource_slice("n2", "d0"))
     made.run()
     assert sorted(record.node for record in records) == ["n0", "n1", "n2"]
+
+
+# -- kills ----------------------------------------------------------------------------------------------------------
+
+
+def killed_at(at: int, *, arrives: bool) -> int:
+    """Play a short day, kill licorne at one of its awaits, and start it again; return how many awaits there were."""
+
+    async def play() -> int:
+        made = World()
+        made.server.trouble = msgspec.structs.replace(calm(), late_s=kills.LATE_S)
+        killed = kills.Killed(at)
+        _, task = kills.start_mortal(made.world, killed, arrives=arrives)
+        made.claim("shared")
+        pods = [made.pod("shared"), made.pod("shared"), *(made.pod(template="two") for _ in range(3))]
+        for second in range(DAY_S):
+            if second == 3:
+                made.end(pods[2])
+            made.controller.step()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await killed.dead.wait()
+                killed.at = kills.NEVER
+                killed.dead.clear()
+                await kills.kill(task)
+                _, task = schedules.start(made.world)
+            check_devices_held_once(made.controller)
+        asyncio.get_running_loop().set_task_factory(None)
+        for pod in pods[2:]:
+            made.end(pod)
+        for _ in range(60):
+            await asyncio.sleep(1.0)
+            made.controller.step()
+            check_devices_held_once(made.controller)
+        assert all(map(made.node_of, pods)), "whoever waited has the devices of those that have ended"
+        check_nobody_holds(made.controller)
+        schedules.check_runs(task)
+        await schedules.stop(task)
+        return killed.awaits
+
+    return run(play())
+
+
+@pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
+@pytest.mark.parametrize("every", [50, pytest.param(1, marks=pytest.mark.nightly)])
+def test_killed_at_an_await_no_device_is_given_twice(every: int, arrives: bool) -> None:
+    awaits = killed_at(kills.NEVER, arrives=arrives)
+    assert awaits > 200
+    for at in range(1 + SEED % every, awaits, every):
+        sys.stdout.write(f"to play this again: killed_at({at}, arrives={arrives})\n")
+        killed_at(at, arrives=arrives)
 
 
 # -- random schedules --------------------------------------------------------------------------------------------
