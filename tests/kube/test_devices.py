@@ -18,7 +18,9 @@ from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
 from licorne.kube.manager.devices import FINALIZER
 from licorne.kube.objects import DeviceClass, Pod
+from licorne.kube.objects.devices import Device
 from licorne.kube.pods import keys
+from licorne.kube.pods.device_selectors import SelectorError, is_met, variables
 from seeds import SEED
 
 from .drivers import (
@@ -276,6 +278,50 @@ def test_a_gang_starts_as_a_whole_only_with_devices_for_all() -> None:
     made.manager.of_claims_seen(resource_slice("n2", "d0"))
     made.run()
     assert sorted(record.node for record in records) == ["n0", "n1", "n2"]
+
+
+# -- selectors ---------------------------------------------------------------------------------------------------
+
+DEVICE = {
+    "name": "d",
+    "attributes": {"cores": {"int": 8}, "firmware": {"version": "1.10.0-rc.1"}, "x.com/model": {"string": "a"}},
+    "capacity": {"memory": {"value": "40Gi"}},
+}
+OF = f'device.attributes["{DRIVER}"]'
+MEMORY = f'device.capacity["{DRIVER}"].memory'
+
+
+@pytest.mark.parametrize(
+    ("expression", "met"),
+    [
+        (f'device.driver == "{DRIVER}" && {OF}.cores >= 8 && !device.allowMultipleAllocations', True),
+        ('device.attributes["x.com"].model == "a"', True),
+        (f'{OF}.firmware.compareTo(semver("1.10.0")) < 0', True),
+        (f'{OF}.firmware.isGreaterThan(semver("1.9"))', "it is no version"),
+        ('semver("v1.2", true).minor() == 2 && !isSemver("1.2")', True),
+        (f'{MEMORY}.compareTo(quantity("40960Mi")) == 0', True),
+        (f'{MEMORY}.sub(quantity("39Gi")).asInteger() == 1 << 30', "Syntax error"),
+        (f'{MEMORY}.sub(quantity("39Gi")).asInteger() == 1073741824', True),
+        (f'{MEMORY}.add(1).sign() == 1 && isQuantity("1.5Gi") && quantity("1500m").asApproximateFloat() == 1.5', True),
+        (f"has({OF}.serial)", False),
+        (f'{OF}.?serial.orValue("none") == "none"', True),
+        (f'{OF}.serial == "x"', "serial"),
+        ('has(device.attributes["other.com"].x)', False),
+        ('"zone" in device.attributes["other.com"]', False),
+        (f"cel.bind(of, {OF}, of.cores in [4, 8])", True),
+        (f"{OF}.cores", "of type INT, not a condition"),
+        ("[1, 2].all(a, ".replace("1, 2", ", ".join("1" * 200)) * 3 + "true" + ")" * 3, "budget"),
+        ("(" * 100 + "true" + ")" * 100, "recursion"),
+        ("true || " * 2000 + "true", "more than 10240 characters"),
+    ],
+)
+def test_selectors_say_what_they_say_in_kubernetes(expression: str, met: bool | str) -> None:
+    device = variables(msgspec.convert(DEVICE, Device), DRIVER)
+    if isinstance(met, bool):
+        assert is_met(expression, device) is met
+    else:
+        with pytest.raises(SelectorError, match=met):
+            is_met(expression, device)
 
 
 # -- kills ----------------------------------------------------------------------------------------------------------

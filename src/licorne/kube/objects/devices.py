@@ -13,16 +13,10 @@ from .meta import KubernetesObject, Object, ObjectMeta, Quantities
 from .pods import NodeSelector
 
 
-class CELSelector(Object):
-    """An expression about a device, in CEL."""
-
-    expression: str = ""
-
-
 class DeviceSelector(Object):
-    """A condition on a device."""
+    """A condition on a device: `cel` has an `expression` about it, in CEL."""
 
-    cel: CELSelector | None = None
+    cel: dict[str, str] | None = None
 
 
 class DeviceTaint(Object):
@@ -43,14 +37,11 @@ class DeviceToleration(Object):
     toleration_seconds: int | None = None
 
 
-class CapacityRequirements(Object):
-    """How much a request takes of the capacities of a device."""
-
-    requests: Quantities | None = None
-
-
 class ExactRequest(Object):
-    """Which devices are asked for, and how many: `count` (0: one), or with the mode `All` all of them."""
+    """Which devices are asked for, and how many: `count` (0: one), or with the mode `All` all of them.
+
+    `capacity`: under `requests`, how much is taken of the capacities of a device.
+    """
 
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] | None = None
@@ -58,7 +49,7 @@ class ExactRequest(Object):
     count: int = 0
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] | None = None
-    capacity: CapacityRequirements | None = None
+    capacity: dict[str, Quantities | None] | None = None
     derived_attributes: tuple[dict[str, Any], ...] | None = None
 
 
@@ -168,24 +159,18 @@ class DeviceClass(KubernetesObject):
     spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
 
 
-class Counter(Object):
-    """An amount that devices share."""
-
-    value: Any = 0
-
-
 class CounterSet(Object):
-    """Amounts by name that devices of a pool share."""
+    """Amounts (`value`) by name that devices of a pool share."""
 
     name: str = ""
-    counters: dict[str, Counter] | None = None
+    counters: dict[str, Quantities] | None = None
 
 
 class CounterConsumption(Object):
     """How much a device that is in use takes of a set of counters."""
 
     counter_set: str = ""
-    counters: dict[str, Counter] | None = None
+    counters: dict[str, Quantities] | None = None
 
 
 class DeviceCapacity(Object):

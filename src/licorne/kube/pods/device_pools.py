@@ -86,7 +86,7 @@ class OfferedDevice:
         """Yield the shared counters, by set and name, that the device takes when it is in use."""
         for one in self.device.consumes_counters or ():
             for name, counter in (one.counters or {}).items():
-                yield (one.counter_set, name), nano(counter.value)
+                yield (one.counter_set, name), nano(counter.get("value"))
 
 
 class Slice:
@@ -111,7 +111,9 @@ class Pool(msgspec.Struct, frozen=True):
     def counters(self) -> dict[tuple[str, str], int]:
         """Return the shared counters, in billionths."""
         sets = [one for each in self.slices for one in each.object.spec.shared_counters or ()]
-        return {(one.name, name): nano(value.value) for one in sets for name, value in (one.counters or {}).items()}
+        return {
+            (one.name, name): nano(value.get("value")) for one in sets for name, value in (one.counters or {}).items()
+        }
 
 
 class Pools:

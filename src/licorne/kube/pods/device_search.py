@@ -263,7 +263,7 @@ def _named(claim: DeviceClaim) -> Iterator[tuple[str, Sequence[ExactRequest]]]:
 
 def _is_selected(one: OfferedDevice, choice: Choice) -> bool:
     selectors = (*(choice.of_class.spec.selectors or ()), *(choice.wants.selectors or ()))
-    return all(one.meets("" if selector.cel is None else selector.cel.expression) for selector in selectors)
+    return all(one.meets((selector.cel or {}).get("expression", "")) for selector in selectors)
 
 
 def _within(one: OfferedDevice, wants: ExactRequest, used: Counter[str]) -> dict[str, int] | None:
@@ -273,7 +273,7 @@ def _within(one: OfferedDevice, wants: ExactRequest, used: Counter[str]) -> dict
     requests that name capacities.
     """
     capacity = one.device.capacity or {}
-    asked = {} if wants.capacity is None else wants.capacity.requests or {}
+    asked = (wants.capacity or {}).get("requests") or {}
     if not asked.keys() <= capacity.keys():
         return None
     taken = {}

@@ -116,51 +116,34 @@ def _environment() -> Any:
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
 
     of = cel.Type
-
-    def function(name: str, result: Any, do: Callable[..., object], *parameters: Any, member: bool = False) -> Any:
-        kinds = "_".join(one.name() for one in parameters)
-        return cel.Overload(f"{name}_{kinds}", result, list(parameters), member, do)
-
     amount, text, whole, yes = of.MAP, of.STRING, of.INT, of.BOOL
-    functions = {
-        "quantity": [function("quantity", of.DYN, _quantity, text)],
-        "isQuantity": [function("isQuantity", yes, lambda said: _reads(_nano, {_QUANTITY: said}), text)],
-        "semver": [
-            function("semver", of.DYN, _version, text),
-            function(
-                "semver", of.DYN, lambda said, normalize: _version(_normal(said) if normalize else said), text, yes
-            ),
-        ],
-        "isSemver": [function("isSemver", yes, lambda said: _reads(_key, {_VERSION: said}), text)],
-        "isGreaterThan": [function("isGreaterThan", yes, lambda a, b: _key(a) > _key(b), amount, amount, member=True)],
-        "isLessThan": [function("isLessThan", yes, lambda a, b: _key(a) < _key(b), amount, amount, member=True)],
-        "compareTo": [
-            function(
-                "compareTo", whole, lambda a, b: (_key(a) > _key(b)) - (_key(a) < _key(b)), amount, amount, member=True
-            )
-        ],
-        "asInteger": [function("asInteger", whole, _integer, amount, member=True)],
-        "isInteger": [function("isInteger", yes, lambda a: _nano(a) % NANO == 0, amount, member=True)],
-        "asApproximateFloat": [
-            function("asApproximateFloat", of.DOUBLE, lambda a: _nano(a) / NANO, amount, member=True)
-        ],
-        "sign": [function("sign", whole, lambda a: (_nano(a) > 0) - (_nano(a) < 0), amount, member=True)],
-        "add": [
-            function("add", of.DYN, lambda a, b: _sum(_nano(a) + _nano(b)), amount, amount, member=True),
-            function("add", of.DYN, lambda a, b: _sum(_nano(a) + b * NANO), amount, whole, member=True),
-        ],
-        "sub": [
-            function("sub", of.DYN, lambda a, b: _sum(_nano(a) - _nano(b)), amount, amount, member=True),
-            function("sub", of.DYN, lambda a, b: _sum(_nano(a) - b * NANO), amount, whole, member=True),
-        ],
-        **{
-            name: [function(name, whole, lambda a, at=at: int(_parts(a)[at]), amount, member=True)]
-            for at, name in enumerate(("major", "minor", "patch"), 1)
-        },
-    }
+    made: dict[str, list[Any]] = {}
+
+    def add(name: str, do: Callable[..., object], result: Any, *parameters: Any) -> None:
+        kinds = "_".join(one.name() for one in parameters)
+        overload = cel.Overload(f"{name}_{kinds}", result, list(parameters), parameters[0] == amount, do)
+        made.setdefault(name, []).append(overload)
+
+    add("quantity", _quantity, of.DYN, text)
+    add("isQuantity", lambda said: _reads(_nano, {_QUANTITY: said}), yes, text)
+    add("semver", _version, of.DYN, text)
+    add("semver", lambda said, normalize: _version(_normal(said) if normalize else said), of.DYN, text, yes)
+    add("isSemver", lambda said: _reads(_key, {_VERSION: said}), yes, text)
+    add("isGreaterThan", lambda a, b: _key(a) > _key(b), yes, amount, amount)
+    add("isLessThan", lambda a, b: _key(a) < _key(b), yes, amount, amount)
+    add("compareTo", lambda a, b: (_key(a) > _key(b)) - (_key(a) < _key(b)), whole, amount, amount)
+    add("asInteger", _integer, whole, amount)
+    add("isInteger", lambda a: _nano(a) % NANO == 0, yes, amount)
+    add("asApproximateFloat", lambda a: _nano(a) / NANO, of.DOUBLE, amount)
+    add("sign", lambda a: (_nano(a) > 0) - (_nano(a) < 0), whole, amount)
+    for name, sign in (("add", 1), ("sub", -1)):
+        add(name, lambda a, b, sign=sign: _sum(_nano(a) + sign * _nano(b)), of.DYN, amount, amount)
+        add(name, lambda a, b, sign=sign: _sum(_nano(a) + sign * b * NANO), of.DYN, amount, whole)
+    for at, name in enumerate(("major", "minor", "patch"), 1):
+        add(name, lambda a, at=at: int(_parts(a)[at]), whole, amount)
     return cel.NewEnv(
         variables={"device": of.DYN},
-        functions=[cel.FunctionDecl(name, overloads) for name, overloads in functions.items()],
+        functions=[cel.FunctionDecl(name, overloads) for name, overloads in made.items()],
         extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
     )
 
