@@ -451,6 +451,10 @@ class FakeClient:
                 raise ApiError(
                     422, "Invalid", "a claim without devices is reserved for nobody, and keeps those that it has"
                 )
+            results = () if was.allocation or now.allocation is None else now.allocation.devices.results or ()
+            for one in results:  # amounts in the way of the server
+                given = one.consumed_capacity or {}
+                one.consumed_capacity = {name: f"{value}000m" for name, value in given.items()} or None
         self.server.put(plural, changed)
         await self.server.trouble_after()
 

@@ -17,8 +17,8 @@ from common.virtual import run
 from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
 from licorne.kube.manager.devices import FINALIZER
-from licorne.kube.objects import DeviceClass, Pod
-from licorne.kube.objects.devices import Device
+from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
+from licorne.kube.objects.devices import AllocatedDevice, Device
 from licorne.kube.pods import keys
 from licorne.kube.pods.device_selectors import SelectorError, is_met, variables
 from seeds import SEED
@@ -165,6 +165,30 @@ def test_a_claim_that_is_deleted_or_a_node_that_goes_on_the_way_is_noticed() -> 
         assert made.node_of(pod) == "n0", "devices that are new wake the pod"
 
     played(steps)
+
+
+def test_claims_share_the_capacity_of_a_device() -> None:
+    async def steps(made: World) -> None:
+        shared = {"name": "s", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "10Gi"}}}
+        for number in range(3):
+            made.server.put("resourceslices", resource_slice(f"n{number}", *([shared] if number == 0 else [])))
+            made.claim(f"c{number}", {"capacity": {"requests": {"memory": "4Gi"}}})
+        pods = [made.pod(f"c{number}") for number in range(3)]
+        await asyncio.sleep(30.0)
+        assert sorted(map(made.node_of, pods)) == ["", "n0", "n0"]
+        shares = [one for claim in made.controller.claims() for one in _results(claim)]
+        assert len({one.share_id for one in shares}) == 2
+        for pod in pods:
+            made.end(pod)
+        await asyncio.sleep(30.0)
+        assert all(map(made.node_of, pods))
+
+    played(steps)
+
+
+def _results(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.results or ()
 
 
 @pytest.mark.parametrize("writes", range(4))

@@ -169,7 +169,7 @@ class Devices:
         for key in devices.open:
             store.decided[key] = store.decided[key]._replace(pod=uid)
         store.placing[uid] = devices
-        self._number += 1
+        self._number -= 1  # those of volumes are above 0
         uids = {key: store.claims[key].metadata.uid for key in devices.claims}
         self._attempts[uid] = _Attempt(names_of(record.pod), node, self._number, uids)
         self._kept.pop(uid, None)
@@ -240,7 +240,7 @@ class Devices:
             allocation = claim.status.allocation
             if decision is None and allocation is None:
                 return False, f"the devices of claim {key[1]} have been taken back"
-            if decision is not None and allocation is not None and allocation.devices != decision.allocation.devices:
+            if decision is not None and allocation is not None and _given(allocation) != _given(decision.allocation):
                 return False, f"claim {key[1]} has got other devices"
             if allocation is not None and self._is_reserved(key, record.uid):
                 continue
@@ -320,3 +320,8 @@ class Devices:
             if record.stage in (Stage.ASKED, Stage.HELD):
                 self.store.releasing[uid] = None
                 self._changed[uid] = None
+
+
+def _given(allocation: ClaimAllocation) -> list[tuple[str, ...]]:
+    """Return which devices a claim has got for which request; amounts and tolerations the API server writes in its own way."""
+    return [(one.request, one.driver, one.pool, one.device) for one in allocation.devices.results or ()]
