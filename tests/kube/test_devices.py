@@ -8,6 +8,7 @@ import random
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from common.virtual import run
 from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
 from licorne.kube.manager.devices import FINALIZER
+from licorne.kube.manager.records import PodRecord
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import AllocatedDevice, Device
 from licorne.kube.pods import keys
@@ -286,6 +288,24 @@ def test_pods_with_one_claim_wait_until_it_has_devices() -> None:
     assert first.node
     assert {record.node for record in others} == {""}
     assert all("in the process of being allocated" in record.work.later for record in others)
+
+
+def test_a_pod_is_tried_again_when_another_gives_a_common_claim_back() -> None:
+    made = places(2, 1)
+    made.manager.of_claims_seen(resource_claim("c", namespace="ns"))
+    for number in range(2):
+        there = {"kubernetes.io/hostname": f"n{number}"}
+        made.pod(f"p{number}", resourceClaims=wants("c"), nodeSelector=there)
+    devices, tried = made.manager.lifecycle.devices, list[str]()
+    reserve = devices.reserve
+
+    def refused_once(record: PodRecord, node: str, timeout_s: float) -> str:
+        tried.append(record.uid)
+        return reserve(record, node, timeout_s) or ("the test wants it" if len(tried) == 1 else "")
+
+    with patch.object(devices, "reserve", refused_once):
+        made.run()
+    assert len(set(tried)) == 2
 
 
 def test_a_gang_starts_as_a_whole_only_with_devices_for_all() -> None:

@@ -8,7 +8,7 @@ docs/understand/devices.md says why it is done this way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -129,6 +129,7 @@ class DeviceStore:
         self._changed(None)
 
     def _hold(self, key: ClaimKey, allocation: ClaimAllocation | None) -> Nodes:
+        """Note what a claim holds. One that several pods may name keeps the others from all nodes while it is given devices."""
         before = self.held.of(key)
         after = () if allocation is None else allocation.devices.results or ()
         if before == after:
@@ -137,7 +138,9 @@ class DeviceStore:
         nodes = NOWHERE
         for one in (*before, *after):
             nodes = both(nodes, self.pools.nodes_of((one.driver, one.pool)))
-        return self._changed(nodes)
+        self._changed(nodes)
+        claim = self.claims.get(key)
+        return nodes if claim is None or _is_owned(claim) else None
 
     def _changed(self, nodes: Nodes) -> Nodes:
         if nodes is None:
@@ -187,7 +190,7 @@ class DeviceStore:
             allocation = self._allocation(claim, chosen, node)
             self.decided[key] = Decision(allocation)
             nodes = both(nodes, self._hold(key, allocation))
-        return self._shared(names, nodes)
+        return nodes
 
     def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
         """Undo `take`, but for claims whose devices the manager has taken over."""
@@ -197,7 +200,7 @@ class DeviceStore:
             known = self.decided.get(key)
             if known is not None and not known.pod:
                 nodes = both(nodes, self.release(key))
-        return self._shared(names, nodes)
+        return nodes
 
     def release(self, key: ClaimKey) -> Nodes:
         """Forget what was decided of a claim: it is written, or will not be."""
@@ -205,11 +208,6 @@ class DeviceStore:
             return NOWHERE
         claim = self.claims.get(key)
         return self._hold(key, None if claim is None else claim.status.allocation)
-
-    def _shared(self, names: Iterable[str], nodes: Nodes) -> Nodes:
-        """Return all nodes if one of these claims may be that of several pods, which then wait for each other everywhere."""
-        claims = (self.claims.get(_key(name)) for name in names)
-        return None if nodes and any(one is not None and not _is_owned(one) for one in claims) else nodes
 
     def _allocation(self, claim: ResourceClaim, chosen: list[Chosen], node: str) -> ClaimAllocation:
         """Return what is written to the status of a claim."""
