@@ -289,7 +289,7 @@ class Production(Places):
                 if written:
                     status = msgspec.structs.replace(claim.status, allocation=decision.allocation)
                     devices.seen(msgspec.structs.replace(claim, status=status))
-                devices.renew(devices.store.release(key))
+                devices.renew(devices.store.release(key), key)
                 devices.reread([key])
 
     def place(self, name: str, node: str) -> None:
@@ -300,7 +300,7 @@ class Production(Places):
             self.manager.lifecycle.volumes.reread({claim: "any"})
         store = self.manager.lifecycle.devices.store
         open_ = self.manager.records.pods[name].work.devices.open
-        self.manager.lifecycle.devices.renew(store.take(tuple("/".join(key) for key in open_), node))
+        self.manager.lifecycle.devices.renew(store.take(tuple("/".join(key) for key in open_), node), *open_)
         for key in open_:
             store.decided[key] = store.decided[key]._replace(pod=name)
         self.manager.lifecycle.devices.reread(open_)

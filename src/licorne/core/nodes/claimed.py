@@ -5,12 +5,12 @@ expressions about what drivers publish. It is called in the step of a decision. 
 at, in trials of gangs too, and given back in the step in which a trial or an allocation ends.
 
 These are checks by topology domain (`licorne.core.nodes.domains`) in which each node is a domain of its own. Asks whose claims
-demand the same share a check, a byte for each node. docs/understand/devices.md says why it is done this way.
+demand the same share a check, a byte for each node. The text of a demand has the names of claims that several asks may have. docs/understand/devices.md says why it is done this way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from licorne.core.constants import IS_APART
@@ -87,15 +87,16 @@ class ClaimCount(DomainCount):
         """Have devices of the node of a slot given to claims, or given back."""
         allocator, node = self.allocator(), self.names.get(slot + 1)
         if allocator is not None and node is not None:
-            self.renew_on(allocator.take(names, node) if change > 0 else allocator.give_back(names, node))
+            self.renew_on(allocator.take(names, node) if change > 0 else allocator.give_back(names, node), names)
 
-    def renew_on(self, nodes: Nodes) -> None:
-        """Look again which of these nodes have devices for which demands."""
-        for name in self.domains if nodes is None else nodes:
-            domain = self.domains.get(name)
-            if domain is not None:
-                for check in self.checks:
-                    check.renew_domain(domain)
+    def renew_on(self, nodes: Nodes, names: Iterable[str]) -> None:
+        """Look again which of these nodes have devices for which demands, and all nodes for demands that name one of these claims."""
+        some = [self.domains[name] for name in nodes or () if name in self.domains]
+        for check in self.checks:
+            assert isinstance(check, ClaimCheck), "a check of claims"
+            everywhere = nodes is None or any(name in check.demand for name in names)
+            for domain in self.domains.values() if everywhere else some:
+                check.renew_domain(domain)
 
 
 class ClaimUse(DomainCount):

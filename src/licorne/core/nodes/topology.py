@@ -235,11 +235,11 @@ class Topology:
             count.checks.append(check)
         serve(check, need)
 
-    def devices_changed(self, nodes: frozenset[str] | None) -> None:
-        """Look again for which claims these nodes have devices; None: all nodes."""
+    def devices_changed(self, nodes: frozenset[str] | None, names: Iterable[str] = ()) -> None:
+        """Look again for which claims these nodes have devices, None: all nodes, and where those that these names stand for get some."""
         count = self.counts.get(CLAIMS)
         if isinstance(count, ClaimCount):
-            count.renew_on(nodes)
+            count.renew_on(nodes, names)
 
     def shuts(self, need: Need, slot: int) -> bool:
         """Return whether a need that is not open is shut out of the node of a slot."""

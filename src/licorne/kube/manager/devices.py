@@ -67,7 +67,7 @@ class Devices:
         store = self.store
         match one:
             case ResourceClaim():
-                self.renew(store.put_claim(one))
+                self.renew(store.put_claim(one), key_of(one))
                 self._claim_changed(key_of(one))
             case ResourceSlice():
                 self.renew(store.put_slice(one))
@@ -80,7 +80,7 @@ class Devices:
         store = self.store
         match one:
             case ResourceClaim():
-                self.renew(store.drop_claim(key_of(one)))
+                self.renew(store.drop_claim(key_of(one)), key_of(one))
                 self._claim_changed(key_of(one))
             case ResourceSlice():
                 self.renew(store.drop_slice(one.metadata.name))
@@ -97,7 +97,7 @@ class Devices:
         if claim is None or self._written.get(key) != claim.metadata.resource_version:
             self._written.pop(key, None)
             if self._unsure.pop(key, None) is not None:
-                self.renew(self.store.release(key))
+                self.renew(self.store.release(key), key)
         self.reread([key])
         for uid in self._users.get(key, ()):
             self._note_kept(key, uid)
@@ -106,10 +106,10 @@ class Devices:
         if uid not in self.store.placing and self._is_reserved(key, uid):
             self._kept.setdefault(uid, self._outbox.now_s())
 
-    def renew(self, nodes: Nodes) -> None:
-        """Have the scheduler look again which nodes have devices; it may decide something then."""
-        if nodes != NOWHERE and self._names:
-            self._outbox.partition.needs.topology.devices_changed(nodes)
+    def renew(self, nodes: Nodes, *claims: ClaimKey) -> None:
+        """Have the scheduler look again which nodes have devices, and where these claims get some; it may decide something then."""
+        if (nodes != NOWHERE or claims) and self._names:
+            self._outbox.partition.needs.topology.devices_changed(nodes, ["/".join(key) for key in claims])
             self._outbox.changed()
 
     # -- pods ---------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Devices:
         if not has_node and any(self._is_reserved(key, uid) for key in attempt.uids):
             self.store.releasing[uid] = None
         self.reread(devices.claims)
-        self.renew(nodes)
+        self.renew(nodes, *devices.open)
 
     def _make_sure(self, uid: str, attempt: _Attempt, claim: ResourceClaim) -> None:
         """Keep the devices of a claim whose allocation may be written yet, until the claim is shown with another version.
@@ -301,7 +301,7 @@ class Devices:
         """Note that a reservation could not be taken back: the pod keeps what its claims have, until it waits for too long."""
         for key in [key for key, pod in self._unsure.items() if pod == uid]:
             del self._unsure[key]
-            self.renew(self.store.release(key))
+            self.renew(self.store.release(key), key)
             self.reread([key])
         if self.store.releasing.pop(uid, 0) is None:
             self._changed[uid] = None

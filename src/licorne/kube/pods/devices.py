@@ -60,10 +60,15 @@ NO_CLAIMS: Final = PodDevices()
 
 
 class _Demand(msgspec.Struct, frozen=True):
-    """What a claim demands; `name`: its name, if it is not made for one pod alone."""
+    """What a claim demands, as JSON; `name`: its name, if it is not made for one pod alone."""
 
-    devices: DeviceClaim
+    text: str
     name: str = ""
+
+    @property
+    def devices(self) -> DeviceClaim:
+        """What it demands."""
+        return msgspec.json.decode(self.text, type=DeviceClaim)
 
 
 class Decision(NamedTuple):
@@ -86,7 +91,7 @@ class DeviceStore:
         """By the UID of a pod that has a node, what its claims meant when it got that."""
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
-        self._verdicts: dict[str, dict[str, str]] = {}  # by node, then by demand
+        self._verdicts: dict[str, dict[tuple[str, ...], str]] = {}  # by node, then by what is demanded
 
     # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
 
@@ -129,7 +134,6 @@ class DeviceStore:
         self._changed(None)
 
     def _hold(self, key: ClaimKey, allocation: ClaimAllocation | None) -> Nodes:
-        """Note what a claim holds. One that several pods may name keeps the others from all nodes while it is given devices."""
         before = self.held.of(key)
         after = () if allocation is None else allocation.devices.results or ()
         if before == after:
@@ -138,9 +142,7 @@ class DeviceStore:
         nodes = NOWHERE
         for one in (*before, *after):
             nodes = both(nodes, self.pools.nodes_of((one.driver, one.pool)))
-        self._changed(nodes)
-        claim = self.claims.get(key)
-        return nodes if claim is None or _is_owned(claim) else None
+        return self._changed(nodes)
 
     def _changed(self, nodes: Nodes) -> Nodes:
         if nodes is None:
@@ -158,7 +160,8 @@ class DeviceStore:
             if one.name and self._has_devices(_key(one.name)):
                 return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
         known = self._verdicts.setdefault(node, {})
-        why = known.get(demand)
+        devices = tuple(one.text for one in read)
+        why = known.get(devices)
         if why is None:
             try:
                 DeviceSearch(self.pools.seen_by(node), self.held).find([one.devices for one in read], self.classes)
@@ -167,7 +170,7 @@ class DeviceStore:
                 why = str(error)
             if len(known) >= VERDICTS_MAX:
                 known.clear()
-            known[demand] = why
+            known[devices] = why
         return why
 
     def _has_devices(self, key: ClaimKey) -> bool:
@@ -252,7 +255,7 @@ class DeviceStore:
             if terms is not None:
                 demands.append({"reason": ELSEWHERE, "terms": terms})
         without = [one for one in claims if one.status.allocation is None]
-        demand = [_Demand(_bare(one.spec.devices), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
+        demand = [_Demand(_text(one), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
         text = msgspec.json.encode(demand).decode() if demand else ""
         return PodDevices("", tuple(demands), keys, tuple(key_of(one) for one in without), text)
 
@@ -321,8 +324,8 @@ def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
     return any(one.controller and one.uid == pod.metadata.uid for one in claim.metadata.owner_references or ())
 
 
-def _bare(claim: DeviceClaim) -> DeviceClaim:
-    return msgspec.structs.replace(claim, config=None)
+def _text(claim: ResourceClaim) -> str:
+    return msgspec.json.encode(msgspec.structs.replace(claim.spec.devices, config=None)).decode()
 
 
 @lru_cache(maxsize=DEMANDS_MAX)
