@@ -80,7 +80,11 @@ def test_production_gives_the_points_of_the_recording() -> None:
 
 
 def test_what_waits_in_a_sequence_is_woken() -> None:
-    found = [missed for case in [*recorded("sequences")][::SHARE] for missed in missed_wakeups(case)]
+    found = [
+        missed
+        for case in [*recorded("sequences"), *recorded("device-sequences")][::SHARE]
+        for missed in missed_wakeups(case)
+    ]
     assert not found, "\n".join(found[:20])
 
 
