@@ -74,9 +74,7 @@ class _Constraint:
         if self._is_about(request):
             value = attribute_of(one.device, one.id[0], self._attribute)
             others = [known for known in self._values if known is not None]
-            if value is None or (
-                value not in others[:1] if self._alike and others else value in others and not self._alike
-            ):
+            if value is None or (others and (value in others) is not self._alike):
                 return False
         self._values.append(value)
         return True
