@@ -278,6 +278,17 @@ def test_two_pods_of_one_call_never_get_one_device() -> None:
     assert set(made.manager.lifecycle.devices.store.held.whole.values()) == {1}
 
 
+def test_a_slice_that_no_api_server_stores_keeps_its_node_alone() -> None:
+    made = places(2, 1)
+    bad = {"name": "d", "attributes": {"x": {"versions": 5}}}
+    made.manager.of_claims_seen(resource_slice("n0", bad))
+    for number in range(2):
+        made.manager.of_claims_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
+        made.pod(f"p{number}", resourceClaims=wants(f"c{number}"))
+    made.run()
+    assert sorted(record.node for record in made.manager.records.pods.values()) == ["", "n1"]
+
+
 def test_pods_with_one_claim_wait_until_it_has_devices() -> None:
     made = places(2, 1)
     made.manager.of_claims_seen(resource_claim("c", namespace="ns"))

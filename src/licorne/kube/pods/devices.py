@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from licorne.core.incidents import describe
 from licorne.core.nodes.constraints import LACKS_DEVICES, VOLUME_REASONS
 from licorne.kube.objects.devices import (
     AllocatedDevices,
@@ -164,7 +165,7 @@ class DeviceStore:
         why = known.get(devices)
         if why is None:
             try:
-                DeviceSearch(self.pools.seen_by(node), self.held).find([one.devices for one in read], self.classes)
+                self._find(node, [one.devices for one in read])
                 why = ""
             except RefusedError as error:
                 why = str(error)
@@ -172,6 +173,15 @@ class DeviceStore:
                 known.clear()
             known[devices] = why
         return why
+
+    def _find(self, node: str, claims: list[DeviceClaim]) -> list[list[Chosen]]:
+        """Return the devices of a node that claims would get. Raises RefusedError."""
+        try:
+            return DeviceSearch(self.pools.seen_by(node), self.held).find(claims, self.classes)
+        except RefusedError:
+            raise
+        except Exception as error:  # the scheduler is in the middle of a decision, and goes on without the node
+            raise RefusedError(f"{LACKS_DEVICES}: a fault of licorne: {describe(error)}") from error
 
     def _has_devices(self, key: ClaimKey) -> bool:
         claim = self.claims.get(key)
@@ -184,8 +194,7 @@ class DeviceStore:
         if not keys:
             return NOWHERE
         try:
-            search = DeviceSearch(self.pools.seen_by(node), self.held)
-            found = search.find([one.spec.devices for one in claims], self.classes)
+            found = self._find(node, [one.spec.devices for one in claims])
         except RefusedError:
             return NOWHERE
         nodes = NOWHERE
