@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from licorne.kube.api import ApiError, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
-from licorne.kube.objects import KubernetesObject, Lease, Pod
+from licorne.kube.objects import KubernetesObject, Lease, Pod, ResourceClaim
 from licorne.kube.objects.pods import Condition
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -422,8 +422,8 @@ class FakeClient:
             spec = {name: value for name, value in (now.get("spec", {}) | body["spec"]).items() if value is not None}
             await self._write_lease(msgspec.convert({**now, "spec": spec}, Lease), body["metadata"]["resourceVersion"])
             return
-        *place, plural, name = path.split("/")
-        if plural in ("persistentvolumeclaims", "persistentvolumes"):
+        *place, plural, name = path.removesuffix("/status").split("/")
+        if plural in ("persistentvolumeclaims", "persistentvolumes", "resourceclaims"):
             await self._patch_object(plural, place[-1] if "namespaces" in place else "", name, body)
             return
         self._count("patch")
@@ -442,8 +442,20 @@ class FakeClient:
             raise ApiError(404, "NotFound", f"{plural} {name} not found")
         if body["metadata"]["resourceVersion"] != found.metadata.resource_version:
             raise ApiError(409, "Conflict", "the object has been modified")
-        changed = _merged(msgspec.to_builtins(found), body)
-        self.server.put(plural, msgspec.convert(changed, type(found)))
+        changed = msgspec.convert(_merged(msgspec.to_builtins(found), body), type(found))
+        if isinstance(changed, ResourceClaim) and isinstance(found, ResourceClaim):
+            was, now = found.status, changed.status
+            if (now.reserved_for and not now.allocation) or (
+                was.allocation and now.allocation not in (None, was.allocation)
+            ):
+                raise ApiError(
+                    422, "Invalid", "a claim without devices is reserved for nobody, and keeps those that it has"
+                )
+            results = () if was.allocation or now.allocation is None else now.allocation.devices.results or ()
+            for one in results:  # amounts in the way of the server
+                given = one.consumed_capacity or {}
+                one.consumed_capacity = {name: f"{value}000m" for name, value in given.items()} or None
+        self.server.put(plural, changed)
         await self.server.trouble_after()
 
     async def _lease_trouble(self) -> None:

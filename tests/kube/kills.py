@@ -113,6 +113,10 @@ class MortalClient(FakeClient):
         """Create an object, if the process is alive."""
         await self._sent(super().create(path, body))
 
+    async def patch(self, path: str, body: dict[str, Any]) -> None:
+        """Change an object, if the process is alive."""
+        await self._sent(super().patch(path, body))
+
 
 def start_mortal(world: schedules.World, killed: Killed, *, arrives: bool) -> tuple[Runner, asyncio.Task[None]]:
     """Start licorne with its awaits counted, those of all tasks that it makes too."""
@@ -173,7 +177,7 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
             try:
                 async with asyncio.timeout(1.0):
                     await killed.dead.wait()
-                await _kill(task)
+                await kill(task)
                 world.mend_map()
                 runner, task = schedules.start(world)
                 restarted = True
@@ -184,7 +188,7 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
     awaits = killed.awaits
     killed.at = NEVER
     if killed.dead.is_set() and not restarted:  # by the last await of the day
-        await _kill(task)
+        await kill(task)
         world.mend_map()
         runner, task = schedules.start(world)
     asyncio.get_running_loop().set_task_factory(None)
@@ -206,7 +210,8 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
     return awaits
 
 
-async def _kill(task: asyncio.Task[None]) -> None:
+async def kill(task: asyncio.Task[None]) -> None:
+    """End what is left of a process that is dead, and wait until what it has sent has arrived or is lost."""
     asyncio.get_running_loop().set_task_factory(None)
     await schedules.stop(task)
     await asyncio.sleep(RESTART_S)

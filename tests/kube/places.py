@@ -72,8 +72,9 @@ class Places:
         """Add or change a pod, in a namespace that is there; with a node it is one of another scheduler."""
         if namespace not in self.namespaces:
             self.namespace(namespace)
+        meta = {"name": name, "namespace": namespace, "uid": name, "labels": labels or {}}
         self.pods[name] = {
-            "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels or {}},
+            "metadata": {**meta, "annotations": spec.pop("annotations", {})},
             "spec": {
                 "schedulerName": "other" if node else "yunikorn",
                 "nodeName": node,

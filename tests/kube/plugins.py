@@ -33,6 +33,8 @@ class Code(StrEnum):
     """Evicting pods from the node may help."""
     UNRESOLVABLE = "UnschedulableAndUnresolvable"
     """It would not."""
+    ERROR = "Error"
+    """The attempt ends for all nodes."""
 
 
 class Refusal(NamedTuple):

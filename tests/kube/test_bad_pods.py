@@ -204,7 +204,10 @@ def test_constraints_too_long_to_be_read_are_refused_with_an_event() -> None:
     places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert (event.name, event.reason) == ("long", "FailedScheduling")
-    assert "its node selector, required node affinity, tolerations, host ports and volumes have " in event.note
+    assert (
+        "its node selector, required node affinity, tolerations, host ports, volumes and claims of devices have "
+        in event.note
+    )
 
 
 @pytest.mark.parametrize("scheduler", ["yunikorn", "other"])

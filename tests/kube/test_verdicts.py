@@ -47,7 +47,7 @@ def test_the_naive_model_agrees_node_by_node() -> None:
 def test_production_agrees_node_by_node() -> None:
     """With the reason that it gives; what is skipped is listed by why."""
     made = Comparison()
-    for case in [*recorded(), *recorded("volumes")][::SHARE]:
+    for case in [*recorded(), *recorded("volumes"), *recorded("devices")][::SHARE]:
         made.compare(case)
     assert not made.wrong, "\n".join(made.wrong[:20])
     assert unlisted(made) == set()
@@ -65,6 +65,7 @@ SKIPPED = {
     "resources that devices offer",
     "a spread honours taints, and a cordoned node has not got its taint yet",
     "a volume of the pod is attached, and no pod uses it",
+    "a claim is reserved for 256 pods, which kube-scheduler does not look at",
     "the pod names a claim twice, for which kube-scheduler wants two volumes",
     "a pod before it names a claim of its class twice, and has two volumes",
     FORGOTTEN,
@@ -75,11 +76,13 @@ SKIPPED = {
 
 def test_production_agrees_in_sequences() -> None:
     made = Comparison()
-    for case in [*recorded("sequences"), *recorded("volume-sequences")]:
+    for case in [*recorded("sequences"), *recorded("volume-sequences"), *recorded("device-sequences")]:
         made.compare(case)
     assert not made.wrong, "\n".join(made.wrong[:20])
     assert unlisted(made) == set()
     assert made.agreed["PodTopologySpread"] > 1000 < made.agreed["InterPodAffinity"]
+    assert made.agreed["DynamicResources"] > 1000
+    assert made.devices[True] > 100 > made.devices[False] == 0
 
 
 def test_production_gives_the_points_of_the_recording() -> None:
@@ -91,13 +94,17 @@ def test_production_gives_the_points_of_the_recording() -> None:
 
 
 def test_what_waits_in_a_sequence_is_woken() -> None:
-    found = [missed for case in [*recorded("sequences")][::SHARE] for missed in missed_wakeups(case)]
+    found = [
+        missed
+        for case in [*recorded("sequences"), *recorded("device-sequences")][::SHARE]
+        for missed in missed_wakeups(case)
+    ]
     assert not found, "\n".join(found[:20])
 
 
 def test_pods_are_placed_where_the_recording_allows_it() -> None:
     """By the manager and the scheduler, as in production."""
-    cases = [*recorded(), *recorded("volumes")][::SHARE]
+    cases = [*recorded(), *recorded("volumes"), *recorded("devices")][::SHARE]
     found = [wrong for case in cases if (wrong := misplaced(case))]
     assert not found, "\n".join(found[:20])
 

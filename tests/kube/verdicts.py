@@ -23,8 +23,8 @@ from licorne.core.nodes.constraints import CORDON
 from licorne.core.nodes.preferences import CANDIDATES_MAX, WEIGHTS, ranked, scores
 from licorne.core.partition import Partition
 from licorne.core.queues.ask import Ask
+from licorne.kube.api.kinds import OF_DEVICES, WORKLOADS
 from licorne.kube.api.kinds import OF_VOLUMES as KINDS_OF_VOLUMES
-from licorne.kube.api.kinds import WORKLOADS
 from licorne.kube.manager.stages import Stage
 from licorne.kube.manager.turns import Turns
 from licorne.kube.objects import Namespace, Node, Pod
@@ -53,7 +53,7 @@ AMONG_PODS: Final = ("PodTopologySpread", "InterPodAffinity")
 DECIDED: Final = (*NODE, *AMONG_PODS, "NodeDeclaredFeatures")
 """The plugins that the naive model has, in kube-scheduler's order."""
 OF_VOLUMES: Final = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
-JUDGED: Final = (*NODE, *OF_VOLUMES, *AMONG_PODS, "NodeDeclaredFeatures")
+JUDGED: Final = (*NODE, *OF_VOLUMES, *AMONG_PODS, "DynamicResources", "NodeDeclaredFeatures")
 """The plugins whose verdicts production must give, in kube-scheduler's order."""
 FOREVER: Final = (
     "NodeUnschedulable",
@@ -65,6 +65,7 @@ FOREVER: Final = (
 )
 """Plugins that refuse by what only a change of the node, the pod or its volumes removes."""
 NOT_INSTALLED: Final = "CSI driver is not installed on the node"
+ELSEWHERE_CLAIMED: Final = "resourceclaim not available on the node"
 ELSEWHERE: Final = "another node is required"
 """Stands for NodeAffinity where a pod of a DaemonSet requires one node: the scheduler looks at no other."""
 OF_NODES: Final = {
@@ -92,6 +93,8 @@ AMONG: Final = {
     "no volume": ("VolumeBinding", "node(s) didn't find available persistent volumes to bind"),
     "no storage": ("VolumeBinding", "node(s) did not have enough free storage"),
     "volume zone": ("VolumeZone", "node(s) had no available volume zone"),
+    "claim elsewhere": ("DynamicResources", ELSEWHERE_CLAIMED),
+    "no devices": ("DynamicResources", "cannot allocate all claims"),
 }
 """How reasons of the scheduler begin that are about other pods and volumes, and what kube-scheduler says."""
 FORGOTTEN: Final = (
@@ -105,6 +108,7 @@ VOLUME_KINDS: Final = dict(
     )
 )
 """How a case calls the kinds that say what volumes demand."""
+DEVICE_KINDS: Final = {kind.plural: kind for kind in OF_DEVICES}
 
 
 def recorded(name: str = "verdicts") -> Iterator[dict[str, Any]]:
@@ -154,7 +158,11 @@ def differences(case: dict[str, Any]) -> list[str]:
 
 def by_devices(case: dict[str, Any]) -> set[str]:
     """Return the reasons that do not count: a node lacks what devices offer."""
-    return {f"Insufficient {one['spec'].get('extendedResourceName')}" for one in case.get("deviceclasses", [])}
+    classes = case.get("deviceclasses", [])
+    named = {one["spec"]["extendedResourceName"] for one in classes if "extendedResourceName" in one["spec"]}
+    named |= {f"deviceclass.resource.kubernetes.io/{one['metadata']['name']}" for one in classes}
+    asked = json.dumps([case.get("pending"), case.get("steps")])
+    return {f"Insufficient {name}" for name in named if f'"{name}":' in asked}
 
 
 def default_spread(case: dict[str, Any], pod: Pod) -> tuple[TopologySpreadConstraint, ...]:
@@ -204,7 +212,7 @@ class Production(Places):
         given = case.get("config", {}).get("spreadDefaults")
         spreading = Spreading(OF_SYSTEM if given is None else read_constraints(json.dumps(given)))
         lifecycle.context = msgspec.structs.replace(lifecycle.context, spreading=spreading)
-        kinds = ("namespaces", "nodes", *VOLUME_KINDS, "pods", *WORKLOADS_BY_PLURAL)
+        kinds = ("namespaces", "nodes", *VOLUME_KINDS, *DEVICE_KINDS, "pods", *WORKLOADS_BY_PLURAL)
         self.put({kind: case.get(kind, []) for kind in kinds})
 
     def put(self, objects: dict[str, list[dict[str, Any]]]) -> None:
@@ -220,6 +228,14 @@ class Production(Places):
                 for owner in one["metadata"].get("ownerReferences", ()):
                     owner["uid"] = owner["uid"].removeprefix("uid-")  # as pods have here
                 self.manager.of_volumes_seen(msgspec.convert(one, kind.type))
+        for plural, kind in DEVICE_KINDS.items():
+            for one in objects.get(plural, []):
+                for user in (
+                    *one["metadata"].get("ownerReferences", ()),
+                    *one.get("status", {}).get("reservedFor", ()),
+                ):
+                    user["uid"] = user["uid"].removeprefix("uid-")
+                self.manager.of_claims_seen(msgspec.convert(one, kind.type))
         for plural, kind in WORKLOADS_BY_PLURAL.items():
             for one in objects.get(plural, []):
                 self.manager.workload_seen(kind.name, msgspec.convert(one, kind.type))
@@ -252,10 +268,11 @@ class Production(Places):
             self.no_pod(name)
         elif kind == "Node":
             self.no_node(name)
-        elif known := [one for one in KINDS_OF_VOLUMES if one.name == kind]:
+        elif known := [one for one in (*KINDS_OF_VOLUMES, *OF_DEVICES) if one.name == kind]:
             place = step["remove"].split("/")[1:]
             metadata = {"name": place[-1], "namespace": place[0] if len(place) > 1 else ""}
-            self.manager.of_volumes_gone(msgspec.convert({"metadata": metadata}, known[0].type))
+            gone = self.manager.of_claims_gone if known[0] in OF_DEVICES else self.manager.of_volumes_gone
+            gone(msgspec.convert({"metadata": metadata}, known[0].type))
         elif kind == "Namespace":
             self.manager.namespace_gone(msgspec.convert(self.namespaces.pop(name), Namespace))
         if "forget" in step:
@@ -265,10 +282,25 @@ class Production(Places):
                 claim = (again["metadata"]["namespace"], used.name)
                 self.manager.lifecycle.volumes.storage.release(claim)
                 self.manager.lifecycle.volumes.reread({claim: "any"})
+            self._end_decisions(name, written=False)
             self.no_pod(name)
             again["spec"].pop("nodeName", None)
             self.put({"pods": [again]})
+        if "bind" in step:
+            self._end_decisions(step["bind"].rpartition("/")[2], written=True)
         return str(step.get("again", "")).rpartition("/")[2]
+
+    def _end_decisions(self, name: str, *, written: bool) -> None:
+        """Have what was decided of the claims of a pod on devices written, or forgotten."""
+        devices = self.manager.lifecycle.devices
+        for key, decision in [*devices.store.decided.items()]:
+            if decision.pod == name:
+                claim = devices.store.claims[key]
+                if written:
+                    status = msgspec.structs.replace(claim.status, allocation=decision.allocation)
+                    devices.seen(msgspec.structs.replace(claim, status=status))
+                devices.renew(devices.store.release(key), key)
+                devices.reread([key])
 
     def place(self, name: str, node: str) -> None:
         """Show a pod with a node, as if it had been bound there; what was decided of its claims is not written yet."""
@@ -276,6 +308,12 @@ class Production(Places):
         for claim, volume in bindings_on(self.manager.records.pods[name].pod, storage, node).items():
             storage.reserve(claim, volume, node)
             self.manager.lifecycle.volumes.reread({claim: "any"})
+        store = self.manager.lifecycle.devices.store
+        open_ = self.manager.records.pods[name].work.devices.open
+        self.manager.lifecycle.devices.renew(store.take(tuple("/".join(key) for key in open_), node), *open_)
+        for key in open_:
+            store.decided[key] = store.decided[key]._replace(pod=name)
+        self.manager.lifecycle.devices.reread(open_)
         self.pods[name]["spec"]["nodeName"] = node
         self.show(name)
 
@@ -288,6 +326,13 @@ class Production(Places):
         volumes.storage.release((namespace, name))
         volumes.reread({(namespace, name): ""})
         return True
+
+    def given(self, name: str) -> list[str]:
+        """Return the devices that the claims of a pod have got, and that are not written."""
+        decided = self.manager.lifecycle.devices.store.decided.values()
+        results = [one for each in decided if each.pod == name for one in each.allocation.devices.results or ()]
+        results = [one for one in results if not (one.admin_access or one.share_id)]  # the recording has no others
+        return sorted(f"{one.driver}/{one.pool}/{one.device}" for one in results)
 
     def asked(self, name: str) -> tuple[Ask, Partition] | str:
         """Return the ask of a pod, and its partition; or why the scheduler is not asked for it."""
@@ -311,14 +356,15 @@ class Production(Places):
 def expected(rows: list[list[str]]) -> Refusal | None:
     """Return the refusal that licorne gives, of all that kube-scheduler's plugins have for a node."""
     refusals = [Refusal(plugin, Code(code), reason) for plugin, code, reason in rows if plugin in JUDGED]
-    of_node = [one for one in refusals if one.plugin in FOREVER or one.reason.endswith(NOT_INSTALLED)]
+    endings = (NOT_INSTALLED, ELSEWHERE_CLAIMED)
+    of_node = [one for one in refusals if one.plugin in FOREVER or one.reason.endswith(endings)]
     return next(iter([*of_node, *filter(lasts, refusals), *refusals]), None)
 
 
 def lasts(one: Refusal) -> bool:
     """Return whether no end of a pod removes a refusal, and none that begins."""
     too_small = one.plugin == "NodeResourcesFit" and one.code is Code.UNRESOLVABLE
-    static = one.plugin in FOREVER or one.reason.endswith(NOT_INSTALLED)
+    static = one.plugin in FOREVER or one.reason.endswith((NOT_INSTALLED, ELSEWHERE_CLAIMED))
     return static or too_small or one.reason == domains.NO_KEY
 
 
@@ -343,6 +389,8 @@ class Comparison:
         self.agreed: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.wrong: list[str] = []
+        self.devices: Counter[bool] = Counter()
+        """Of pods that get devices for themselves, how many get those that were recorded, and how many others."""
 
     def compare(self, case: dict[str, Any]) -> None:
         """Compare all judgments of a case."""
@@ -367,6 +415,8 @@ class Comparison:
                 if _names_twice(made.pods[name]):
                     twice |= _classes_of_unbound(made, name)
                 made.place(name, answer["assumed"])
+                if given := made.given(name):
+                    self.devices[given == sorted(answer.get("devices", []))] += 1
 
     def _judge(self, where: str, case: dict[str, Any], made: Production, name: str, answer: dict[str, Any]) -> None:
         if made.pods[name]["spec"].get("nodeName"):
@@ -392,6 +442,11 @@ class Comparison:
             wanted = ("", "") if theirs is None else (theirs.plugin, theirs.reason if reason else "")
             if theirs is not None and theirs.plugin == plugin in OF_VOLUMES and reason in [row[2] for row in rows]:
                 wanted = (plugin, reason)  # one of several
+            of_claims = [row for row in rows if row[0] == "DynamicResources"]
+            if of_claims and plugin == "DynamicResources":
+                both = reason == ELSEWHERE_CLAIMED  # of one claim, and another gets no devices: what lasts comes first
+                if of_claims[0][1] == Code.ERROR or both:  # an error is told in words of CEL, about a device
+                    wanted, never = (plugin, reason), theirs is not None and lasts(theirs)
             if why == ELSEWHERE and "NodeAffinity" in [row[0] for row in rows]:
                 wanted = (ELSEWHERE, "")
             if (plugin, reason) != wanted or never is not (theirs is not None and lasts(theirs)):
@@ -421,9 +476,12 @@ class Comparison:
     def _judge_held(self, where: str, ours: str, answer: dict[str, Any]) -> None:
         """Compare why the scheduler is not asked for a pod."""
         early = [*answer["prefilter"].get("all", []), *(row for rows in answer["nodes"].values() for row in rows[:1])]
-        said = [plugin for plugin, _, reason in early if plugin in OF_VOLUMES and reason == ours]
+        early += [["DynamicResources", "", one[2]] for one in answer.get("preenqueue", [])]
+        said = [plugin for plugin, _, reason in early if plugin in (*OF_VOLUMES, "DynamicResources") and reason == ours]
         if said:
             self.agreed[said[0]] += len(answer["nodes"])
+        elif ours.endswith("at most 256 can use it"):
+            self.skipped["a claim is reserved for 256 pods, which kube-scheduler does not look at"] += 1
         elif any(not rows for rows in answer["nodes"].values()) and not ours.startswith("licorne does not decide"):
             self.wrong.append(f"{where}: licorne {ours!r}, recorded {answer['nodes']}")
         else:
@@ -498,7 +556,7 @@ def misplaced(case: dict[str, Any]) -> str:
     record = made.manager.records.pods[name]
     if record.work.later or said["prefilter"].get("all"):
         takers = set()
-    if record.work.volumes.waiting and not placed:  # it waits with a node
+    if (record.work.volumes.waiting or record.work.devices.claims) and not placed:  # it waits with a node
         placed = record.node
     return "" if placed in (takers or {""}) else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
 
@@ -554,7 +612,7 @@ def score_differences(case: dict[str, Any], compared: Counter[str]) -> list[str]
 def table() -> Iterator[str]:
     """Yield, of all recordings, how many nodes agree by plugin, and how many judgments are not compared, by why."""
     made = Comparison()
-    for name in ("verdicts", "sequences", "volumes", "volume-sequences"):
+    for name in ("verdicts", "sequences", "volumes", "volume-sequences", "devices", "device-sequences"):
         for case in recorded(name):
             made.compare(case)
     yield f"{len(made.wrong):7}  differ"

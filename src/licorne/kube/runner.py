@@ -42,6 +42,7 @@ from licorne.kube.api.kinds import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
     NODES,
+    OF_DEVICES,
     OF_VOLUMES,
     PODS,
     PRIORITY_CLASSES,
@@ -195,8 +196,8 @@ class Runner:
     def _read_what_pods_name(self) -> None:
         """Watch volumes and what belongs to them, and if there are default spread constraints, services and controllers."""
         manager = self.manager
-        for kind in OF_VOLUMES:
-            self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
+        for kind in (*OF_VOLUMES, *OF_DEVICES):
+            self._reflector(kind, _Objects(self, manager.of_claims_seen, manager.of_claims_gone))
         if not self.settings.spread:
             return
         spreading = Spreading(read_constraints(self.settings.spread))
@@ -227,7 +228,7 @@ class Runner:
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.waiting.not_told,
-            binds_volumes=self.manager.lifecycle.volumes.bindings.is_current,
+            binds_volumes=self.manager.lifecycle.holding.awaits,
             volumes_lost=self.manager.lifecycle.volumes_lost,
             warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
@@ -436,9 +437,9 @@ class Runner:
                 manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
-        for volumes in OF_VOLUMES:
-            for one in self.reflectors[volumes.plural].store.values():
-                manager.of_volumes_seen(one)
+        for of_claims in (*OF_VOLUMES, *OF_DEVICES):
+            for one in self.reflectors[of_claims.plural].store.values():
+                manager.of_claims_seen(one)
         for node in self._nodes.store.values():
             manager.node_seen(node)
         manager.lifecycle.pods_read(self._pods.store.values())

@@ -198,6 +198,49 @@ def _(k: Place) -> None:
     assert k.node_of() == node
 
 
+DEVICES: Final = "/apis/resource.k8s.io/v1"
+
+
+@CASES(
+    "5",
+    "a node with two devices, and a template",
+    "three pods have a claim each",
+    "two run, and the third when one ends",
+)
+def _(k: Place) -> None:
+    """The driver is played: it publishes a slice. Kubernetes' own controller makes and cleans up the claims."""
+    node = k.node()
+    expression = f'device.driver == "{k.name}.example.com" && device.capacity["{k.name}.example.com"].memory.isGreaterThan(quantity("1Gi"))'
+    of_class = {"selectors": [{"cel": {"expression": expression}}]}
+    k.plane.create(f"{DEVICES}/deviceclasses", {"metadata": {"name": k.name}, "spec": of_class})
+    devices = [
+        {"name": name, "capacity": {"memory": {"value": size}}}
+        for name, size in (("a", "2Gi"), ("b", "4Gi"), ("c", "1Gi"))
+    ]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": f"{k.name}.example.com", "pool": pool, "nodeName": node, "devices": devices}
+    k.plane.create(f"{DEVICES}/resourceslices", {"metadata": {"name": k.name}, "spec": spec})
+    wanted = {"requests": [{"name": "r", "exactly": {"deviceClassName": k.name}}]}
+    template = {"metadata": {"name": "t"}, "spec": {"spec": {"devices": wanted}}}
+    k.plane.create(f"{DEVICES}/namespaces/{k.name}/resourceclaimtemplates", template)
+    claims = [{"name": "c", "resourceClaimTemplateName": "t"}]
+    names = ("p0", "p1", "p2")
+    for name in names:
+        k.pod(name, app=k.name, resourceClaims=claims, **k.there)
+    comes(lambda: sum(bool(k.node_of(name)) for name in names) == 2, told=k.told)
+    (waiting,) = (name for name in names if not k.node_of(name))
+    k.waits(waiting)
+    held = [one["status"]["allocation"]["devices"]["results"][0]["device"] for one in _claims(k) if one.get("status")]
+    assert sorted(held) == ["a", "b"]
+    k.plane.delete(f"{k.path}/pods/{next(name for name in names if name != waiting)}", gracePeriodSeconds=0)
+    k.bound(waiting)
+
+
+def _claims(k: Place) -> list[Any]:
+    found: list[Any] = k.plane.get(f"{DEVICES}/namespaces/{k.name}/resourceclaims")["items"]
+    return found
+
+
 # Effect of a taint, and whether a pod that says nothing about it runs on the node.
 EFFECTS: Final = [("NoExecute", False), ("PreferNoSchedule", True)]
 

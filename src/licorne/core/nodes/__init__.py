@@ -12,6 +12,7 @@ terms           what a pod is, and the terms by which pods demand each other nea
 counted         which pods a term counts, and by which label of nodes
 domains         how many of them run in each topology domain, and which asks that shuts out
 attached        how many volumes of a driver are attached to each node
+claimed         which nodes have devices for the claims of asks
 topology        which terms concern which pods, as these come, run and go
 preferences     which of the nodes that take an ask it is better placed on
 images          what images of containers nodes have, and what that is worth

@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 UNLIMITED_NUMBER: Final = 1 << 62
 
 
-class AttachKey(TopologyKey):
-    """A label that says how many volumes of a driver a node takes. The domain of a node is its slot and one; 0: it does not say."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.limits: dict[int, int] = {}
+class NodeKey(TopologyKey):
+    """A label by which each node that has it is a domain of its own: its slot and one; 0: it has not."""
 
     def enter(self, slot: int, value: str | None) -> None:
         """Take in the node of a slot, and the value of its label; None: it does not have it."""
@@ -38,24 +34,49 @@ class AttachKey(TopologyKey):
             self.members.append({})
             for count in self.counts:
                 count.widen()
-        if value is None or not value.isdecimal():
-            return
-        self.domain_of[slot] = slot + 1
-        self.members[slot + 1][slot] = None
-        self.limits[slot + 1] = int(value)
-        self._renew(slot + 1)
+        if value is not None and self.read(slot + 1, value):
+            self.domain_of[slot] = slot + 1
+            self.members[slot + 1][slot] = None
+            self._renew(slot + 1)
 
     def leave(self, slot: int, value: str | None) -> None:
         """Forget the node of a slot."""
         if self.domain_of[slot]:
             self.domain_of[slot] = 0
-            del self.members[slot + 1][slot], self.limits[slot + 1]
+            del self.members[slot + 1][slot]
+            self.forget(slot + 1)
             self._renew(slot + 1)
+
+    def read(self, domain: int, value: str) -> bool:
+        """Take in the value of the label of the node that is a domain; False if it counts as none."""
+        raise NotImplementedError
+
+    def forget(self, domain: int) -> None:
+        """Undo `read`."""
+        raise NotImplementedError
 
     def _renew(self, domain: int) -> None:
         for count in self.counts:
             for check in count.checks:
                 check.renew_domain(domain)
+
+
+class AttachKey(NodeKey):
+    """A label that says how many volumes of a driver a node takes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.limits: dict[int, int] = {}
+
+    def read(self, domain: int, value: str) -> bool:
+        """Take in the number that a node says, if it is one."""
+        if value.isdecimal():
+            self.limits[domain] = int(value)
+        return domain in self.limits
+
+    def forget(self, domain: int) -> None:
+        """Undo `read`."""
+        del self.limits[domain]
 
 
 class AttachCount(DomainCount):

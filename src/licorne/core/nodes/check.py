@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .attached import AttachCount
+from .claimed import ClaimCount
 from .counted import held_by
 
 if TYPE_CHECKING:
@@ -90,6 +91,12 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
     for counted, count in topology.counts.items():
         if isinstance(count, AttachCount):
             _validate_attached(topology, count)
+            continue
+        if isinstance(count, ClaimCount):
+            for check in count.checks:
+                assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], (
+                    "nodes with devices for claims"
+                )
             continue
         found: dict[int, int] = {}
         part: dict[int, int] = {}

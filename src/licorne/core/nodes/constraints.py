@@ -79,8 +79,12 @@ DISK_IN_USE: Final = "disk in use"
 ATTACHED: Final = "volume limit"
 """Reasons of `Need.mismatch` about volumes of other pods: one that a single pod may use, a disk of the node, and how many volumes
 of a driver a node takes, where the name of the driver follows."""
-VOLUME_REASONS: Final = ("no driver", "volume affinity", "no volume", "no storage", "volume zone")
-"""Why no volume of the ask can be used on a node (`VolumeDemand`): reasons that do not pass."""
+VOLUME_REASONS: Final = ("no driver", "volume affinity", "no volume", "no storage", "volume zone", "claim elsewhere")
+"""Why no volume of the ask, or no device that a claim of it has, can be used on a node (`VolumeDemand`): reasons that do not pass."""
+LACKS_DEVICES: Final = "no devices"
+"""How the reason of `Need.mismatch` begins where a node has no devices for the claims of an ask."""
+CLAIMED: Final = "claimed:"
+"""Stands for a label that gives each node a domain of its own, for the devices that claims get there."""
 DRIVER: Final = "csi-driver:"
 """The prefix of the labels by which licorne kube says which drivers of volumes a node has, and how many volumes each takes."""
 HOST_PORT: Final = "hostPort"
@@ -274,7 +278,7 @@ class NodeConstraints:
 def passes(mismatch: str) -> bool:
     """Return whether a reason of `Need.mismatch` passes when pods begin or end, on this node or others."""
     others = (IN_USE, ANTI_AFFINITY, NEAR, APART, SPREAD, CLAIM_IN_USE, DISK_IN_USE)
-    return mismatch in others or mismatch.startswith((HOST_PORT, ATTACHED))
+    return mismatch in others or mismatch.startswith((HOST_PORT, ATTACHED, LACKS_DEVICES))
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()

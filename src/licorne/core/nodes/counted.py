@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from .constraints import ATTACHED, CLAIM_IN_USE, DISK_IN_USE, DRIVER, NodeConstraints, NodeLabels, Toleration
+from .constraints import (
+    ATTACHED,
+    CLAIM_IN_USE,
+    CLAIMED,
+    DISK_IN_USE,
+    DRIVER,
+    FIELD_NAME,
+    LACKS_DEVICES,
+    NodeConstraints,
+    NodeLabels,
+    Toleration,
+)
 from .terms import Attached, PodLabels, PodTerm, PodTerms, Selector, SpreadConstraint
 
 TOLERATES_ALL: Final = (Toleration("", True, "", ""),)
@@ -21,7 +32,8 @@ class Counted(NamedTuple):
 
     They are those that all `terms` mean; `held`: those that have the one term as their anti-affinity, or with a `weight` those
     that like, or below zero dislike, by so much to have it fulfilled; `spread`: those that a constraint counts, on nodes
-    that meet `policy` and have all labels of `keys`; `mark`: those that hold it; `driver`: those with volumes of the driver.
+    that meet `policy` and have all labels of `keys`; `mark`: those that hold it; `driver`: those with volumes of the driver;
+    `claims`: those with claims of devices.
     """
 
     key: str
@@ -34,17 +46,20 @@ class Counted(NamedTuple):
     weight: int = 0
     mark: str = ""
     driver: str = ""
+    claims: bool = False
 
     @property
     def by_name(self) -> bool:
         """Whether pods are counted that name what is counted, and no others."""
-        return bool(self.mark or self.driver)
+        return bool(self.mark or self.driver or self.claims)
 
     @property
     def reason(self) -> str:
         """Why nodes refuse an ask because of pods that name what is counted."""
         if self.driver:
             return f"{ATTACHED} {self.driver}"
+        if self.claims:
+            return LACKS_DEVICES
         return DISK_IN_USE if self.key else CLAIM_IN_USE
 
     def includes(self, pod: PodLabels) -> bool:
@@ -103,6 +118,10 @@ def counted_attached(attached: Attached) -> Counted:
     return Counted(DRIVER + attached.driver, driver=attached.driver)
 
 
+CLAIMS: Final = Counted(CLAIMED, claims=True)
+"""What is counted of claims of devices."""
+
+
 def counted_spread(one: SpreadConstraint, keys: tuple[str, ...], constraints: NodeConstraints) -> Counted:
     """Return what a spread constraint counts for an ask with these node constraints."""
     policy = NodeConstraints(
@@ -112,3 +131,9 @@ def counted_spread(one: SpreadConstraint, keys: tuple[str, ...], constraints: No
     )
     alike = SpreadConstraint(one.topology_key, one.selector, one.namespace)
     return Counted(one.topology_key, spread=alike, keys=keys, policy=ANY_NODE if policy == ANY_NODE else policy)
+
+
+def domains_of(labels: NodeLabels) -> dict[str, str]:
+    """Return the value of a node by topology key: its labels, the empty key, whose one domain is the cluster, and its name."""
+    pairs = dict(labels.pairs)
+    return {**pairs, "": "", CLAIMED: pairs.get(FIELD_NAME, "")}

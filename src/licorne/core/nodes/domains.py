@@ -365,3 +365,20 @@ class PodClass:
         self.own = {}
         self.needs = {}
         self.known = False
+
+
+def serve(check: DomainCheck, need: Need) -> None:
+    """Have a check serve a need, once: constraints that differ may be the same check."""
+    assert need.checks is not None, "an open need has checks"
+    if need not in check.needs:
+        check.needs[need] = None
+        need.checks.append(check)
+
+
+def stop_serving(need: Need) -> None:
+    """Have the checks of a need serve it no more; those that serve no other are forgotten."""
+    check: DomainCheck
+    for check in need.checks or ():
+        del check.needs[need]
+        if not check.needs:
+            check.count.checks.remove(check)

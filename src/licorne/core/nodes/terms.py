@@ -8,7 +8,8 @@ An ask carries both as JSON texts, in tags of their own because pods that differ
   all pods of a namespace whose labels change.
 * `licorne/pod-terms`: `affinity` and `antiAffinity`, lists of terms as in `requiredDuringSchedulingIgnoredDuringExecution`,
   and `spread`, constraints as in `topologySpreadConstraints` with `whenUnsatisfiable: DoNotSchedule`. Further `holds` and
-  `unless`, lists of marks, and `attached`, names of volumes by driver (docs/understand/volumes.md). The names of fields
+  `unless`, lists of marks, `attached`, names of volumes by driver (docs/understand/volumes.md), and `claims`, names of claims
+  of devices, with a text that says what they demand (docs/understand/devices.md). The names of fields
   are those of Kubernetes, less `matchLabelKeys` and `mismatchLabelKeys`: who makes the text has merged these into the
   selectors, as its API server does. `preferred` is what only orders nodes (`licorne.core.nodes.preferences`): `nodes`,
   `affinity` and `antiAffinity`, lists of `{weight, term}`, where a term of `nodes` is a list of conditions on labels;
@@ -108,6 +109,13 @@ class Mark(NamedTuple):
     name: str
 
 
+class Claims(NamedTuple):
+    """Claims of devices by their names. Claims with the same `demand` get devices on the same nodes."""
+
+    demand: str
+    names: tuple[str, ...]
+
+
 class Attached(NamedTuple):
     """The names of the volumes of one driver that a pod has attached to its node, which takes only so many of the driver."""
 
@@ -159,11 +167,13 @@ class PodTerms:
     holds: tuple[Mark, ...] = ()
     unless: tuple[Mark, ...] = ()
     attached: tuple[Attached, ...] = ()
+    claims: Claims | None = None
 
     @property
     def demand_nothing(self) -> bool:
         """Whether no term shuts the pod out of a node, whatever it would rather have."""
-        return not (self.affinity or self.anti_affinity or self.spread or self.unless or self.attached)
+        terms = self.affinity or self.anti_affinity or self.spread
+        return not (terms or self.unless or self.attached or self.claims)
 
 
 NO_TERMS: Final = PodTerms()
@@ -205,7 +215,7 @@ def parse_terms(text: str, namespace: str) -> PodTerms:
         ConstraintError: malformed JSON, an unknown key or operator, a term without a topology key, a number out of range.
     """
     path = TAG_POD_TERMS
-    known = ("affinity", "antiAffinity", "spread", "preferred", "holds", "unless", "attached")
+    known = ("affinity", "antiAffinity", "spread", "preferred", "holds", "unless", "attached", "claims")
     fields = fields_of(read_json(text, path), path, known)
     inside = f"{path}.preferred"
     known_inside = ("nodes", "affinity", "antiAffinity", "spread", "spreadIsDefault", "images")
@@ -223,6 +233,7 @@ def parse_terms(text: str, namespace: str) -> PodTerms:
         sorted_set([_mark(*one) for one in _items(fields, path, "holds")]),
         sorted_set([_mark(*one) for one in _items(fields, path, "unless")]),
         _attached(fields.get("attached", {}), f"{path}.attached"),
+        _claims(fields["claims"], f"{path}.claims") if "claims" in fields else None,
     )
 
 
@@ -302,6 +313,12 @@ def _attached(value: object, path: str) -> tuple[Attached, ...]:
         Attached(driver, sorted_set(list_of(names, f"{path}[{driver}]", text_of)))
         for driver, names in sorted(value.items())
     )
+
+
+def _claims(value: object, path: str) -> Claims:
+    fields = fields_of(value, path, ("demand", "names"))
+    names = list_of(fields.get("names", []), f"{path}.names", text_of)
+    return Claims(text_of(fields.get("demand", ""), f"{path}.demand", required=True), tuple(names))
 
 
 def _topology_key(fields: Mapping[str, object], path: str) -> str:

@@ -25,9 +25,20 @@ from licorne.core.constants import IS_APART, IS_NEAR, IS_SPREAD
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
 
 from .attached import AttachCheck, AttachCount, AttachKey, AttachUse
+from .claimed import Allocator, ClaimCheck, ClaimCount, ClaimKey
 from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeConstraints, NodeLabels
-from .counted import Counted, Handle, counted_attached, counted_near, counted_spread, handles_of, held_by
-from .domains import DomainCheck, DomainCount, PodClass, TopologyKey
+from .counted import (
+    CLAIMS,
+    Counted,
+    Handle,
+    counted_attached,
+    counted_near,
+    counted_spread,
+    domains_of,
+    handles_of,
+    held_by,
+)
+from .domains import DomainCheck, DomainCount, PodClass, TopologyKey, serve, stop_serving
 from .images import Images
 from .node import Need, Node
 from .preferences import OFF, Ranking
@@ -42,7 +53,7 @@ NEW: Final = -1
 class Topology:
     """The classes of pods of a partition, what their terms count, and the domains of its nodes.
 
-    `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
+    `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
     """
 
     eased: dict[Need, None]
@@ -63,12 +74,14 @@ class Topology:
     need_of: Callable[[NodeConstraints], Need]
     soft: int  # nodes with taints that exclude nothing
     images: Images
+    allocator: Allocator | None
 
     def __init__(self, mode: str, need_of: Callable[[NodeConstraints], Need]) -> None:
         self.mode = mode
         self.need_of = need_of
         self.soft = 0
         self.images = Images()
+        self.allocator = None
         self.eased = {}
         self.keys = {}
         self.counts = {}
@@ -102,7 +115,7 @@ class Topology:
             return known
         labels = parse_pod(pod) if pod else NO_POD
         read = parse_terms(terms, labels.namespace) if terms else NO_TERMS
-        by_name = read.holds or read.unless or read.attached
+        by_name = read.holds or read.unless or read.attached or read.claims
         if labels is NO_POD and (not by_name or read.affinity or read.anti_affinity or read.spread):
             raise ConstraintError(TAG_POD_TERMS, terms, f"needs the tag {TAG_POD}")
         found = self.class_for(labels, read)
@@ -155,7 +168,7 @@ class Topology:
 
     def close(self, need: Need) -> None:
         """Undo `open`."""
-        _stop_serving(need)
+        stop_serving(need)
         self.eased.pop(need, None)
         if need.ranking is not None:
             for _, one in need.ranking.nodes:
@@ -194,6 +207,10 @@ class Topology:
             self._check_by(need, self.own(pods, Counted(term.topology_key, (term,))), IS_APART, 0, 0)
         for count in pods.against:
             self._check_by(need, count, IS_APART, 0, 0)
+        if terms.claims is not None:
+            claimed = self.own(pods, CLAIMS)
+            assert isinstance(claimed, ClaimCount), "the count of claims"
+            serve(claimed.check_for(terms.claims.demand, self.eased), need)
 
     def _check_by(self, need: Need, count: DomainCount, kind: int, room: int, min_domains: int) -> None:
         check: DomainCheck | None = None
@@ -203,7 +220,7 @@ class Topology:
         if check is None:
             check = DomainCheck(count, kind, room, min_domains, self.eased)
             count.checks.append(check)
-        _serve(check, need)
+        serve(check, need)
 
     def _check_attached(self, need: Need, count: DomainCount, attached: Attached) -> None:
         """Check a need by how many volumes of a driver nodes take; asks with as many volumes that are in no other class share that."""
@@ -216,7 +233,13 @@ class Topology:
         if check is None:
             check = AttachCheck(count, len(attached.names), shared, self.eased)
             count.checks.append(check)
-        _serve(check, need)
+        serve(check, need)
+
+    def devices_changed(self, nodes: frozenset[str] | None, names: Iterable[str] = ()) -> None:
+        """Look again for which claims these nodes have devices, None: all nodes, and where those that these names stand for get some."""
+        count = self.counts.get(CLAIMS)
+        if isinstance(count, ClaimCount):
+            count.renew_on(nodes, names)
 
     def shuts(self, need: Need, slot: int) -> bool:
         """Return whether a need that is not open is shut out of the node of a slot."""
@@ -228,7 +251,7 @@ class Topology:
 
     def mismatch_when_new(self, need: Need, labels: NodeLabels) -> str:
         """Return why a need would be shut out of a new node with these labels; empty if it would not."""
-        known = _domains(labels)
+        known = domains_of(labels)
         return self._mismatch(need, lambda key: key.number_of.get(known[key.name], NEW) if key.name in known else 0)
 
     def _mismatch(self, need: Need, domain_of: Callable[[TopologyKey], int]) -> str:
@@ -244,7 +267,8 @@ class Topology:
             domain = domain_of(check.key)
             if check.shuts(domain):
                 if check.count.counted.by_name:
-                    of_volumes = of_volumes or check.count.counted.reason
+                    named = check.why(domain) if isinstance(check, ClaimCheck) else check.count.counted.reason
+                    of_volumes = of_volumes or named
                     continue
                 if check.kind == IS_SPREAD and not domain:
                     return f"{UNLABELLED} {check.key.name}"  # it does not pass, as what volumes demand does
@@ -267,7 +291,7 @@ class Topology:
             domain = check.key.domain_of[slot]
             if not check.shut[domain]:
                 continue
-            if check.kind == IS_NEAR or domain == 0 or check.count.counted.driver:
+            if check.kind == IS_NEAR or domain == 0 or check.count.counted.driver or check.count.counted.claims:
                 return None
             number = check.count.counts[domain]
             if check.kind == IS_SPREAD:
@@ -356,7 +380,7 @@ class Topology:
 
     def _label(self, node: Node, labels: NodeLabels) -> None:
         self.soft += bool(labels.soft)
-        values = _domains(labels) if self.keys else {}
+        values = domains_of(labels) if self.keys else {}
         for key in self.keys.values():
             key.enter(node.slot, values.get(key.name))
         for count in self.spreads:
@@ -372,7 +396,7 @@ class Topology:
                 one.add(node.slot, -number)
         for count in self.spreads:
             count.part(node.slot)
-        values = _domains(node.labels) if self.keys else {}
+        values = domains_of(node.labels) if self.keys else {}
         for key in self.keys.values():
             key.leave(node.slot, values.get(key.name))
 
@@ -430,12 +454,16 @@ class Topology:
             count = self.own(pods, counted_attached(attached))
             assert isinstance(count, AttachCount), f"the count of {attached.driver}"
             count.begin(pods, attached.names)
+        if pods.terms.claims is not None:
+            count = self.own(pods, CLAIMS)
+            assert isinstance(count, ClaimCount), "the count of claims"
+            count.begin(pods, pods.terms.claims.names)
 
     def _check_anew(self, pods: PodClass) -> None:
         """Give the needs of a class other checks: one of its volumes is attached now, or another class's, too."""
         for need in pods.needs.values():
             if need.checks is not None:
-                _stop_serving(need)
+                stop_serving(need)
                 need.checks = []
                 self._check(need)
                 self.eased[need] = None
@@ -477,11 +505,14 @@ class Topology:
     def _begin_count(self, counted: Counted) -> DomainCount:
         key = self.keys.get(counted.key)
         if key is None:
-            key = self.keys[counted.key] = AttachKey(counted.key) if counted.driver else TopologyKey(counted.key)
+            kind = AttachKey if counted.driver else ClaimKey if counted.claims else TopologyKey
+            key = self.keys[counted.key] = kind(counted.key)
             for slot, node in enumerate(self.nodes):
-                key.enter(slot, None if node is None else _domains(node.labels).get(counted.key))
+                key.enter(slot, None if node is None else domains_of(node.labels).get(counted.key))
         if counted.driver:
             count: DomainCount = AttachCount(counted, key, self._check_anew)
+        elif isinstance(key, ClaimKey):
+            count = ClaimCount(counted, key, lambda: self.allocator)
         else:
             count = DomainCount(counted, key, counted.spread is not None)
         self.counts[counted] = count
@@ -567,25 +598,3 @@ class Topology:
             for need in check.needs:
                 assert need.checks is not None, "an open need has checks"
                 need.checks.remove(check)
-
-
-def _serve(check: DomainCheck, need: Need) -> None:
-    """Have a check serve a need, once: constraints that differ may be the same check."""
-    assert need.checks is not None, "an open need has checks"
-    if need not in check.needs:
-        check.needs[need] = None
-        need.checks.append(check)
-
-
-def _stop_serving(need: Need) -> None:
-    """Have the checks of a need serve it no more; those that serve no other are forgotten."""
-    check: DomainCheck
-    for check in need.checks or ():
-        del check.needs[need]
-        if not check.needs:
-            check.count.checks.remove(check)
-
-
-def _domains(labels: NodeLabels) -> dict[str, str]:
-    """Return the value of a node by topology key: its labels, and the empty key, whose one domain is the cluster."""
-    return {**dict(labels.pairs), "": ""}

@@ -127,7 +127,7 @@ class Client:
 
     Parameters:
         access: where the server is, and who we are.
-        connections: how many requests may be under way at once; more wait.
+        connections: how many requests may be under way at once; more wait. A watch holds one, for each kind.
         user_agent: the name under which the server's log has our calls.
         requests: counts the calls.
     """
@@ -136,7 +136,7 @@ class Client:
         self,
         access: Access,
         *,
-        connections: int = 16,
+        connections: int = 32,
         user_agent: str = "licorne",
         requests: Requests | None = None,
     ) -> None:

@@ -12,6 +12,7 @@ from licorne.kube.objects import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    DeviceClass,
     KubernetesObject,
     Lease,
     Namespace,
@@ -21,6 +22,8 @@ from licorne.kube.objects import (
     Pod,
     PodDisruptionBudget,
     PriorityClass,
+    ResourceClaim,
+    ResourceSlice,
     StorageClass,
     VolumeAttachment,
     Workload,
@@ -95,6 +98,15 @@ OF_VOLUMES: Final[tuple[Kind[Any], ...]] = (
     Kind("VolumeAttachment", VolumeAttachment, STORAGE, "volumeattachments", namespaced=False),
 )
 """What volumes demand follows from these."""
+
+RESOURCE: Final = "/apis/resource.k8s.io/v1"
+RESOURCE_CLAIMS: Final = Kind("ResourceClaim", ResourceClaim, RESOURCE, "resourceclaims")
+OF_DEVICES: Final[tuple[Kind[Any], ...]] = (
+    Kind("DeviceClass", DeviceClass, RESOURCE, "deviceclasses", namespaced=False),
+    Kind("ResourceSlice", ResourceSlice, RESOURCE, "resourceslices", namespaced=False),
+    RESOURCE_CLAIMS,
+)
+"""What claims of devices demand, and what is there for them; where they are not read, pods with claims wait."""
 
 
 def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:

@@ -94,15 +94,17 @@ class AskAgain(msgspec.Struct, frozen=True, gc=False):
 
 
 class WriteVolume(Command, frozen=True, gc=False):
-    """Patch a PersistentVolumeClaim or a PersistentVolume, so that the claim of a pod is bound for the node of the pod.
+    """Patch a claim or a volume, so that the claim of a pod is bound for the node of the pod, or gets devices there.
 
     `path` is that of the object on the API server, `body` the patch, `number` the attempt to bind the claims of the pod. It is
-    sent only while that attempt goes on (`VolumeBindings.is_current`). A refusal is told to `PodLifecycle.volumes_lost`.
+    sent only while that attempt goes on (`Holding.awaits`). A refusal is told to `PodLifecycle.volumes_lost`.
+    `watched`: not if the object has changed, as the manager goes on when it is shown that.
     """
 
     number: int
     path: str
     body: dict[str, Any]
+    watched: bool = False
 
 
 class LoseVolumes(msgspec.Struct, frozen=True, gc=False):

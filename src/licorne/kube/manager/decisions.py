@@ -91,13 +91,13 @@ class Decisions(ResourceManagerCallback):
 
     def _decided(self, record: PodRecord, new: NewAllocation) -> None:
         lifecycle = self._lifecycle
-        if record.work.volumes.waiting:
+        if record.work.volumes.waiting or record.work.devices.claims:
             record.move(PodEvent.RESERVE)
         else:
             self._outbox.commands.append(Bind(*names_of(record.pod), new.node_id))
             record.move(PodEvent.DECIDE)
         record.node = new.node_id
-        if record.stage is Stage.AWAITS_VOLUMES and (why := lifecycle.volumes.reserve(record, new.node_id)):
+        if record.stage is Stage.AWAITS_VOLUMES and (why := lifecycle.holding.reserve(record)):
             lifecycle.volumes_not_bound(record.uid, why)
             return
         lifecycle.yunikorn_events.post(record, DECIDED)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from licorne.si.messages import Termination
 
 from .commands import Evict, Fail, names_of
+from .devices import Devices
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import COUNTED, PodEvent, Stage
@@ -22,16 +23,33 @@ class Holding:
     _outbox: Outbox
     yunikorn_events: YuniKornEvents
     volumes: Volumes
+    devices: Devices
 
     def leave(self, record: PodRecord, why: Termination | None = None) -> None:
-        """Undo what the stage of a pod stands for: an ask, a counted place, volumes, a binding not given out, a wait for its node."""
+        """Undo what the stage of a pod stands for: an ask, a place, volumes and devices, a binding not given out, a wait for its node."""
         if record.stage is Stage.NODE_UNKNOWN:
             self._records.node_known(record.uid, record.node)
         elif record.stage is Stage.ASSUMED:
             self._outbox.withdraw_bindings(lambda command: command.uid == record.uid)
-        self.volumes.give_back(record.uid)
+        self.give_back(record.uid)
         if record.stage in (Stage.ASKED, *COUNTED):
             self._outbox.release(record.application.id, record.uid, why or Termination.STOPPED_BY_RM)
+
+    def reserve(self, record: PodRecord) -> str:
+        """Have the claims of a pod get their volumes and devices on its node; return why they cannot, or ""."""
+        why = self.volumes.reserve(record, record.node) if record.work.volumes.waiting else ""
+        if record.work.devices.claims and not why:
+            why = self.devices.reserve(record, record.node, self.volumes.bindings.timeout_s)
+        return why
+
+    def awaits(self, uid: str, number: int) -> bool:
+        """Return whether the claims of a pod are still to get what was decided by this attempt."""
+        return self.volumes.bindings.is_current(uid, number) or self.devices.is_current(uid, number)
+
+    def give_back(self, uid: str) -> None:
+        """Release what was decided of the claims of a pod."""
+        self.volumes.give_back(uid)
+        self.devices.give_back(uid)
 
     def hold(self, record: PodRecord) -> None:
         """Withdraw a pod's ask, and hold the pod until it, its application or its gang changes."""

@@ -49,6 +49,7 @@ from licorne.si.messages import Allocation, Termination
 from .applications import Applications
 from .budgets import Budgets
 from .commands import AskAgain, Bind, names_of
+from .devices import RELEASE, Devices
 from .foreign import ForeignPods
 from .gangs import Gangs
 from .holding import Holding
@@ -88,11 +89,14 @@ class PodLifecycle:
         self._records = records
         self._outbox = outbox
         self.volumes = Volumes(records, outbox)
-        self.context = PodContext(records.classes, records.namespaces, storage=self.volumes.storage)
+        self.devices = Devices(records, outbox, self.volumes.storage.where)
+        self.context = PodContext(
+            records.classes, records.namespaces, storage=self.volumes.storage, devices=self.devices.store
+        )
         self.foreign = ForeignPods(records, outbox, lambda: self.context)
         self.budgets = Budgets(records, outbox)
         self.yunikorn_events = YuniKornEvents(records, outbox)
-        self.holding = Holding(records, outbox, self.yunikorn_events, self.volumes)
+        self.holding = Holding(records, outbox, self.yunikorn_events, self.volumes, self.devices)
         self.waiting = Waiting(records, outbox, self.yunikorn_events)
         self.gangs = Gangs(records, outbox, self.holding, self.release_held)
         self.applications = Applications(records, outbox, self.holding, self.gangs, self.flush)
@@ -127,6 +131,7 @@ class PodLifecycle:
     def _seen(self, pod: Pod) -> None:
         uid = pod.metadata.uid
         self.volumes.pod_seen(pod)
+        self.devices.pod_seen(pod)
         if uid in self._records.foreign or not (uid in self._records.pods or is_managed(pod, self.context.settings)):
             self.foreign.seen(pod)
         elif uid in self._records.pods:
@@ -214,6 +219,7 @@ class PodLifecycle:
         self.budgets.pod_gone(uid, evicted=evicted)
         self.waiting.forget(uid)
         self.volumes.pod_gone(uid)
+        self.devices.pod_gone(uid)
         if self.foreign.gone(uid):
             return
         if record is None:
@@ -249,19 +255,22 @@ class PodLifecycle:
     # -- volumes ------------------------------------------------------------------------------------------------
 
     def read_anew(self) -> None:
-        """Look again at the pods for whose volumes something has changed; not within another step, which may be about one of them."""
-        for uid in self.volumes.take_changed():
+        """Look again at the pods for whose claims something has changed; not within another step, which may be about one of them."""
+        for uid in dict.fromkeys((*self.volumes.take_changed(), *self.devices.take_changed())):
             if (record := self._records.pods.get(uid)) is not None:
                 self.run_isolated(record.pod, self._read_anew, record)
             elif (foreign := self._records.foreign.get(uid)) is not None:
                 self.run_isolated(foreign.pod, self.foreign.ask_again, foreign)
 
     def _read_anew(self, record: PodRecord) -> None:
-        """Look at a pod again for whose volumes something has changed."""
+        """Look at a pod again for whose claims something has changed."""
         self._changed(record, record.pod, anew=True)
+        self.devices.settle(record)
         if record.stage is Stage.AWAITS_VOLUMES:
-            done, why = self.volumes.bindings.look(record.uid)
-            if done:
+            bound, why = self.volumes.bindings.look(record.uid)
+            given, why_not = (False, why) if why else self.devices.look(record)
+            why = why or why_not
+            if bound and given:
                 self._outbox.commands.append(Bind(*names_of(record.pod), record.node))
                 record.move(PodEvent.COMPLETE)
                 self.volumes.give_back(record.uid)
@@ -272,7 +281,9 @@ class PodLifecycle:
 
     def volumes_lost(self, uid: str, number: int, reason: str = "") -> None:
         """Release the place of a pod whose claims could not be written, or were not bound in time, as `not_bound`."""
-        if self.volumes.bindings.is_current(uid, number):
+        if number == RELEASE:
+            self.devices.not_released(uid)
+        elif self.holding.awaits(uid, number):
             late = f"its claims were not bound within {self.volumes.bindings.timeout_s:g} s"
             self.volumes_not_bound(uid, reason or late)
 
@@ -282,6 +293,7 @@ class PodLifecycle:
 
     def pass_turns(self) -> None:
         """Let other pods have a try whose claims or volumes pods have in common that find no node."""
+        self.devices.pass_on()
         for record in self.volumes.pass_turns():
             self.run_isolated(record.pod, self._pass_turn, record)
 
@@ -300,6 +312,7 @@ class PodLifecycle:
         if pod.metadata.deletion_timestamp and not pod.spec.node_name:
             return None  # it ends before it began
         self.volumes.pod_seen(pod)
+        self.devices.pod_seen(pod)
         work = read_pod(pod, self.context)
         application_id = work.ask.application_id
         application = self._records.applications.get(application_id)
@@ -440,6 +453,8 @@ class PodLifecycle:
         if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
             created = str(unix_seconds(record.pod.metadata.creation_timestamp))
             tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
+        if record.asked is not None and TAG_POD_TERMS in (record.asked.tags or {}) and TAG_POD_TERMS not in tags:
+            tags = {TAG_POD_TERMS: "{}", **tags}  # else its claims without devices would be kept
         self._outbox.ask(ask_with(record.work.ask, node_id=node, originator=record.is_driver, tags=tags))
         self.gangs.placed(record)
 
@@ -479,7 +494,7 @@ class PodLifecycle:
         elif node and node != record.node:
             self._moved(record)
         elif node and record.stage in ON_THE_WAY:
-            self.volumes.give_back(record.uid)
+            self.holding.give_back(record.uid)
             record.move(PodEvent.SEE)
             if differs:
                 self.report(record)

@@ -5,13 +5,18 @@ Objects come in (pods in `lifecycle`), decisions come from the scheduler in proc
 
 from __future__ import annotations
 
+from typing import Final
+
 from licorne.kube.objects import (
     CSINode,
+    DeviceClass,
     KubernetesObject,
     Namespace,
     Node,
     PlainWorkload,
     PriorityClass,
+    ResourceClaim,
+    ResourceSlice,
     Workload,
 )
 from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
@@ -25,6 +30,8 @@ from .lifecycle import PodLifecycle
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import COUNTED, PodEvent, Stage
+
+OF_DEVICES: Final = (DeviceClass, ResourceClaim, ResourceSlice)
 
 
 class Manager:
@@ -52,7 +59,7 @@ class Manager:
             lifecycle.read_anew()
             lifecycle.flush()
             lifecycle.gangs.create_missing()
-            changed = applications.has_ended or lifecycle.volumes.has_changed
+            changed = applications.has_ended or lifecycle.volumes.has_changed or lifecycle.devices.has_changed
             if not (changed or self.outbox.asks or self.outbox.releases):
                 break
         commands, self.outbox.commands = self.outbox.commands, []
@@ -138,6 +145,14 @@ class Manager:
         if isinstance(one, CSINode):
             self._drivers_changed(one.metadata.name)
 
+    def of_claims_seen(self, one: KubernetesObject) -> None:
+        """Take in what claims of volumes or devices demand, or what is there for them."""
+        (self.lifecycle.devices.seen if isinstance(one, OF_DEVICES) else self.of_volumes_seen)(one)
+
+    def of_claims_gone(self, one: KubernetesObject) -> None:
+        """Forget what claims of volumes or devices demand, or what is there for them."""
+        (self.lifecycle.devices.gone if isinstance(one, OF_DEVICES) else self.of_volumes_gone)(one)
+
     def _drivers_changed(self, name: str) -> None:
         node = self.records.nodes.get(name)
         if node is not None:
@@ -159,6 +174,7 @@ class Manager:
         self.records.nodes[name] = node
         if before is None or before.metadata.labels != node.metadata.labels:
             self.lifecycle.volumes.nodes_changed()
+            self.lifecycle.devices.nodes_changed()
         if before is None or update != self._node_update(before, action):
             self.lifecycle.flush()
             self.outbox.send(update)
@@ -201,6 +217,7 @@ class Manager:
         if self.records.nodes.pop(name, None) is None:
             return
         self.lifecycle.volumes.nodes_changed()
+        self.lifecycle.devices.nodes_changed()
         self.lifecycle.volumes.node_gone(name)
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)

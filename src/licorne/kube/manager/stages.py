@@ -24,7 +24,7 @@ class Stage(StrEnum):
     ASKED = "asked"
     """Waits for a decision."""
     AWAITS_VOLUMES = "awaits volumes"
-    """Has a node, and claims that are being bound for it; no binding is sent before they are."""
+    """Has a node, and claims that get volumes or devices for it; no binding is sent before they have."""
     ASSUMED = "assumed"
     """Has a node, and the API server has not shown the binding yet."""
     BOUND = "bound"

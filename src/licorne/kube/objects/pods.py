@@ -164,6 +164,21 @@ class SchedulingGroup(Object):
     pod_group_name: str | None = None
 
 
+class PodResourceClaim(Object):
+    """A claim of devices: one that there is, or one that is made for the pod."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodResourceClaimStatus(Object):
+    """The claim that was made for a pod; without a name none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodSpec(Object):
     """`spec` of a pod. What most pods have in common is stored once: a tenth of what a decoded pod takes."""
 
@@ -185,7 +200,7 @@ class PodSpec(Object):
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     scheduling_group: SchedulingGroup | None = None
     volumes: tuple[Volume, ...] | None = None
-    resource_claims: tuple[dict[str, Any], ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
     image_pull_secrets: tuple[LocalObjectReference, ...] | None = None
     termination_grace_period_seconds: int | None = None
 
@@ -231,6 +246,7 @@ class PodStatus(Object):
     resize: str = ""
     start_time: str | None = None
     nominated_node_name: str = ""
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
 
 
 class Pod(KubernetesObject):

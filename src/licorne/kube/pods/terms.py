@@ -19,6 +19,7 @@ from licorne.kube.objects.meta import LabelSelector, LabelSelectorRequirement, O
 from licorne.kube.objects.pods import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 
 from .constraints import preferred_nodes
+from .devices import NO_CLAIMS, PodDevices
 from .selectors import is_selector
 from .spreading import HARD, SOFT, Spreading
 from .volumes import NO_VOLUMES, Mark, PodVolumes
@@ -45,6 +46,11 @@ class _Preferred(Object):
     images: tuple[str, ...] = ()
 
 
+class _Claims(Object):
+    demand: str
+    names: tuple[str, ...]
+
+
 class _Terms(Object):
     affinity: tuple[PodAffinityTerm, ...] = ()
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
@@ -53,6 +59,7 @@ class _Terms(Object):
     holds: tuple[Mark, ...] = ()
     unless: tuple[Mark, ...] = ()
     attached: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    claims: _Claims | None = None
 
 
 def pod_text(pod: Pod, namespace: Namespace | None) -> str:
@@ -63,10 +70,16 @@ def pod_text(pod: Pod, namespace: Namespace | None) -> str:
     return msgspec.json.encode(made, order="deterministic").decode()
 
 
-def terms_text(pod: Pod, spreading: Spreading | None = None, volumes: PodVolumes = NO_VOLUMES) -> str:
+def terms_text(
+    pod: Pod,
+    spreading: Spreading | None = None,
+    volumes: PodVolumes = NO_VOLUMES,
+    devices: PodDevices = NO_CLAIMS,
+) -> str:
     """Return what a pod demands of others, or prefers; "" if nothing.
 
     `spreading`: default constraints; None: the pod only runs. `volumes`: what its volumes mean for other pods.
+    `devices`: what its claims of devices mean.
     """
     affinity = pod.spec.affinity
     spread = (pod.spec.topology_spread_constraints or ()) if spreading is None else spreading.of(pod)
@@ -88,6 +101,7 @@ def terms_text(pod: Pod, spreading: Spreading | None = None, volumes: PodVolumes
         holds=volumes.holds,
         unless=volumes.unless,
         attached=volumes.attached,
+        claims=_Claims(devices.demand, tuple("/".join(key) for key in devices.open)) if devices.open else None,
     )
     return msgspec.json.encode(made, order="deterministic").decode() if made != _Terms() else ""
 

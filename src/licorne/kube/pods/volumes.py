@@ -22,7 +22,7 @@ from licorne.si.messages import Allocation
 from .matching import NO_PROVISIONER, OfferedVolumes, found_on, made_in, room_for
 from .storage import ClaimKey, Storage, Terms, affinity_of, key_of, size_of
 
-NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE = VOLUME_REASONS
+NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE, _ = VOLUME_REASONS
 GA: Final = "topology.kubernetes.io/"
 BETA: Final = "failure-domain.beta.kubernetes.io/"
 ZONES: Final = (f"{GA}zone", f"{GA}region", f"{BETA}zone", f"{BETA}region")

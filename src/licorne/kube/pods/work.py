@@ -36,6 +36,7 @@ from licorne.si.messages import AddApplication, Allocation
 
 from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
+from .devices import NO_CLAIMS, DeviceStore, PodDevices
 from .misspelled import STYLE, TIMEOUT, misspelled
 from .resources import PODS, read_countable, read_resources, takes_the_same
 from .spreading import Spreading
@@ -57,9 +58,9 @@ SHOWN_MAX: Final = 60
 
 
 READ_TAGS: Final = {
-    TAG_NODE_CONSTRAINTS: "node selector, required node affinity, tolerations, host ports and volumes",
+    TAG_NODE_CONSTRAINTS: "node selector, required node affinity, tolerations, host ports, volumes and claims of devices",
     TAG_POD: "labels and those of its namespace",
-    TAG_POD_TERMS: "affinity and anti-affinity to pods, preferences, topology spread constraints and volumes",
+    TAG_POD_TERMS: "affinity and anti-affinity to pods, preferences, topology spread constraints, volumes and claims of devices",
 }
 """The tags of an ask that the scheduler reads, with what they hold."""
 
@@ -100,6 +101,7 @@ class PodContext(msgspec.Struct, frozen=True):
     spreading: Spreading = Spreading()
     settings: WorkSettings = WorkSettings()
     storage: Storage = msgspec.field(default_factory=Storage)
+    devices: DeviceStore = msgspec.field(default_factory=lambda: DeviceStore(lambda _: None))
 
 
 class Gang(msgspec.Struct, frozen=True):
@@ -126,7 +128,7 @@ class Work(msgspec.Struct, frozen=True):
     - `later`: why the pod must wait although it could be asked for, because a part of it is not supported; else "".
     - `fault`: why the pod cannot be asked for at all; else "".
     - `notes`: what its user should know.
-    - `volumes`: what its volumes demand.
+    - `volumes`: what its volumes demand; `devices`: what its claims of devices demand.
     - `uncounted`: the names of the resources that it takes from its node and that do not count, because of their amounts.
     """
 
@@ -139,6 +141,7 @@ class Work(msgspec.Struct, frozen=True):
     gang: Gang | None = None
     uncounted: tuple[str, ...] = ()
     volumes: PodVolumes = NO_VOLUMES
+    devices: PodDevices = NO_CLAIMS
 
 
 def is_managed(pod: Pod, settings: WorkSettings) -> bool:
@@ -168,6 +171,7 @@ def asks_the_same(was: Pod, now: Pod) -> bool:
         and one.owner_references == other.owner_references
         and bool(one.deletion_timestamp) is bool(other.deletion_timestamp)
         and takes_the_same(was, now)
+        and was.status.resource_claim_statuses == now.status.resource_claim_statuses
     )
 
 
@@ -194,13 +198,13 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
     if pod.spec.node_name and (fault or max(resources.values()) > SUM_MAX):
         resources, uncounted = read_countable(pod)
     placeholder = is_placeholder(pod)
-    volumes = read_volumes(pod, context.storage)
+    volumes, devices = read_volumes(pod, context.storage), context.devices.read(pod)
     ask = Allocation(
         key=meta.uid,
         application_id=application_id,
         resource=resources,
         priority=min(max(pod.spec.priority or 0, PRIORITY_MIN), PRIORITY_MAX),
-        tags=_ask_tags(pod, context, volumes),
+        tags=_ask_tags(pod, context, volumes, devices),
         # A placeholder was made before gangs were turned off, and its gang goes on.
         task_group=_label(pod, keys.TASK_GROUP_NAME) if context.settings.gangs or placeholder else "",
         placeholder=placeholder,
@@ -215,12 +219,13 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
         application=application,
         ask=ask,
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates or ()),
-        later=why_later(pod) or volumes.why,
+        later=why_later(pod) or volumes.why or devices.why,
         fault=fault or _beyond_limits(pod, application, ask, context.settings),
         notes=tuple(notes),
         gang=gang,
         uncounted=uncounted,
         volumes=volumes,
+        devices=devices,
     )
 
 
@@ -241,7 +246,7 @@ def with_classes(work: Work, pod: Pod, classes: Mapping[str, PriorityClass]) -> 
 def with_surroundings(work: Work, pod: Pod, context: PodContext) -> Work:
     """Return what a pod asks for where its namespace, or the selector of its workload, is another than when it was read."""
     kept = {tag: text for tag, text in (work.ask.tags or {}).items() if tag != TAG_POD_TERMS}
-    tags = kept | _tags_of_surroundings(pod, context, work.volumes)
+    tags = kept | _tags_of_surroundings(pod, context, work.volumes, work.devices)
     return work if tags == work.ask.tags else msgspec.structs.replace(work, ask=ask_with(work.ask, tags=tags))
 
 
@@ -478,12 +483,12 @@ def _gang_parameters(pod: Pod, notes: list[Note]) -> tuple[bool, int]:
 # -- the ask -----------------------------------------------------------------------------------------------------
 
 
-def _ask_tags(pod: Pod, context: PodContext, volumes: PodVolumes) -> dict[str, str]:
+def _ask_tags(pod: Pod, context: PodContext, volumes: PodVolumes, devices: PodDevices) -> dict[str, str]:
     meta = pod.metadata
     tags = {
         keys.TAG_POD_NAMESPACE: meta.namespace,
         keys.TAG_POD_NAME: meta.name,
-        **_tags_of_surroundings(pod, context, volumes),
+        **_tags_of_surroundings(pod, context, volumes, devices),
     }
     for name, value in (meta.labels or {}).items():
         tags[keys.TAG_LABEL + name] = value
@@ -491,7 +496,7 @@ def _ask_tags(pod: Pod, context: PodContext, volumes: PodVolumes) -> dict[str, s
         tags[TAG_ALLOCATION_CREATION_TIME] = str(unix_seconds(meta.creation_timestamp))
     if node := required_node(pod):
         tags[TAG_REQUIRED_NODE] = node
-    if constraints := constraints_text(pod, volumes.demands):
+    if constraints := constraints_text(pod, (*volumes.demands, *devices.demands)):
         tags[TAG_NODE_CONSTRAINTS] = constraints
     grace_s = pod.spec.termination_grace_period_seconds
     if grace_s is not None and grace_s != GRACE_PERIOD_S:
@@ -499,10 +504,10 @@ def _ask_tags(pod: Pod, context: PodContext, volumes: PodVolumes) -> dict[str, s
     return tags
 
 
-def _tags_of_surroundings(pod: Pod, context: PodContext, volumes: PodVolumes) -> dict[str, str]:
+def _tags_of_surroundings(pod: Pod, context: PodContext, volumes: PodVolumes, devices: PodDevices) -> dict[str, str]:
     """Return the tags that depend on more than the pod: what it is for other pods, and what it demands of them."""
     tags = {TAG_POD: pod_text(pod, context.namespaces.get(pod.metadata.namespace))}
-    if terms := terms_text(pod, context.spreading, volumes):
+    if terms := terms_text(pod, context.spreading, volumes, devices):
         tags[TAG_POD_TERMS] = terms
     return tags
 

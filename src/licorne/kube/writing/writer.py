@@ -357,7 +357,8 @@ class Writer:
             else:
                 self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
         elif isinstance(command, WriteVolume):
-            self._volumes_lost(command.uid, command.number, str(error))
+            if not (command.watched and error.status == CONFLICT):
+                self._volumes_lost(command.uid, command.number, str(error))
         elif isinstance(command, SetCondition | PostEvent):
             self._give_up(command)
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted

@@ -1,0 +1,133 @@
+"""On which nodes the claims of asks get devices, and that no device is given twice.
+
+Which devices satisfy a claim is not decided here, but by an `Allocator` of the resource manager: conditions on devices are
+expressions about what drivers publish. It is called in the step of a decision. So what an ask gets is taken when the next ask is looked
+at, in trials of gangs too, and given back in the step in which a trial or an allocation ends.
+
+These are checks by topology domain (`licorne.core.nodes.domains`) in which each node is a domain of its own. Asks whose claims
+demand the same share a check, a byte for each node. The text of a demand has the names of claims that several asks may have. docs/understand/devices.md says why it is done this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from licorne.core.constants import IS_APART
+
+from .attached import NodeKey
+from .domains import DomainCheck, DomainCount, PodClass
+
+if TYPE_CHECKING:
+    from .counted import Counted
+    from .node import Need
+
+Nodes = frozenset[str] | None
+"""Names of nodes on which a change may have changed what claims get; None: all."""
+
+
+class Allocator(Protocol):
+    """Gives devices to claims."""
+
+    def refuses(self, demand: str, node: str) -> str:
+        """Return why a node has no devices for what claims demand; "" if it has."""
+
+    def take(self, names: tuple[str, ...], node: str) -> Nodes:
+        """Give devices of a node to claims that have none, as far as there are some."""
+
+    def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
+        """Undo `take`, unless the resource manager has taken over what was given."""
+
+
+class ClaimKey(NodeKey):
+    """The name of each node, which is a domain of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.names: dict[int, str] = {}
+        self.domains: dict[str, int] = {}
+
+    def read(self, domain: int, value: str) -> bool:
+        """Take in the name of a node, if it has one."""
+        if value:
+            self.names[domain] = value
+            self.domains[value] = domain
+        return bool(value)
+
+    def forget(self, domain: int) -> None:
+        """Undo `read`."""
+        del self.domains[self.names.pop(domain)]
+
+
+class ClaimCount(DomainCount):
+    """The claims of all classes of pods. `allocator` returns who gives devices to them; None: nobody, and no node is shut."""
+
+    def __init__(self, counted: Counted, key: ClaimKey, allocator: Callable[[], Allocator | None]) -> None:
+        super().__init__(counted, key, False)
+        self.names = key.names
+        self.domains = key.domains
+        self.allocator = allocator
+
+    def begin(self, pods: PodClass, names: tuple[str, ...]) -> None:
+        """Take in a new class of pods with these claims."""
+        use = ClaimUse(self, names)
+        use.members[pods] = None
+        pods.counts.append(use)
+
+    def check_for(self, demand: str, eased: dict[Need, None]) -> ClaimCheck:
+        """Return the check of asks whose claims demand this."""
+        for check in self.checks:
+            if isinstance(check, ClaimCheck) and check.demand == demand:
+                return check
+        check = ClaimCheck(self, demand, eased)
+        self.checks.append(check)
+        return check
+
+    def change(self, slot: int, names: tuple[str, ...], change: int) -> None:
+        """Have devices of the node of a slot given to claims, or given back."""
+        allocator, node = self.allocator(), self.names.get(slot + 1)
+        if allocator is not None and node is not None:
+            self.renew_on(allocator.take(names, node) if change > 0 else allocator.give_back(names, node), names)
+
+    def renew_on(self, nodes: Nodes, names: Iterable[str]) -> None:
+        """Look again which of these nodes have devices for which demands, and all nodes for demands that name one of these claims."""
+        some = [self.domains[name] for name in nodes or () if name in self.domains]
+        for check in self.checks:
+            assert isinstance(check, ClaimCheck), "a check of claims"
+            everywhere = nodes is None or any(name in check.demand for name in names)
+            for domain in self.domains.values() if everywhere else some:
+                check.renew_domain(domain)
+
+
+class ClaimUse(DomainCount):
+    """The claims of the pods of one class."""
+
+    def __init__(self, of: ClaimCount, names: tuple[str, ...]) -> None:
+        super().__init__(of.counted, of.key, False)
+        self.of = of
+        self.names = names
+
+    def add(self, slot: int, change: int) -> None:
+        """Count so many more pods on the node of a slot."""
+        self.of.change(slot, self.names, change)
+
+
+class ClaimCheck(DomainCheck):
+    """Which nodes have no devices for what claims demand."""
+
+    def __init__(self, count: ClaimCount, demand: str, eased: dict[Need, None]) -> None:
+        self.of = count
+        self.demand = demand
+        super().__init__(count, IS_APART, 0, 0, eased)
+        self.shut = bytearray(self.shuts(domain) for domain in range(len(count.key.members)))
+
+    def shuts(self, domain: int) -> bool:
+        """Return whether a node has no devices; 0 stands for those without a name."""
+        return bool(self.why(domain))
+
+    def why(self, domain: int) -> str:
+        """Return why a node has no devices; "" if it has, or is not known yet."""
+        allocator, node = self.of.allocator(), self.of.names.get(domain)
+        if allocator is None or domain < 0:
+            return ""
+        return self.count.counted.reason if node is None else allocator.refuses(self.demand, node)

@@ -1,0 +1,327 @@
+"""Claims on devices of pods: which pods are concerned when one changes, and what is written for a pod that has a node.
+
+A claim gets its devices, and is reserved for the pod, before the pod is bound. Each write says which version of the claim it is
+about, so it has no effect where somebody else was faster. The claims show how far it is: a process that is killed between two
+writes is followed by one that finds the devices of a claim there, which keep the pod to their nodes.
+
+Of a pod that runs, the devices are taken back by Kubernetes' controller of claims when it ends. What was written for a pod that
+could not be bound is taken back here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from licorne.kube.api.kinds import RESOURCE_CLAIMS
+from licorne.kube.objects import DeviceClass, KubernetesObject, Pod, ResourceClaim, ResourceSlice
+from licorne.kube.objects.devices import ClaimAllocation
+from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
+from licorne.kube.pods.devices import DeviceStore, names_of_claims
+from licorne.kube.pods.storage import ClaimKey, Terms, key_of
+
+from .commands import LoseVolumes, WriteVolume, names_of
+from .outbox import Outbox
+from .records import PodRecord, Records
+from .stages import Stage
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+"""Keeps a claim that has devices from being removed; the controller of claims takes it off."""
+RELEASE: Final = 0
+"""The number of no attempt: that of writes which take back what is reserved for a pod."""
+KEPT_S: Final = 30.0
+"""How long a pod that waits keeps devices that its claims have got already, as of a process that was killed."""
+
+
+class _Attempt(msgspec.Struct):
+    """The claims of the pod with these names that get devices on `node`, with their UIDs."""
+
+    names: tuple[str, str, str]
+    node: str
+    number: int
+    uids: dict[ClaimKey, str]
+
+
+class Devices:
+    """The claims on devices of a cluster as `store` has them, and the pods that name them."""
+
+    def __init__(self, records: Records, outbox: Outbox, where: Callable[[Terms], Nodes]) -> None:
+        self._records = records
+        self._outbox = outbox
+        self.store = DeviceStore(where)
+        self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod without a node
+        self._users: dict[ClaimKey, dict[str, None]] = {}
+        self._changed: dict[str, None] = {}  # UIDs of pods
+        self._attempts: dict[str, _Attempt] = {}  # by the UID of a pod
+        self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
+        self._unsure: dict[ClaimKey, str] = {}  # claims that have perhaps got devices for a pod that gave up: its UID
+        self._kept: dict[str, float] = {}  # since when pods without a node have been seen with devices
+        self._number = RELEASE
+
+    # -- objects ------------------------------------------------------------------------------------------------
+
+    def seen(self, one: KubernetesObject) -> None:
+        """Take in an object that is new or has changed."""
+        store = self.store
+        match one:
+            case ResourceClaim():
+                self.renew(store.put_claim(one), key_of(one))
+                self._claim_changed(key_of(one))
+            case ResourceSlice():
+                self.renew(store.put_slice(one))
+            case DeviceClass():
+                self.renew(store.put_class(one))
+                self._changed |= dict.fromkeys(self._names)
+
+    def gone(self, one: KubernetesObject) -> None:
+        """Forget an object."""
+        store = self.store
+        match one:
+            case ResourceClaim():
+                self.renew(store.drop_claim(key_of(one)), key_of(one))
+                self._claim_changed(key_of(one))
+            case ResourceSlice():
+                self.renew(store.drop_slice(one.metadata.name))
+            case DeviceClass():
+                self.renew(store.drop_class(one.metadata.name))
+                self._changed |= dict.fromkeys(self._names)
+
+    def nodes_changed(self) -> None:
+        """Note that nodes are new or gone, or have other labels, before the scheduler is told."""
+        self.store.nodes_changed()
+
+    def _claim_changed(self, key: ClaimKey) -> None:
+        claim = self.store.claims.get(key)
+        if claim is None or self._written.get(key) != claim.metadata.resource_version:
+            self._written.pop(key, None)
+            if self._unsure.pop(key, None) is not None:
+                self.renew(self.store.release(key), key)
+        self.reread([key])
+        for uid in self._users.get(key, ()):
+            self._note_kept(key, uid)
+
+    def _note_kept(self, key: ClaimKey, uid: str) -> None:
+        if uid not in self.store.placing and self._is_reserved(key, uid):
+            self._kept.setdefault(uid, self._outbox.now_s())
+
+    def renew(self, nodes: Nodes, *claims: ClaimKey) -> None:
+        """Have the scheduler look again which nodes have devices, and where these claims get some; it may decide something then."""
+        if (nodes != NOWHERE or claims) and self._names:
+            self._outbox.partition.needs.topology.devices_changed(nodes, ["/".join(key) for key in claims])
+            self._outbox.changed()
+
+    # -- pods ---------------------------------------------------------------------------------------------------
+
+    def pod_seen(self, pod: Pod) -> None:
+        """Note which claims a pod names, as long as it has no node."""
+        uid = pod.metadata.uid
+        if not pod.spec.resource_claims or pod.spec.node_name:
+            self._forget_names(uid)
+            return
+        names = tuple((pod.metadata.namespace, one.name) for one in names_of_claims(pod) if one.name)
+        if self._names.get(uid) == names:
+            return
+        self._forget_names(uid)
+        self._outbox.partition.needs.topology.allocator = self.store
+        self._names[uid] = names
+        for name in names:
+            self._users.setdefault(name, {})[uid] = None
+            self._note_kept(name, uid)
+
+    def pod_gone(self, uid: str) -> None:
+        """Forget a pod."""
+        self.give_back(uid)
+        self._forget_names(uid)
+        self.store.releasing.pop(uid, None)
+
+    def _forget_names(self, uid: str) -> None:
+        self._changed.pop(uid, None)
+        self._kept.pop(uid, None)
+        for name in dict.fromkeys(self._names.pop(uid, ())):
+            users = self._users[name]
+            del users[uid]
+            if not users:
+                del self._users[name]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether something has changed for a pod."""
+        return bool(self._changed)
+
+    def take_changed(self) -> list[str]:
+        """Return the UIDs of the pods for whose claims something has changed since the last call."""
+        changed, self._changed = self._changed, {}
+        return [*changed]
+
+    # -- decisions ----------------------------------------------------------------------------------------------
+
+    def reserve(self, record: PodRecord, node: str, timeout_s: float) -> str:
+        """Have the claims of a pod get what was decided, and be reserved for the pod, in so much time; return why they cannot, or ""."""
+        store, devices, uid = self.store, record.work.devices, record.uid
+        for key in devices.open:
+            decision = store.decided.get(key)
+            if decision is None or decision.pod:
+                return f"node {node} has no devices left for claim {key[1]}"
+        if any(key not in store.claims for key in devices.claims):
+            return "a claim of it has been deleted"
+        for key in devices.open:
+            store.decided[key] = store.decided[key]._replace(pod=uid)
+        store.placing[uid] = devices
+        self._number -= 1  # those of volumes are above 0
+        uids = {key: store.claims[key].metadata.uid for key in devices.claims}
+        self._attempts[uid] = _Attempt(names_of(record.pod), node, self._number, uids)
+        self._kept.pop(uid, None)
+        self._outbox.commands.append(LoseVolumes(uid, node, self._number, timeout_s))
+        self.reread(devices.claims)
+        return ""
+
+    def is_current(self, uid: str, number: int) -> bool:
+        """Return whether a write for the claims of a pod is still wanted."""
+        known = self._attempts.get(uid)
+        return number == RELEASE or (known is not None and known.number == number)
+
+    def give_back(self, uid: str) -> None:
+        """Give up what was decided of the claims of a pod, and have taken back what is written of it, unless the pod has its node."""
+        devices = self.store.placing.pop(uid, None)
+        if devices is None:
+            return
+        attempt = self._attempts.pop(uid)
+        nodes = NOWHERE
+        for key in devices.open:
+            decision = self.store.decided.get(key)
+            if decision is None or decision.pod != uid:
+                continue
+            claim = self.store.claims.get(key)
+            if claim is not None and key in self._written and FINALIZER in (claim.metadata.finalizers or ()):
+                self._make_sure(uid, attempt, claim)
+            else:
+                nodes = both(nodes, self.store.release(key))
+        for key in devices.claims:
+            if key not in self._unsure:
+                self._written.pop(key, None)
+        record = self._records.pods.get(uid)
+        has_node = record is None or record.pod.spec.node_name
+        if not has_node and any(self._is_reserved(key, uid) for key in attempt.uids):
+            self.store.releasing[uid] = None
+        self.reread(devices.claims)
+        self.renew(nodes, *devices.open)
+
+    def _make_sure(self, uid: str, attempt: _Attempt, claim: ResourceClaim) -> None:
+        """Keep the devices of a claim whose allocation may be written yet, until the claim is shown with another version.
+
+        A write of the same version, which takes back what the pod has written before, sees to it that one of both has no effect.
+        """
+        self._unsure[key_of(claim)] = uid
+        finalizers = [one for one in claim.metadata.finalizers or () if one != FINALIZER]
+        self._patch(attempt.names, RELEASE, claim, "", {"finalizers": finalizers or None}, {})
+
+    def reread(self, claims: Iterable[ClaimKey]) -> None:
+        """Have the pods read again that name one of these claims."""
+        for key in claims:
+            self._changed |= self._users.get(key, {})
+
+    def _is_reserved(self, key: ClaimKey, uid: str) -> bool:
+        claim = self.store.claims.get(key)
+        return claim is not None and any(one.uid == uid for one in claim.status.reserved_for or ())
+
+    def look(self, record: PodRecord) -> tuple[bool, str]:
+        """Have written what is missing; return whether nothing is, and else why the claims will not get what was decided, or ""."""
+        known = self._attempts.get(record.uid)
+        if known is None:
+            return True, ""
+        done = True
+        for key, uid in known.uids.items():
+            claim = self.store.claims.get(key)
+            if claim is None or claim.metadata.uid != uid or claim.metadata.deletion_timestamp:
+                return False, f"claim {key[1]} has been deleted"
+            decision = self.store.decided.get(key)
+            allocation = claim.status.allocation
+            if decision is None and allocation is None:
+                return False, f"the devices of claim {key[1]} have been taken back"
+            if decision is not None and allocation is not None and _given(allocation) != _given(decision.allocation):
+                return False, f"claim {key[1]} has got other devices"
+            if allocation is not None and self._is_reserved(key, record.uid):
+                continue
+            done = False
+            if key not in self._written:
+                self._write(record, known.number, claim, None if decision is None else decision.allocation)
+        return done, ""
+
+    def _write(self, record: PodRecord, number: int, claim: ResourceClaim, allocation: ClaimAllocation | None) -> None:
+        """Write the next thing that a claim lacks: what keeps it from being removed, then its devices and the pod."""
+        finalizers = claim.metadata.finalizers or ()
+        if claim.status.allocation is None and FINALIZER not in finalizers:
+            names = names_of(record.pod)
+            self._patch(names, number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
+            return
+        pod = {"resource": "pods", "name": record.pod.metadata.name, "uid": record.uid}
+        reserved = [*map(msgspec.to_builtins, claim.status.reserved_for or ()), pod]
+        status: dict[str, Any] = {"reservedFor": reserved}
+        if claim.status.allocation is None:
+            status["allocation"] = msgspec.to_builtins(allocation)
+        self._patch(names_of(record.pod), number, claim, "status", {}, {"status": status})
+
+    def _patch(
+        self,
+        names: tuple[str, str, str],
+        number: int,
+        claim: ResourceClaim,
+        part: str,
+        meta: dict[str, Any],
+        body: dict[str, Any],
+    ) -> None:
+        version = claim.metadata.resource_version
+        key = key_of(claim)
+        self._written[key] = version
+        path = RESOURCE_CLAIMS.path(*key, part)
+        whole = {"metadata": {"resourceVersion": version, **meta}, **body}
+        self._outbox.commands.append(WriteVolume(*names, number, path, whole, watched=True))
+
+    # -- what is taken back -------------------------------------------------------------------------------------
+
+    def settle(self, record: PodRecord) -> None:
+        """Have the reservations of claims for a pod that could not be bound taken back, and their devices if no other pod has them."""
+        uid = record.uid
+        if uid not in self.store.releasing:
+            return
+        reserved = [key for key in dict.fromkeys(self._names.get(uid, ())) if self._is_reserved(key, uid)]
+        if not reserved:
+            del self.store.releasing[uid]
+            self._changed[uid] = None
+        for key in reserved:
+            if key not in self._written:
+                claim = self.store.claims[key]
+                others = [msgspec.to_builtins(one) for one in claim.status.reserved_for or () if one.uid != uid]
+                status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
+                self._patch(names_of(record.pod), RELEASE, claim, "status", {}, {"status": status})
+
+    def not_released(self, uid: str) -> None:
+        """Note that a reservation could not be taken back: the pod keeps what its claims have, until it waits for too long."""
+        for key in [key for key, pod in self._unsure.items() if pod == uid]:
+            del self._unsure[key]
+            self.renew(self.store.release(key), key)
+            self.reread([key])
+        if self.store.releasing.pop(uid, 0) is None:
+            self._changed[uid] = None
+            for key in self._names.get(uid, ()):
+                self._written.pop(key, None)
+            self._kept[uid] = self._outbox.now_s()
+
+    def pass_on(self) -> None:
+        """Have devices taken back from pods that have had them for some time, and find no node."""
+        now = self._outbox.now_s()
+        for uid, since in [*self._kept.items()]:
+            record = self._records.pods.get(uid)
+            if record is None or 0.0 <= now - since < KEPT_S or uid in self.store.placing:
+                continue
+            del self._kept[uid]
+            if record.stage in (Stage.ASKED, Stage.HELD):
+                self.store.releasing[uid] = None
+                self._changed[uid] = None
+
+
+def _given(allocation: ClaimAllocation) -> list[tuple[str, ...]]:
+    """Return which devices a claim has got for which request; amounts and tolerations the API server writes in its own way."""
+    return [(one.request, one.driver, one.pool, one.device) for one in allocation.devices.results or ()]

@@ -1,0 +1,366 @@
+"""What the claims of a pod on devices demand, and which devices they get.
+
+As kube-scheduler's DynamicResources (docs/spec/kube-scheduler.md, section 7). A claim that has devices is a condition on labels of nodes;
+one that has none yet is told to the scheduler, which asks here (`licorne.core.nodes.claimed`), in the step of a decision, whether a
+node has devices for it, and has them given. What no node can help is a sentence, in kube-scheduler's words.
+docs/understand/devices.md says why it is done this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from licorne.core.incidents import describe
+from licorne.core.nodes.constraints import LACKS_DEVICES, VOLUME_REASONS
+from licorne.kube.objects.devices import (
+    AllocatedDevices,
+    ClaimAllocation,
+    DeviceClaim,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from licorne.kube.objects.meta import LabelSelectorRequirement
+from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
+
+from .constraints import NODE_NAME
+from .device_pools import NOWHERE, Held, Nodes, Pools, both, terms_of
+from .device_search import Chosen, DeviceSearch, RefusedError, allocated
+from .storage import ClaimKey, Terms, key_of
+
+ELSEWHERE: Final = VOLUME_REASONS[len(VOLUME_REASONS) - 1]
+RESERVED_MAX: Final = 256
+"""The most pods that one claim can be reserved for, as the API server allows."""
+DEMANDS_MAX: Final = 1024
+"""Demands that are kept decoded, at most."""
+VERDICTS_MAX: Final = 64
+"""Demands whose answer is remembered for a node, at most."""
+
+
+class PodDevices(msgspec.Struct, frozen=True):
+    """What the claims of a pod on devices mean.
+
+    - `why`: why the pod waits, whatever the nodes; "": it does not.
+    - `demands`: what claims that have devices demand of a node, for the tag `licorne/node-constraints`.
+    - `claims`: all of them; each must have devices, and be reserved for the pod, before the pod is bound.
+    - `open`: those without devices; `demand`: what they demand, for the tag `licorne/pod-terms`.
+    """
+
+    why: str = ""
+    demands: tuple[dict[str, Any], ...] = ()
+    claims: tuple[ClaimKey, ...] = ()
+    open: tuple[ClaimKey, ...] = ()
+    demand: str = ""
+
+
+NO_CLAIMS: Final = PodDevices()
+
+
+class _Demand(msgspec.Struct, frozen=True):
+    """What a claim demands, as JSON; `name`: its name, if it is not made for one pod alone."""
+
+    text: str
+    name: str = ""
+
+    @property
+    def devices(self) -> DeviceClaim:
+        """What it demands."""
+        return msgspec.json.decode(self.text, type=DeviceClaim)
+
+
+class Decision(NamedTuple):
+    """What was decided of a claim, and by which pod: its UID, "" until the manager has the decision."""
+
+    allocation: ClaimAllocation
+    pod: str = ""
+
+
+class DeviceStore:
+    """Claims, classes and slices, with what has been decided of claims and is not written yet; gives devices (`Allocator`)."""
+
+    def __init__(self, where: Callable[[Terms], Nodes]) -> None:
+        self.claims: dict[ClaimKey, ResourceClaim] = {}
+        self.classes: dict[str, DeviceClass] = {}
+        self.pools = Pools(where)
+        self.held = Held()
+        self.decided: dict[ClaimKey, Decision] = {}
+        self.placing: dict[str, PodDevices] = {}
+        """By the UID of a pod that has a node, what its claims meant when it got that."""
+        self.releasing: dict[str, None] = {}
+        """UIDs of pods whose reservations are being taken back."""
+        self._verdicts: dict[str, dict[tuple[str, ...], str]] = {}  # by node, then by what is demanded
+
+    # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
+
+    def put_claim(self, claim: ResourceClaim) -> Nodes:
+        """Take in a claim that is new or has changed."""
+        key = key_of(claim)
+        known = self.decided.get(key)
+        self.claims[key] = claim
+        if claim.status.allocation is None and known is not None:
+            return NOWHERE
+        return self._hold(key, claim.status.allocation)
+
+    def drop_claim(self, key: ClaimKey) -> Nodes:
+        """Forget a claim."""
+        self.claims.pop(key, None)
+        self.decided.pop(key, None)
+        return self._hold(key, None)
+
+    def put_class(self, of_class: DeviceClass) -> Nodes:
+        """Take in a class that is new or has changed."""
+        self.classes[of_class.metadata.name] = of_class
+        return self._changed(None)
+
+    def drop_class(self, name: str) -> Nodes:
+        """Forget a class."""
+        self.classes.pop(name, None)
+        return self._changed(None)
+
+    def put_slice(self, of: ResourceSlice) -> Nodes:
+        """Take in a slice that is new or has changed."""
+        return self._changed(self.pools.put(of))
+
+    def drop_slice(self, name: str) -> Nodes:
+        """Forget a slice."""
+        return self._changed(self.pools.drop(name))
+
+    def nodes_changed(self) -> None:
+        """Note that nodes are new or gone, or have other labels."""
+        self.pools.nodes_changed()
+        self._changed(None)
+
+    def _hold(self, key: ClaimKey, allocation: ClaimAllocation | None) -> Nodes:
+        before = self.held.of(key)
+        after = () if allocation is None else allocation.devices.results or ()
+        if before == after:
+            return NOWHERE
+        self.held.put(key, after)
+        nodes = NOWHERE
+        for one in (*before, *after):
+            nodes = both(nodes, self.pools.nodes_of((one.driver, one.pool)))
+        return self._changed(nodes)
+
+    def _changed(self, nodes: Nodes) -> Nodes:
+        if nodes is None:
+            self._verdicts.clear()
+        for node in nodes or ():
+            self._verdicts.pop(node, None)
+        return nodes
+
+    # -- the allocator ------------------------------------------------------------------------------------------
+
+    def refuses(self, demand: str, node: str) -> str:
+        """Return why a node has no devices for what claims demand; "" if it has."""
+        read = _read(demand)
+        for one in read:
+            if one.name and self._has_devices(_key(one.name)):
+                return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
+        known = self._verdicts.setdefault(node, {})
+        devices = tuple(one.text for one in read)
+        why = known.get(devices)
+        if why is None:
+            try:
+                self._find(node, [one.devices for one in read])
+                why = ""
+            except RefusedError as error:
+                why = str(error)
+            if len(known) >= VERDICTS_MAX:
+                known.clear()
+            known[devices] = why
+        return why
+
+    def _find(self, node: str, claims: list[DeviceClaim]) -> list[list[Chosen]]:
+        """Return the devices of a node that claims would get. Raises RefusedError."""
+        try:
+            return DeviceSearch(self.pools.seen_by(node), self.held).find(claims, self.classes)
+        except RefusedError:
+            raise
+        except Exception as error:  # the scheduler is in the middle of a decision, and goes on without the node
+            raise RefusedError(f"{LACKS_DEVICES}: a fault of licorne: {describe(error)}") from error
+
+    def _has_devices(self, key: ClaimKey) -> bool:
+        claim = self.claims.get(key)
+        return key in self.decided or (claim is not None and claim.status.allocation is not None)
+
+    def take(self, names: tuple[str, ...], node: str) -> Nodes:
+        """Give devices of a node to claims that have none; to all, or, if there are too few, to none."""
+        keys = [key for key in map(_key, names) if key in self.claims and not self._has_devices(key)]
+        claims = [self.claims[key] for key in keys]
+        if not keys:
+            return NOWHERE
+        try:
+            found = self._find(node, [one.spec.devices for one in claims])
+        except RefusedError:
+            return NOWHERE
+        nodes = NOWHERE
+        for key, claim, chosen in zip(keys, claims, found, strict=True):
+            allocation = self._allocation(claim, chosen, node)
+            self.decided[key] = Decision(allocation)
+            nodes = both(nodes, self._hold(key, allocation))
+        return nodes
+
+    def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
+        """Undo `take`, but for claims whose devices the manager has taken over."""
+        del node
+        nodes = NOWHERE
+        for key in map(_key, names):
+            known = self.decided.get(key)
+            if known is not None and not known.pod:
+                nodes = both(nodes, self.release(key))
+        return nodes
+
+    def release(self, key: ClaimKey) -> Nodes:
+        """Forget what was decided of a claim: it is written, or will not be."""
+        if self.decided.pop(key, None) is None:
+            return NOWHERE
+        claim = self.claims.get(key)
+        return self._hold(key, None if claim is None else claim.status.allocation)
+
+    def _allocation(self, claim: ResourceClaim, chosen: list[Chosen], node: str) -> ClaimAllocation:
+        """Return what is written to the status of a claim."""
+        uid = claim.metadata.uid
+        results = tuple(allocated(one, uid, number) for number, one in enumerate(chosen))
+        config = tuple(self._config(claim, chosen))
+        return ClaimAllocation(AllocatedDevices(results, config or None), _selector(chosen, node))
+
+    def _config(self, claim: ResourceClaim, chosen: list[Chosen]) -> Iterator[dict[str, Any]]:
+        """Yield what drivers are told: of the class of each request first, then of the claim."""
+        by_class: dict[str, dict[str, None]] = {}
+        for one in chosen:
+            by_class.setdefault(one.wants.device_class_name, {})[one.request] = None
+        names = {name for one in chosen for name in (one.request, one.request.partition("/")[0])}
+        for name, requests in by_class.items():
+            for config in self.classes[name].spec.config or ():
+                yield {**config, "source": "FromClass", "requests": [*requests]}
+        for config in claim.spec.devices.config or ():
+            wanted = config.get("requests") or ()
+            if not wanted or not names.isdisjoint(wanted):
+                yield {**config, "source": "FromClaim"}
+
+    # -- pods ---------------------------------------------------------------------------------------------------
+
+    def read(self, pod: Pod) -> PodDevices:
+        """Return what the claims of a pod mean; nothing for one that has a node, as the devices of its claims are known."""
+        if not pod.spec.resource_claims or pod.spec.node_name:
+            return NO_CLAIMS
+        known = self.placing.get(pod.metadata.uid)
+        if known is not None:
+            return known
+        names = names_of_claims(pod)
+        why = self._why(pod, names)
+        keys = tuple(dict.fromkeys((pod.metadata.namespace, one.name) for one in names if one.name))
+        if why:
+            return PodDevices(why)
+        claims = [self.claims[key] for key in keys]
+        demands: list[dict[str, Any]] = []
+        for one in claims:
+            allocation = one.status.allocation
+            terms = None if allocation is None else terms_of(allocation.node_selector)
+            if terms is not None:
+                demands.append({"reason": ELSEWHERE, "terms": terms})
+        without = [one for one in claims if one.status.allocation is None]
+        demand = [_Demand(_text(one), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
+        text = msgspec.json.encode(demand).decode() if demand else ""
+        return PodDevices("", tuple(demands), keys, tuple(key_of(one) for one in without), text)
+
+    def _why(self, pod: Pod, names: list[_Name]) -> str:
+        meta = pod.metadata
+        for one in names:
+            if one.name is None:
+                return f'pod "{meta.namespace}/{meta.name}": ResourceClaim not created yet'
+            claim = self.claims.get((meta.namespace, one.name))
+            if not one.name:
+                continue
+            if claim is None:
+                return f'could not find ResourceClaim "{meta.namespace}/{one.name}"'
+            if claim.metadata.deletion_timestamp:
+                return f'resourceclaim "{one.name}" is being deleted'
+            if one.is_made and not _is_owned_by(claim, pod):
+                return (
+                    f"ResourceClaim {meta.namespace}/{one.name} was not created for Pod {meta.namespace}/{meta.name} "
+                    f"(Pod is not owner)"
+                )
+        claims = [self.claims[meta.namespace, one.name] for one in names if one.name]
+        return next((why for one in claims if (why := self._why_not(one, meta.uid))), "")
+
+    def _why_not(self, claim: ResourceClaim, uid: str) -> str:
+        """Return why a pod waits for a claim that there is."""
+        name = "/".join(key_of(claim))
+        reserved = claim.status.reserved_for or ()
+        if claim.status.allocation is None:
+            if key_of(claim) in self.decided:
+                return f"resource claim {name} is in the process of being allocated"
+            for request in claim.spec.devices.requests or ():
+                for one in request.first_available or (() if request.exactly is None else (request.exactly,)):
+                    if one.device_class_name not in self.classes:
+                        return f"request {request.name}: device class {one.device_class_name} does not exist"
+        elif any(one.uid == uid for one in reserved):
+            return f"resource claim {name} is being taken back from the pod" if uid in self.releasing else ""
+        elif len(reserved) >= RESERVED_MAX:
+            return f"resource claim {name} is in use by {len(reserved)} pods, and at most {RESERVED_MAX} can use it"
+        return ""
+
+
+class _Name(NamedTuple):
+    """The name of a claim of a pod: None: it is not made yet; "": none is needed. `is_made`: for the pod, by a template."""
+
+    name: str | None
+    is_made: bool
+
+
+def names_of_claims(pod: Pod) -> list[_Name]:
+    """Return the names of the claims of a pod."""
+    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses or ()}
+    found = []
+    for one in pod.spec.resource_claims or ():
+        if one.resource_claim_name is not None:
+            found.append(_Name(one.resource_claim_name, is_made=False))
+        else:
+            found.append(_Name((made[one.name] or "") if one.name in made else None, is_made=True))
+    return found
+
+
+def _is_owned(claim: ResourceClaim) -> bool:
+    return any(one.controller and one.kind == "Pod" for one in claim.metadata.owner_references or ())
+
+
+def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(one.controller and one.uid == pod.metadata.uid for one in claim.metadata.owner_references or ())
+
+
+def _text(claim: ResourceClaim) -> str:
+    return msgspec.json.encode(msgspec.structs.replace(claim.spec.devices, config=None)).decode()
+
+
+@lru_cache(maxsize=DEMANDS_MAX)
+def _read(demand: str) -> list[_Demand]:
+    return msgspec.json.decode(demand, type=list[_Demand])
+
+
+def _key(name: str) -> ClaimKey:
+    namespace, _, rest = name.partition("/")
+    return namespace, rest
+
+
+def _selector(chosen: list[Chosen], node: str) -> NodeSelector | None:
+    """Return the nodes on which the devices of a claim can be used; None: all."""
+    conditions: dict[str, LabelSelectorRequirement] = {}
+    fields: dict[str, LabelSelectorRequirement] = {}
+    for one in chosen:
+        spec, device = one.offered.slice.spec, one.offered.device
+        where = device if spec.per_device_node_selection else spec
+        if where.node_name:
+            name = LabelSelectorRequirement(NODE_NAME, "In", (node,))
+            return NodeSelector((NodeSelectorTerm(match_fields=(name,)),))
+        selector = where.node_selector
+        for term in () if selector is None else selector.node_selector_terms or ():
+            conditions |= {repr(each): each for each in term.match_expressions or ()}
+            fields |= {repr(each): each for each in term.match_fields or ()}
+    if not (conditions or fields):
+        return None
+    return NodeSelector((NodeSelectorTerm(tuple(conditions.values()) or None, tuple(fields.values()) or None),))

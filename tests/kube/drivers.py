@@ -1,0 +1,138 @@
+"""A driver of devices and the controller of claims that are played: they publish devices, and make and clean up claims."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from licorne.kube.objects import Pod, ResourceClaim, ResourceSlice
+from licorne.kube.objects.pods import PodResourceClaimStatus
+from licorne.kube.pods.devices import names_of_claims
+from licorne.kube.pods.work import is_over
+
+from .apiserver import Server
+
+DRIVER = "gpu.example.com"
+
+
+def resource_slice(name: str, *devices: dict[str, Any] | str, **spec: Any) -> ResourceSlice:
+    """Return a slice that is a pool for itself, for the node of its name unless `spec` says otherwise."""
+    where = {} if {"allNodes", "nodeSelector", "nodeName"} & spec.keys() else {"nodeName": name}
+    body = {
+        "driver": DRIVER,
+        "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": one} if isinstance(one, str) else one for one in devices],
+        **where,
+        **spec,
+    }
+    return msgspec.convert({"metadata": {"name": name}, "spec": body}, ResourceSlice)
+
+
+def resource_claim(
+    name: str, *requests: dict[str, Any], namespace: str = "default", owner: str = "", **devices: Any
+) -> ResourceClaim:
+    """Return a claim without devices: of one of the class `gpu`, or of what the requests say."""
+    wanted = [
+        {"name": f"r{n}", "exactly": {"deviceClassName": "gpu", **one}}
+        for n, one in enumerate(requests or ({"count": 1},))
+    ]
+    owners = [{"kind": "Pod", "uid": owner, "controller": True}] if owner else []
+    meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "ownerReferences": owners}
+    return msgspec.convert({"metadata": meta, "spec": {"devices": {"requests": wanted, **devices}}}, ResourceClaim)
+
+
+def wants(*claims: str, template: str = "") -> list[dict[str, Any]]:
+    """Return the claims of a pod: those of these names, and one that is made for it."""
+    found = [{"name": f"c{n}", "resourceClaimName": name} for n, name in enumerate(claims)]
+    return [*found, *([{"name": "made", "resourceClaimTemplateName": template}] if template else [])]
+
+
+class ClaimController:
+    """Makes the claims of templates, `count` devices each, and takes back what pods had that are gone or have ended."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.counts = {"one": 1, "two": 2}
+
+    async def run(self, every_s: float = 1.0) -> None:
+        """Take a step now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(every_s)
+            self.step()
+
+    def claims(self) -> list[ResourceClaim]:
+        """Return all claims."""
+        return [one for one in self.server.objects.get("resourceclaims", {}).values() if isinstance(one, ResourceClaim)]
+
+    def step(self) -> None:
+        """Do all that is to be done."""
+        pods = {pod.metadata.uid: pod for pod in self.server.pods() if not is_over(pod)}
+        for pod in pods.values():
+            self._make(pod)
+        for claim in self.claims():
+            owners = [one.uid for one in claim.metadata.owner_references or ()]
+            users = claim.status.reserved_for or ()
+            left = tuple(one for one in users if one.uid in pods)
+            status = msgspec.structs.replace(claim.status, reserved_for=left or None)
+            if not left:
+                status = msgspec.structs.replace(status, allocation=None)
+            if owners and not pods.keys() & {*owners}:
+                self.server.remove("resourceclaims", claim.metadata.namespace, claim.metadata.name)
+            elif users != left:
+                self.server.put("resourceclaims", msgspec.structs.replace(claim, status=status))
+
+    def _make(self, pod: Pod) -> None:
+        made = {one.name for one in pod.status.resource_claim_statuses or ()}
+        for one in pod.spec.resource_claims or ():
+            template = one.resource_claim_template_name
+            if template is None or one.name in made:
+                continue
+            name = f"{pod.metadata.name}-{one.name}"
+            self.server.put(
+                "resourceclaims", resource_claim(name, {"count": self.counts[template]}, owner=pod.metadata.uid)
+            )
+            statuses = (PodResourceClaimStatus(one.name, name),)
+            self.server.put(
+                "pods",
+                msgspec.structs.replace(
+                    pod, status=msgspec.structs.replace(pod.status, resource_claim_statuses=statuses)
+                ),
+            )
+
+
+def check_claims(controller: ClaimController, pod: Pod, node: str) -> None:
+    """Check, when a pod is bound, that its claims have devices, that these can be used there, and that they are reserved for it."""
+    known = {one.metadata.name: one for one in controller.claims()}
+    for used in names_of_claims(pod):
+        claim = known[used.name or ""]
+        allocation = claim.status.allocation
+        assert allocation is not None, f"{pod.metadata.name} is bound, and claim {used.name} has no devices"
+        assert pod.metadata.uid in [one.uid for one in claim.status.reserved_for or ()], f"{used.name}: {claim.status}"
+        selector = allocation.node_selector
+        for term in () if selector is None else selector.node_selector_terms or ():
+            for one in term.match_fields or ():
+                assert one.values == (node,), f"{pod.metadata.name} on {node}, {used.name} {one}"
+
+
+def check_devices_held_once(controller: ClaimController) -> None:
+    """Check that no device is held by two claims."""
+    results = [
+        (one.driver, one.pool, one.device)
+        for claim in controller.claims()
+        if claim.status.allocation is not None
+        for one in claim.status.allocation.devices.results or ()
+        if one.share_id is None
+    ]
+    twice = [key for key, number in Counter(results).items() if number > 1]
+    assert not twice, twice
+
+
+def check_nobody_holds(controller: ClaimController) -> None:
+    """Check that what is held is held for pods that are there: no device is held by none."""
+    pods = {pod.metadata.uid for pod in controller.server.pods() if not is_over(pod)}
+    for claim in controller.claims():
+        users = {one.uid for one in claim.status.reserved_for or ()}
+        assert claim.status.allocation is None or users & pods, f"{claim.metadata.name} holds devices for {users}"
