@@ -91,6 +91,25 @@ def test_how_many_it_needs_may_change() -> None:
     assert b.run() == "g4@n1"
 
 
+def test_any_members_will_do_where_the_first_do_not_fit() -> None:
+    b = bench(6, need=2, asks=1)
+    b.member("g", "huge", 9)
+    b.member("g", "g1", 2)
+    assert b.run() == "g0@n1 g1@n1"
+    b = bench(6, need=3, asks=1)
+    for key, size in (("a", 4), ("b", 2), ("c", 2)):
+        b.member("g", key, size)
+    assert b.run() == "g0@n1 b@n1 c@n1"
+
+
+def test_members_within_the_quota_will_do() -> None:
+    b = GangBench(9, text=config("a resources: {max: {vcore: 5m}}"))
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=lasting(2)))
+    for key, size in (("a", 4), ("b", 2), ("c", 3)):
+        b.member("g", key, size)
+    assert b.run() == "b@n1 c@n1"
+
+
 STEPS = st.lists(
     st.tuples(st.sampled_from(("add", "add", "end", "need", "drop", "run")), st.integers(0, 9)), max_size=40
 )

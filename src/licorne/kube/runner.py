@@ -43,6 +43,7 @@ from licorne.kube.api.kinds import (
     NAMESPACES,
     NODES,
     OF_VOLUMES,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     WORKLOADS,
@@ -192,8 +193,9 @@ class Runner:
         self.monitor: Monitor | None = None
 
     def _read_what_pods_name(self) -> None:
-        """Watch volumes and what belongs to them, and if there are default spread constraints, services and controllers."""
-        manager = self.manager
+        """Watch pod groups, volumes, and if there are default spread constraints, services and controllers."""
+        manager, groups = self.manager, self.manager.lifecycle.groups
+        self._reflector(POD_GROUPS, _Objects(self, groups.seen, groups.gone))
         for kind in OF_VOLUMES:
             self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
         if not self.settings.spread:
@@ -225,7 +227,7 @@ class Runner:
             taken=self._unseen.taken,
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
-            not_told=self.manager.lifecycle.waiting.not_told,
+            not_told=self.manager.lifecycle.not_told,
             binds_volumes=self.manager.lifecycle.volumes.bindings.is_current,
             volumes_lost=self.manager.lifecycle.volumes_lost,
             warn=named(self.log, "shim.cache").warning,
@@ -435,9 +437,12 @@ class Runner:
                 manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
-        for volumes in OF_VOLUMES:
-            for one in self.reflectors[volumes.plural].store.values():
-                manager.of_volumes_seen(one)
+        for kind, seen in (
+            (POD_GROUPS, manager.lifecycle.groups.seen),
+            *((kind, manager.of_volumes_seen) for kind in OF_VOLUMES),
+        ):
+            for one in self.reflectors[kind.plural].store.values():
+                seen(one)
         for node in self._nodes.store.values():
             manager.node_seen(node)
         manager.lifecycle.pods_read(self._pods.store.values())
@@ -554,6 +559,7 @@ class Runner:
             self.manager.lifecycle.pass_turns()
             if len(waiting):
                 waiting.review()
+            if self.manager.lifecycle.groups.review() or len(waiting):
                 self._carry_out()
 
     # -- a process that was paused ------------------------------------------------------------------------------

@@ -274,6 +274,7 @@ class AtomicGangs:
             self._waits_no_longer(app, gang)
         else:
             total = total_amounts(members)
+            tried = gang.stale
             levels = self.short_of(app, members, total)
             if levels:
                 parking.block_for_claims(app, levels)
@@ -281,6 +282,8 @@ class AtomicGangs:
             else:
                 parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on
                 placing = self._try_nodes(gang, members, total) if gang.stale else None
+            if placing is None and tried and app.tags.get(LASTING_TAG) == "true":
+                placing = self._try_others(app, gang)
         if placing is None:
             if gang.refused:
                 self._refused[app] = None
@@ -347,6 +350,22 @@ class AtomicGangs:
         if placing is None and hold is not None:
             placing = trial.place_as(members, hold.plan.placing)
         gang.refused = trial.refused
+        trial.close()
+        return placing
+
+    def _try_others(self, app: Application, gang: AtomicGang) -> Placing | None:
+        """Find nodes for as many members as are lacking, where the first ones do not fit: of a lasting gang any will do."""
+        running = gang.running(app)
+        lacking = {name: max(0, need - running[name]) for name, need in gang.needs.items()}
+        asks = sorted((ask for asks in gang.pending(app).values() for ask in asks), key=request_order)
+        if len(asks) == sum(lacking.values()):
+            return None
+        for ask in asks:
+            ask.attempted = True
+        hold = self.backfill.hold_of(gang)
+        trial = Trial(self._partition, hold.nodes if hold is not None else {}, ask_predicates=True)
+        placing = trial.place_any(asks, lacking, lambda chosen: not self.short_of(app, chosen, total_amounts(chosen)))
+        gang.refused = gang.refused or trial.refused
         trial.close()
         return placing
 

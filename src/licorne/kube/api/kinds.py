@@ -20,6 +20,7 @@ from licorne.kube.objects import (
     PlainWorkload,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     PriorityClass,
     StorageClass,
     VolumeAttachment,
@@ -72,6 +73,8 @@ PRIORITY_CLASSES: Final = Kind(
 CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
 LEASES: Final = Kind("Lease", Lease, "/apis/coordination.k8s.io/v1", "leases")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
+
+POD_GROUPS: Final = Kind("PodGroup", PodGroup, "/apis/scheduling.k8s.io/v1beta1", "podgroups")
 
 APPS: Final = "/apis/apps/v1"
 WORKLOADS: Final[tuple[Kind[Any], ...]] = (

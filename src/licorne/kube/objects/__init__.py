@@ -4,11 +4,12 @@ Decoding skips every other field, so a field that is added to Kubernetes costs n
 harm unless it is used. A field that is absent or null has its default. The names are those of the API, in lower case
 with underscores.
 
-`meta`: what all objects have; `pods`, `nodes`, `volumes`, and `others`: the rest.
+`meta`: what all objects have; `pods`, `groups`, `nodes`, `volumes`, and `others`: the rest.
 """
 
 from __future__ import annotations
 
+from .groups import PodGroup
 from .meta import KubernetesObject, ObjectMeta, OwnerReference
 from .nodes import Node
 from .others import ConfigMap, Lease, Namespace, PlainWorkload, PodDisruptionBudget, PriorityClass, Workload
@@ -32,6 +33,7 @@ __all__ = [
     "PlainWorkload",
     "Pod",
     "PodDisruptionBudget",
+    "PodGroup",
     "PodSpec",
     "PodStatus",
     "PriorityClass",

@@ -15,6 +15,4 @@ def why_later(pod: Pod) -> str:
         wants.append("a disk of its own")
     if spec.resource_claims:
         wants.append("claims of devices")
-    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
-        wants.append("a native pod group")
     return f"licorne does not decide this yet: the pod has {', '.join(wants)}" if wants else ""
