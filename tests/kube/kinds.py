@@ -37,7 +37,7 @@ ROLES: Final = ("x", "y")
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 """A volume that licorne does not decide."""
-LATER: Final = ("shrinks", "devices", "hangs", "beside", "together")
+LATER: Final = ("shrinks", "devices", "hangs", "beside", "together", "groups")
 """Features with rng of their own, so that the worlds without them stay what they were."""
 
 
@@ -61,6 +61,7 @@ class Kind(msgspec.Struct, frozen=True):
     - `devices`: nodes have devices, for which some pods ask; when their plugin restarts there are none for a while.
     - `hangs`: victims hang, for a while or for ever, and pods have grace periods of their own.
     - `together`: pods demand to be near others, apart from them, or spread; pods and nodes are relabelled.
+    - `groups`: native pod groups, which come late, go, come anew, and need more or fewer pods than before.
     - `beside`: a second process is started beside the first one, which then ends or loses sight of the Lease, or goes on.
     """
 
@@ -81,6 +82,7 @@ class Kind(msgspec.Struct, frozen=True):
     hangs: bool = False
     beside: bool = False
     together: bool = False
+    groups: bool = False
 
     @property
     def keeps_nodes(self) -> bool:
