@@ -7,15 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.test_gangs import started, step
+from kube.test_gangs import QUEUES, started, step
 from licorne.kube.manager import Manager
-from licorne.kube.manager.commands import Bind, PostEvent, SetCondition, SetGroupCondition
+from licorne.kube.manager.commands import Bind, Evict, PostEvent, SetCondition, SetGroupCondition
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Node, Pod, PodGroup
 from licorne.kube.objects.pods import Condition
 from licorne.kube.pods.groups import group_application
 
 APP = "podgroup.default.g"
+WITHIN = QUEUES.replace(
+    "{name: other}", "{name: other, properties: {preemption.within-queue: priority, preemption.delay: 1s}}"
+)
 
 
 def group(needed: int = 0, uid: str = "uid-g", name: str = "g", **spec: Any) -> PodGroup:
@@ -169,6 +172,22 @@ def test_other_keys_of_applications_and_gangs_do_not_count_in_a_group() -> None:
     see(manager, group(1), pod)
     assert bound(manager) == "a"
     assert not manager.records.pods["a"].is_driver
+
+
+@pytest.mark.parametrize(("mode", "gone"), [("single", 1), ("all", 3)])
+def test_the_pods_of_a_group_are_disrupted_one_by_one_or_together(mode: str, gone: int) -> None:
+    now = [10**18]
+    manager = started(WITHIN, clock=lambda: now[0])
+    see(manager, group(3, disruptionMode={mode: {}}), *(member(name) for name in "abc"))
+    assert bound(manager) == "a b c"
+    high = member("high", cpu="2", priority=9)
+    high.spec.scheduling_group = None
+    see(manager, high)
+    evicted = []
+    for _ in range(3):
+        now[0] += 10**9
+        evicted += [command.name for command in step(manager) if isinstance(command, Evict)]
+    assert len(evicted) == gone
 
 
 def test_ids_of_applications_of_groups_differ() -> None:

@@ -26,6 +26,7 @@ from licorne.core.queues.queue import Queue
 from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, blocked_by_reservation, device_room
 from .planned_usage import PlannedUsage
 from .ranking import VictimRank, rank_of
+from .together import goes_together, may_be_evicted
 from .victim_search import VictimSearch
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class NodeSearch:
     has_budgets: cython.bint  # a candidate counts for a disruption budget
     lowest_priority: cython.longlong  # of a candidate
     yielding: dict[Ask, None]
+    spares: cython.bint  # applications whose allocations go together have no candidates
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class NodeSearch:
         held: dict[Node, None],
         overdue: dict[Ask, None],
         yielding: tuple[Any, ...],
+        spares: bool,
     ) -> None:
         d: cython.Py_ssize_t
         budget: QueueBudget
@@ -103,6 +106,7 @@ class NodeSearch:
         self.disruption_budgets = disruption_budgets
         self.has_budgets = False
         self.held = held
+        self.spares = spares
         self.hanging = {alloc.node: None for alloc in overdue}
         self.leaf = ask.app.queue
         self.top = top
@@ -111,12 +115,9 @@ class NodeSearch:
         self.budgets = {}
         self.wanted = [d for d in range(ask.shape.amounts.n) if ask.shape.amounts.v[d] > 0]
         self.has_guarantee = bool(planned_usage.own_remaining(self.leaf))
-        self.leaf_groups = []
-        self.by_rank = []
+        self.leaf_groups, self.by_rank, self.reachable_by_rank, self.path = [], [], [], []
         self.max_room = new_vec(0, 0)
         self.slack_size = None
-        self.reachable_by_rank = []
-        self.path = []
         self.ancestors = {}
         queue = self.leaf
         while queue is not None:
@@ -224,11 +225,11 @@ class NodeSearch:
                 budgets.append(budget)
             budget = budget.parent
         for app in leaf.apps.values():
+            if not may_be_evicted(app, highest) or (self.spares and goes_together(app)):
+                continue
             for each in app.allocations.values():
                 victim = each
-                if not victim.may_go:
-                    continue
-                if highest is not None and victim.priority > highest:
+                if not victim.may_go or (highest is not None and victim.priority > highest):
                     continue
                 node_group = self.by_node.get(victim.node)
                 if node_group is None or not self._shares_a_type(victim.shape.amounts):
@@ -355,7 +356,7 @@ class NodeSearch:
 
     def _find(self, ask: Ask, now: int, refused: dict[NodeCandidates, None]) -> tuple[NodeCandidates, list[Any]] | None:
         amounts: Vec = ask.shape.amounts
-        over_quota: Vec | None = self._over_quota(amounts)
+        over_quota: Vec | None = self.over_quota(amounts)
         self._begin(now)
         if over_quota is None:
             return None
@@ -386,7 +387,7 @@ class NodeSearch:
             self.best_node = node_group
             self.best_victims = victims
 
-    def _over_quota(self, amounts: Vec) -> Vec | None:
+    def over_quota(self, amounts: Vec) -> Vec | None:
         """What victims must give back, by type, so that the ask fits the quotas of its queues.
 
         None if no victims could help: a queue below the root of the search would be above its quota, or that root is
@@ -422,7 +423,7 @@ class NodeSearch:
             return not blocked and need.matches(node_group.node)
         return node_group.node.meets(need)
 
-    def _devices_suffice(self, node_group: NodeCandidates, ask: Ask, victims: list[Any]) -> bool:
+    def devices_suffice(self, node_group: NodeCandidates, ask: Ask, victims: list[Any]) -> bool:
         """Will the devices of the node suffice for the ask when these candidates, and evicted allocations, have ended?"""
         room = device_room(node_group.node, ask)
         return room is None or room.suffices_without([c.alloc for c in victims])
@@ -436,7 +437,7 @@ class NodeSearch:
                 node_group.room.covers(ask.shape.amounts)
                 and self._could_run(node_group, ask)
                 and node_group not in refused
-                and (ask.shape.need.demand is None or self._devices_suffice(node_group, ask, []))
+                and (ask.shape.need.demand is None or self.devices_suffice(node_group, ask, []))
             ):
                 return node_group
         return None
@@ -476,7 +477,7 @@ class NodeSearch:
                 continue
             here = self._enough(c.node_group.room, c.amounts, amounts) and self._could_run(c.node_group, ask)
             if here and ask.shape.need.demand is not None:
-                here = self._devices_suffice(c.node_group, ask, [c])
+                here = self.devices_suffice(c.node_group, ask, [c])
             if here and c.node_group in refused:
                 here = False
                 late = True
@@ -539,7 +540,7 @@ class NodeSearch:
         least: cython.Py_ssize_t = 0
         if node_group.stale:
             node_group.recompute()
-        if ask.shape.need.demand is not None and not self._devices_suffice(node_group, ask, []):
+        if ask.shape.need.demand is not None and not self.devices_suffice(node_group, ask, []):
             least = 1  # of the devices something must go, even if the amounts suffice
         bound = node_group.willing.lowest_for(amounts, least)
         if bound is None:

@@ -19,6 +19,7 @@ from . import evictions
 from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget, device_room
 from .evictions import Eviction
 from .ranking import release_order
+from .together import may_be_evicted, with_the_others
 from .victim_search import VictimSearch, wanted_part
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
             partition.events.request_events.no_victims(ask)
         return False
     missing = {name: amount for name, amount in lacking.named(partition.types).items() if amount > 0}
-    victims = [c.alloc for c in chosen]
+    victims = with_the_others(c.alloc for c in chosen)
     records = evict(
         partition,
         ask,
@@ -140,6 +141,7 @@ def _candidates(
         Candidate(a, leaf_group, node_group, a.priority, disruption_budgets.of(a))
         for a in node.allocations
         if a.may_go
+        and may_be_evicted(a.app, ask.priority)
         and a.priority <= ask.priority
         and (
             any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))

@@ -15,6 +15,7 @@ import msgspec
 
 from licorne.core.gangs.atomic import LASTING_TAG
 from licorne.core.gangs.task_groups import MEMBERS_MAX
+from licorne.core.preemption.together import TOGETHER_TAG
 from licorne.kube.objects import Pod, PodGroup
 from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.pods import PodAffinityTerm
@@ -51,12 +52,14 @@ def group_application(namespace: str, name: str) -> str:
 
 
 def group_tags(group: PodGroup, *, gangs: bool) -> dict[str, str]:
-    """Return the tags of the application that say whether it is a gang. `gangs`: whether there are any."""
+    """Return the tags of the application: whether it is a gang, and evicted as a whole. `gangs`: whether there are any."""
+    mode = group.spec.disruption_mode
+    together = {TOGETHER_TAG: "false" if mode is None or mode.all is None else "true"}
     if not gangs or group.spec.scheduling_policy.gang is None:
-        return {keys.TASK_GROUPS: "", keys.GANG_KIND: "default", LASTING_TAG: "false"}
+        return {keys.TASK_GROUPS: "", keys.GANG_KIND: "default", LASTING_TAG: "false", **together}
     needed = [{"name": group.metadata.name, "minMember": group.needed, "minResource": {}}]
     text = msgspec.json.encode(needed).decode()
-    return {keys.TASK_GROUPS: text, keys.GANG_KIND: "atomic", LASTING_TAG: "true"}
+    return {keys.TASK_GROUPS: text, keys.GANG_KIND: "atomic", LASTING_TAG: "true", **together}
 
 
 def why_not_yet(pod: Pod, group: PodGroup | None) -> str:
