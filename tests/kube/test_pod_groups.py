@@ -96,7 +96,7 @@ def test_pods_wait_for_their_group_until_it_comes_and_when_it_has_gone() -> None
     assert why(manager, "a") == "The pod waits until its pod group default/g is there."
     see(manager, group(2))
     assert bound(manager) == ""
-    assert manager.records.pods["a"].stage is Stage.ASKED
+    assert manager.records.pods["a"].stage == Stage.ASKED
     manager.lifecycle.groups.gone(group(2))
     assert bound(manager) == ""
     assert manager.records.pods["a"].stage is Stage.HELD
@@ -252,7 +252,7 @@ def zoned(manager: Manager, **zones: str) -> None:
         manager.node_seen(msgspec.convert({"metadata": meta, "status": status}, Node))
 
 
-CONSTRAINT = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
+CONSTRAINT: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
 
 
 @pytest.mark.parametrize("needed", [0, 4])
