@@ -59,7 +59,7 @@ def test_a_pod_whose_resources_cannot_be_read_waits_and_is_told_why(spec: dict[s
     assert places.run() == {"good": "n"}
     assert places.manager.records.pods["strange"].stage is Stage.HELD
     places.manager.outbox.now_s = lambda: 10.0
-    places.manager.lifecycle.waiting.review()
+    places.manager.lifecycle.waiting.review(0)
     places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert event.name == "strange" and why in event.note and len(event.note) < 1000
@@ -200,7 +200,7 @@ def test_constraints_too_long_to_be_read_are_refused_with_an_event() -> None:
     places.pod("good")
     assert places.run() == {"good": "n"}
     places.manager.outbox.now_s = lambda: 10.0
-    places.manager.lifecycle.waiting.review()
+    places.manager.lifecycle.waiting.review(0)
     places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert (event.name, event.reason) == ("long", "FailedScheduling")

@@ -64,7 +64,7 @@ class Cluster(Places):
         """Review the pods that wait, and return the names and reasons of all events."""
         for second in (10.0, 30.0, 700.0):
             self.manager.outbox.now_s = partial(float, second)
-            self.manager.lifecycle.waiting.review()
+            self.manager.lifecycle.waiting.review(int(second))
         self.events += self.manager.flush()
         return [(each.name, each.reason) for each in self.events if isinstance(each, PostEvent)]
 

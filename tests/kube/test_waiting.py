@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -344,7 +345,7 @@ def test_a_clock_that_is_set_back_keeps_no_reason_from_a_pod() -> None:
 
     def review(now_s: float) -> None:
         places.manager.outbox.now_s = partial(float, now_s)
-        places.manager.lifecycle.waiting.review()
+        places.manager.lifecycle.waiting.review(int(now_s))
         told[now_s] = [type(each).__name__ for each in places.manager.flush()]
 
     def change(cpu: str) -> None:
@@ -377,3 +378,30 @@ def test_a_pod_that_is_gone_is_forgotten_without_a_review() -> None:
         await schedules.stop(task)
 
     run(play(Cluster()))
+
+
+def test_pods_are_not_looked_at_again_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Places()
+    places.pod("waits", containers=[{"name": "c", "resources": {"requests": {"cpu": "5"}}}])
+    places.node("n", allocatable={"cpu": "4"})
+    places.run()
+    waiting, looked = places.manager.lifecycle.waiting, list[str]()
+
+    def reasons(_partition: Any, _application: Any, ask: Any, _counted: Any) -> Iterator[explain.Reason]:
+        looked.append(ask.key)
+        yield from ()
+
+    monkeypatch.setattr(explain, "reasons", reasons)
+
+    def review(now_s: float, state: int) -> int:
+        before, places.manager.outbox.now_s = len(looked), partial(float, now_s)
+        waiting.review(state)
+        return len(looked) - before
+
+    assert review(1.0, 7) == 0  # it has only just come
+    assert review(10.0, 7) == 1
+    assert review(700.0, 7) == 0
+    assert review(701.0, 8) == 1
+    waiting.not_told("waits")
+    assert review(702.0, 8) == 1
+    assert review(703.0, 8) == 0

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from common.waiting import eventually
+from licorne.grpc.service.engine import Engine
 from licorne.grpc.service.session import State
 from licorne.si import first, v19
 from service.peers import Peer, service
@@ -352,26 +353,39 @@ def test_many_resource_managers_at_once() -> None:
     asyncio.run(run())
 
 
-def test_a_resource_manager_with_many_asks_does_not_delay_others() -> None:
+def test_a_resource_manager_with_many_asks_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first slice is the greedy one's and full, so the second one is the other's, however fast requests arrive."""
+    waiting: list[tuple[int, int]] = []  # asks of both before each slice, once all have arrived
+    original = Engine.slice
+
     async def run() -> None:
         async with (
             service(settings={"batch": 20}) as serving,
             Peer(serving.addresses[0], "a") as greedy,
             Peer(serving.addresses[0], "b") as modest,
         ):
+
+            def count(rm_id: str) -> int:
+                return sum(1 for _ in serving.api.cluster.partition(rm_id).waiting())
+
+            def once_all_have_arrived(engine: Engine) -> bool:
+                if not waiting and (count("a"), count("b")) != (1000, 1):
+                    return False
+                waiting.append((count("a"), count("b")))
+                return original(engine)
+
             for peer in (greedy, modest):
                 await peer.register()
                 await peer.node(vcore=10**6)
                 await peer.application()
-            await greedy.asks(*(f"p{i}" for i in range(8000)), vcore=1)
-            await greedy.allocations(1)
+            monkeypatch.setattr(Engine, "slice", once_all_have_arrived)
+            await greedy.asks(*(f"p{i}" for i in range(1000)), vcore=1)
             await modest.asks("k")
             await modest.allocations(1)
-            waiting = sum(1 for _ in serving.api.cluster.partition("a").waiting())
-            assert waiting > 1000
-            await greedy.allocations(7000)
+            await greedy.allocations(1000)
 
     asyncio.run(run())
+    assert [of_both for of_both in waiting if of_both[1]] == [(1000, 1), (980, 1)]
 
 
 def test_the_end_of_the_service_ends_streams_with_a_reason() -> None:

@@ -40,10 +40,10 @@ from licorne.host.web.settings import WebSettings
 from licorne.kube.api import Kind, Requests
 from licorne.kube.api.kinds import (
     DISRUPTION_BUDGETS,
+    NAMED_BY_PODS,
     NAMESPACES,
     NODES,
     OF_VOLUMES,
-    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     WORKLOADS,
@@ -171,6 +171,7 @@ class Runner:
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
         self.decided, self._decided_s = 0, 0.0
+        self._rounds = 0  # how many times decisions were made, which each change and each time limit brings about
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
@@ -194,10 +195,9 @@ class Runner:
 
     def _read_what_pods_name(self) -> None:
         """Watch pod groups, volumes, and if there are default spread constraints, services and controllers."""
-        manager, groups = self.manager, self.manager.lifecycle.groups
-        self._reflector(POD_GROUPS, _Objects(self, groups.seen, groups.gone))
-        for kind in OF_VOLUMES:
-            self._reflector(kind, _Objects(self, manager.of_volumes_seen, manager.of_volumes_gone))
+        manager = self.manager
+        for kind in NAMED_BY_PODS:
+            self._reflector(kind, _Objects(self, manager.named_seen, manager.named_gone))
         if not self.settings.spread:
             return
         spreading = Spreading(read_constraints(self.settings.spread))
@@ -437,12 +437,9 @@ class Runner:
                 manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
-        for kind, seen in (
-            (POD_GROUPS, manager.lifecycle.groups.seen),
-            *((kind, manager.of_volumes_seen) for kind in OF_VOLUMES),
-        ):
+        for kind in NAMED_BY_PODS:
             for one in self.reflectors[kind.plural].store.values():
-                seen(one)
+                manager.named_seen(one)
         for node in self._nodes.store.values():
             manager.node_seen(node)
         manager.lifecycle.pods_read(self._pods.store.values())
@@ -514,6 +511,7 @@ class Runner:
             self._carry_out()
             self._wake.clear()  # what the scheduler is told from here on may have it decide more
             began = time.perf_counter()
+            self._rounds += 1
             made = self.api.schedule(limit=SLICE)
             if made:
                 self.decided += made
@@ -557,8 +555,7 @@ class Runner:
         while True:
             await asyncio.sleep(REVIEW_S)
             self.manager.lifecycle.pass_turns()
-            if len(waiting):
-                waiting.review()
+            waiting.review(self._rounds)
             if self.manager.lifecycle.groups.review() or len(waiting):
                 self._carry_out()
 

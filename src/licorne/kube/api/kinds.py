@@ -98,6 +98,7 @@ OF_VOLUMES: Final[tuple[Kind[Any], ...]] = (
     Kind("VolumeAttachment", VolumeAttachment, STORAGE, "volumeattachments", namespaced=False),
 )
 """What volumes demand follows from these."""
+NAMED_BY_PODS: Final[tuple[Kind[Any], ...]] = (POD_GROUPS, *OF_VOLUMES)
 
 
 def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:

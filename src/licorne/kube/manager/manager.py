@@ -11,6 +11,7 @@ from licorne.kube.objects import (
     Namespace,
     Node,
     PlainWorkload,
+    PodGroup,
     PriorityClass,
     Workload,
 )
@@ -123,6 +124,20 @@ class Manager:
         self.records.classes.pop(known.metadata.name, None)
 
     # -- nodes --------------------------------------------------------------------------------------------------
+
+    def named_seen(self, one: KubernetesObject) -> None:
+        """Take in what pods name: a pod group, a claim, a volume, or what says more of volumes."""
+        if isinstance(one, PodGroup):
+            self.lifecycle.groups.seen(one)
+        else:
+            self.of_volumes_seen(one)
+
+    def named_gone(self, one: KubernetesObject) -> None:
+        """Forget what pods name."""
+        if isinstance(one, PodGroup):
+            self.lifecycle.groups.gone(one)
+        else:
+            self.of_volumes_gone(one)
 
     def of_volumes_seen(self, one: KubernetesObject) -> None:
         """Take in a claim, a volume, or what says more of volumes."""

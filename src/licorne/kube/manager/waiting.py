@@ -102,6 +102,8 @@ class Waiting:
         self._outbox = outbox
         self._yunikorn_events = yunikorn_events
         self._since: dict[str, float] = {}
+        self._settled = -1
+        """The state of the cluster in which no pod has anything to be told; -1: there is none."""
 
     def __len__(self) -> int:
         return len(self._since)
@@ -115,20 +117,24 @@ class Waiting:
         record = self._records.pods.get(uid)
         if record is not None:
             record.told = ""
+            self._settled = -1
 
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone."""
         self._since.pop(uid, None)
 
-    def review(self) -> None:
+    def review(self, state: int) -> None:
         """Tell pods that have waited for some time why they do; to be called about once a second.
 
         Pods that were looked at go to the end, and those for which there was no time come first in the next review, so
-        that each has its turn however many wait.
+        that each has its turn however many wait. `state` is another number whenever a pod, the cluster or what the scheduler
+        knows may have changed; while it stays, pods that were all looked at are not looked at again.
         """
+        if state == self._settled:
+            return
         records, now = self._records, self._outbox.now_s()
         budget = _Budget(max(1, NODES_MAX // max(1, len(records.nodes))))
-        told = 0
+        told, is_settled = 0, len(self._since) <= LOOKED_AT_MAX
         first, last = dict[str, float](), dict[str, float]()
         for uid in list(islice(self._since, LOOKED_AT_MAX)):
             since = self._since.pop(uid)
@@ -138,14 +144,17 @@ class Waiting:
             early = is_within(now, since, FIRST_S) or is_within(now, record.told_s, AGAIN_S)
             if (early and not self._is_nominated_anew(record)) or record.pod.metadata.deletion_timestamp:
                 last[uid] = since
+                is_settled = False
             elif told >= CONDITIONS_MAX or not self._affordable(record, budget):
                 first[uid] = since
+                is_settled = False
             else:
                 last[uid] = since
                 verdict = self._safe_verdict(record, budget)
                 if verdict is not None and verdict.key != record.told:
                     told += self._tell(record, verdict, now)
         self._since = {**first, **self._since, **last}
+        self._settled = state if is_settled else -1
 
     def _is_nominated_anew(self, record: PodRecord) -> bool:
         """Return whether others are evicted for a pod on a node that its status does not name yet."""
