@@ -1,111 +1,182 @@
-"""Applications whose allocations are evicted together or not at all: who goes, and who need not."""
+"""Several asks that preempt at one moment: they share nodes, gangs preempt as a whole, and a victim that hangs holds up nobody.
+
+Source: docs/understand/preemption.md, "Several at once" and "What an ask claims".
+"""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.bench import Bench, config
-from licorne.core.preemption.together import TOGETHER_TAG
-from licorne.si.messages import AddApplication, ChangeApplication
-from preemption.test_examples import DELAY, confirm, victims
+from gangs_atomic.helpers import GangBench, task_groups
+from licorne.core.inspection.explain import Preemption
+from licorne.core.preemption.evictions import Outcome
+from licorne.si.messages import Allocation
+from preemption.test_claims import outcomes
+from preemption.test_examples import DELAY, confirm, quota, victims
 
-WITHIN = "a properties: {preemption.within-queue: priority}"
-Runs = str
-"""What runs: application, amount, priority and node of each; applications in capitals go together."""
-
-ROWS: list[tuple[str, tuple[int, ...], Runs, str, str]] = [
-    ("all go", (4, 4), "A2@0:1 A2@0:2", "4@5", "a1 a0"),
-    ("one alone where it will do", (2, 4), "A2@0:1 A2@0:2 b2@0:2", "2@5", "a2"),
-    ("the lower priority though more go", (4, 4), "A2@0:1 A2@0:2 b2@1:1 b2@1:2", "2@5", "a1 a0"),
-    ("none where one has too high a priority", (4, 4), "A4@0:1 A4@5:2", "2@5", ""),
-    ("none, and others of higher priority in their place", (4, 2), "A2@0:1 A2@9:2 b2@4:1", "2@5", "a2"),
-    ("what the others leave counts", (6,), "A2@0:1 b2@0:1 A2@0:1", "4@5", "a2 a0"),
-    ("one in place of a small one", (4, 2), "A1@0:1 A1@0:2 b3@0:1", "3@5", "a2"),
-]
+NO_RESERVATIONS = {"reservation.enabled": "false"}
 
 
-def bench(nodes: tuple[int, ...], runs: Runs) -> Bench:
-    b = Bench(config(WITHIN))
-    for number, size in enumerate(nodes, 1):
-        b.node(f"n{number}", vcore=size)
-    for name in sorted({each[0] for each in runs.split()}):
-        tags = {TOGETHER_TAG: "true"} if name.isupper() else {}
-        b.send(AddApplication(application_id=name, queue="root.a", user="u", tags=tags))
-    for number, each in enumerate(runs.split()):
-        what, _, node = each.partition(":")
-        amount, priority = what[1:].split("@")
-        b.ask(each[0], f"a{number}", node=f"n{node}", vcore=int(amount), priority=int(priority))
-    b.app("k", "root.a")
-    b.run()
+def full(*nodes: int, size: int = 1, guaranteed: int = 8) -> GangBench:
+    """Nodes that pods of `size` of root.a fill, and application y of root.b, which has a guarantee."""
+    b = GangBench(*nodes, text=config("a", f"b {quota(guaranteed)}"))
+    b.app("x", "root.a")
+    for node, capacity in enumerate(nodes, 1):
+        for number in range(capacity // size):
+            b.ask("x", f"v{node}.{number}", node=f"n{node}", vcore=size)
+    b.app("y", "root.b")
     return b
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_victims(row: tuple[str, tuple[int, ...], Runs, str, str]) -> None:
-    _, nodes, runs, asks, gone = row
-    b = bench(nodes, runs)
-    amount, priority = asks.split("@")
-    b.ask("k", "k", vcore=int(amount), priority=int(priority), preempt_other=True)
-    assert victims(b, after=DELAY) == gone.split()
-    confirm(b, *gone.split())
-    assert ("k@" in b.run()) == bool(gone)
-    b.api.validate()
+def asks(b: Bench, count: int, vcore: int = 1, **more: object) -> None:
+    for number in range(count):
+        b.ask("y", f"k{number}", vcore=vcore, preempt_other=True, **more)  # type: ignore[arg-type]
 
 
-def test_what_goes_together_may_change() -> None:
-    b = bench((4,), "b2@0:1 b2@0:1")
-    b.send(ChangeApplication(application_id="b", tags={TOGETHER_TAG: "true"}))
-    b.ask("k", "k", vcore=1, priority=5, preempt_other=True)
-    assert victims(b, after=DELAY) == ["a1", "a0"]
+@pytest.mark.parametrize("nodes", [(8,), (4, 4), (5, 3, 2)])
+def test_asks_that_are_entitled_wait_for_one_grace_period_however_few_nodes_there_are(nodes: tuple[int, ...]) -> None:
+    b = full(*nodes)
+    asks(b, 8)
+    going = victims(b, after=DELAY)
+    assert len(going) == 8
+    confirm(b, *going)
+    assert sorted(place.split("@")[0] for place in b.run().split()) == [f"k{n}" for n in range(8)]
+    assert set(outcomes(b)) == {Outcome.PLACED}
 
 
-def test_all_go_for_an_ask_that_requires_a_node() -> None:
-    b = bench((4, 4), "A2@0:1 A2@0:2")
-    b.ask("k", "k", vcore=4, priority=5, required="n1")
-    assert sorted(victims(b, after=DELAY)) == ["a0", "a1"]
-    b = bench((4, 4), "A2@0:1 A2@9:2")
-    b.ask("k", "k", vcore=4, priority=5, required="n1")
+def test_asks_share_the_room_of_one_victim() -> None:
+    b = full(8, size=4)
+    asks(b, 5)
+    assert len(victims(b, after=DELAY)) == 2
+    assert [b.why(f"k{n}")[-1] for n in range(5)] == [Preemption("victims are going", "n1", None)] * 5
+    confirm(b, "v1.1", "v1.0")
+    assert len(b.run().split()) == 5
+
+
+def test_nobody_else_takes_what_is_left_beside_claims() -> None:
+    b = full(4, size=4)
+    asks(b, 2)
+    assert victims(b, after=DELAY) == ["v1.0"]
+    b.ask("x", "late", vcore=1)
+    confirm(b, "v1.0")
+    assert b.run() == "k0@n1 k1@n1 late@n1"
+
+
+def test_asks_with_the_same_host_port_do_not_claim_one_node() -> None:
+    b = full(2, 2)
+    asks(b, 2, tags={"licorne/node-constraints": '{"hostPorts": [{"hostPort": 80}]}'})
+    assert sorted(victims(b, after=DELAY)) == ["v1.1", "v2.1"]
+
+
+def test_what_claims_leave_is_searched_again_when_one_of_them_ends() -> None:
+    b = full(2)
+    asks(b, 1, vcore=2)
+    b.ask("y", "late", vcore=2, preempt_other=True)
+    assert sorted(victims(b, after=DELAY)) == ["v1.0", "v1.1"]
+    b.release("y", "k0", what="ask")
+    assert victims(b, after=15) == []
+    assert b.why("late")[-1] == Preemption("victims are going", "n1", None)
+    confirm(b, "v1.0", "v1.1")
+    assert b.run() == "late@n1"
+
+
+# -- gangs -----------------------------------------------------------------------------------------------------
+
+
+def gang(b: GangBench, *sizes: int, placeholders: bool) -> list[str]:
+    """Add a gang of these members to root.b; return their keys."""
+    b.add("g", task_groups(w=len(sizes)), "" if placeholders else "atomic", queue="root.b")
+    keys = [f"g{number}" for number in range(len(sizes))]
+    for key, size in zip(keys, sizes, strict=True):
+        b.member("g", key, size, placeholder=placeholders, allow_preempt_other=True)
+    return keys
+
+
+@pytest.mark.parametrize("placeholders", [False, True])
+def test_a_gang_preempts_as_a_whole(placeholders: bool) -> None:
+    b = full(3, 3)
+    keys = gang(b, 2, 2, 1, placeholders=placeholders)
+    assert len(victims(b, after=DELAY)) == 5
+    confirm(b, "v1.0", "v1.1", "v1.2", "v2.0")
+    assert bool(b.run()) == placeholders
+    confirm(b, "v2.1", "v2.2")
+    b.run()
+    assert sorted(b.application("g").allocations) == keys
+
+
+@pytest.mark.parametrize("placeholders", [False, True])
+@pytest.mark.parametrize("sizes", [(2, 4), (5, 4)], ids=["no node is large enough", "the guarantee is too small"])
+def test_a_gang_evicts_nobody_if_not_all_of_it_can_run(sizes: tuple[int, ...], placeholders: bool) -> None:
+    b = full(3, 3) if sizes == (2, 4) else full(9)
+    gang(b, *sizes, placeholders=placeholders)
+    assert victims(b, after=DELAY) == []
     assert victims(b, after=DELAY) == []
 
 
-RUN = st.tuples(st.sampled_from("ABc"), st.integers(1, 3), st.integers(0, 3), st.integers(1, 3))
+def test_a_gang_preempts_while_another_ask_waits_for_its_victims() -> None:
+    b = full(3, 3)
+    asks(b, 1)
+    gang(b, 2, 1, placeholders=False)
+    assert len(victims(b, after=DELAY)) == 4
 
 
-@given(st.lists(RUN, max_size=9), st.integers(1, 5), st.integers(1, 4))
-def test_all_or_none_go_and_none_that_need_not(
-    runs: list[tuple[str, int, int, int]], amount: int, priority: int
-) -> None:
-    """Each part, an application that goes together or an allocation, is needed on the node of the ask; or nobody goes."""
-    free = {1: 5, 2: 5, 3: 5}
-    fitting = []
-    for run in runs:
-        if free[run[3]] >= run[1]:
-            free[run[3]] -= run[1]
-            fitting.append(run)
-    b = bench((5, 5, 5), " ".join(f"{a}{size}@{p}:{node}" for a, size, p, node in fitting))
-    b.ask("k", "k", vcore=amount, priority=priority, preempt_other=True)
-    gone = {fitting[int(key[1:])]: key for key in victims(b, after=DELAY)}
-    keys = {int(key[1:]) for key in gone.values()}
-    parts: dict[object, set[int]] = {}
-    for number, run in enumerate(fitting):
-        parts.setdefault(run[0] if run[0].isupper() else number, set()).add(number)
-    able = {part: of for part, of in parts.items() if all(fitting[number][2] < priority for number in of)}
+def test_a_gang_keeps_free_room_beside_that_of_its_victims() -> None:
+    b = full(2)
+    b.node("n2", vcore=2)
+    gang(b, 2, 2, placeholders=False)
+    assert sorted(victims(b, after=DELAY)) == ["v1.0", "v1.1"]
+    b.ask("x", "late", vcore=1)
+    assert b.run() == ""
+    confirm(b, "v1.0", "v1.1")
+    assert sorted(b.run().split()) == ["g0@n2", "g1@n1"]
 
-    def room(without: set[int], node: int) -> int:
-        return 5 - sum(run[1] for number, run in enumerate(fitting) if run[3] == node and number not in without)
 
-    if max(free.values()) >= amount:
-        assert not keys
-    elif not keys:
-        all_able = set().union(*able.values())
-        assert all(room(all_able, node) < amount for node in free)
-    else:
-        chosen = [of for of in able.values() if of <= keys]
-        assert set().union(*chosen) == keys
-        (claimed,) = b.partition.claims.by_ask
-        assert claimed.reserved is not None
-        node = int(claimed.reserved.id[1:])
-        assert room(keys, node) >= amount
-        assert all(room(keys - of, node) < amount for of in chosen)
+def test_a_gang_without_placeholders_gives_up_its_claims_as_a_whole() -> None:
+    b = full(2, 2)
+    gang(b, 2, 2, placeholders=False)
+    assert len(victims(b, after=DELAY)) == 4
+    b.node("n2", vcore=1)
+    b.foreign("f", "n2", vcore=2)
+    assert set(outcomes(b)) == {Outcome.FOREIGN, Outcome.GANG}
+    assert b.reserved() == ""
+
+
+def test_members_that_come_later_are_no_part_of_it() -> None:
+    b = full(4)
+    b.add("g", task_groups(w=2), queue="root.b")
+    b.member("g", "g0", 2, allow_preempt_other=True)
+    assert victims(b, after=DELAY) == []  # it is not complete
+    b.send(Allocation(key="g1", application_id="g", resource={"vcore": 2}, task_group="w", allow_preempt_other=True))
+    assert len(victims(b, after=DELAY)) == 4
+
+
+# -- a victim that does not end ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("grace", "waits"), [("", 30), ("900", 900), ("soon", 30)])
+def test_a_victim_that_does_not_end_is_given_up_ten_minutes_after_its_grace_period(grace: str, waits: int) -> None:
+    b = Bench(config("a", f"b {quota(1)}"), settings=NO_RESERVATIONS)
+    b.app("x", "root.a")
+    b.app("y", "root.b")
+    for node, age in (("n1", 100), ("n2", 50)):
+        b.node(node, vcore=1 if node == "n1" else 2)
+        b.ask(
+            "x",
+            f"v-{node}",
+            node=node,
+            vcore=1,
+            age_s=age,
+            tags={"licorne/termination-grace-period": grace} if grace else None,
+        )
+    b.ask("x", "v-too", node="n2", vcore=1, age_s=75)
+    b.ask("y", "k", vcore=1, preempt_other=True)
+    assert victims(b, after=DELAY + 1) == ["v-n2"]
+    assert victims(b, after=waits + 599) == []
+    assert outcomes(b) == [Outcome.WAITING]
+    assert victims(b, after=1) == ["v-n1"]
+    assert outcomes(b) == [Outcome.VICTIM, Outcome.WAITING]
+    confirm(b, "v-n1")
+    assert b.run() == "k@n1"
+    confirm(b, "v-n2")  # it ends after all
+    assert b.free("n2") == {"vcore": 1}
