@@ -11,6 +11,7 @@ candidates            allocations that may be evicted, and the bounds by which m
 ranking               the order of victims: which of two victim sets is better, for every kind of preemption
 node_search           all candidates of one moment, and the best victim set over all nodes
 victim_search         the best victim set on one node
+together              applications whose allocations are evicted together or not at all
 disruption_budgets    how many allocations of a set may be evicted before they are replaced
 claims                what is reserved for an ask while the victims that were evicted for it end
 evictions             how an allocation is evicted, and the record of why

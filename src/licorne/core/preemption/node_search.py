@@ -84,7 +84,7 @@ class NodeSearch:
     has_budgets: cython.bint  # a candidate counts for a disruption budget
     lowest_priority: cython.longlong  # of a candidate
     yielding: dict[Ask, None]
-    spares: cython.bint  # applications whose allocations go together have no candidates
+    one_by_one: cython.bint  # applications whose allocations go together have no candidates
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class NodeSearch:
         held: dict[Node, None],
         overdue: dict[Ask, None],
         yielding: tuple[Any, ...],
-        spares: bool,
+        one_by_one: bool,
     ) -> None:
         d: cython.Py_ssize_t
         budget: QueueBudget
@@ -106,7 +106,7 @@ class NodeSearch:
         self.disruption_budgets = disruption_budgets
         self.has_budgets = False
         self.held = held
-        self.spares = spares
+        self.one_by_one = one_by_one
         self.hanging = {alloc.node: None for alloc in overdue}
         self.leaf = ask.app.queue
         self.top = top
@@ -225,7 +225,7 @@ class NodeSearch:
                 budgets.append(budget)
             budget = budget.parent
         for app in leaf.apps.values():
-            if not may_be_evicted(app, highest) or (self.spares and goes_together(app)):
+            if not may_be_evicted(app, highest) or (self.one_by_one and goes_together(app)):
                 continue
             for each in app.allocations.values():
                 victim = each
