@@ -197,21 +197,25 @@ async def accept(_: web.Request) -> web.Response:
     return web.json_response({}, status=201)
 
 
-async def main(nodes: int, pods: int, waiting: int) -> None:
-    """Serve until ended."""
-    played = Played(nodes, pods, waiting)
+def application(played: Played) -> web.Application:
+    """Return what answers requests: collections of any kind, most of them empty, and writes."""
     app = web.Application(client_max_size=1 << 20)
     core = "/api/v1"
     app.router.add_post(core + "/namespaces/default/pods/{name}/binding", played.bind)
     app.router.add_get(core + "/{plural}", played.collection)
     app.router.add_get(core + "/namespaces/default/{plural}", played.collection)
     app.router.add_route("*", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{name:.*}", played.lease)
-    app.router.add_get("/apis/scheduling.k8s.io/v1/{plural}", played.collection)
-    app.router.add_get("/apis/policy/v1/{plural}", played.collection)
+    app.router.add_get("/apis/{group}/{version}/{plural}", played.collection)
     app.router.add_post("/play/{count}", played.play)
     app.router.add_get("/played", played.played)
-    app.router.add_route("*", "/{rest:.*}", accept)
-    runner = web.AppRunner(app, access_log=None)
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        app.router.add_route(method, "/{rest:.*}", accept)
+    return app
+
+
+async def main(nodes: int, pods: int, waiting: int) -> None:
+    """Serve until ended."""
+    runner = web.AppRunner(application(Played(nodes, pods, waiting)), access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
