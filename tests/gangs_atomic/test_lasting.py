@@ -53,26 +53,6 @@ def test_members_that_replace_others_start_together() -> None:
     assert b.run() == "g3@n1 g4@n1"
 
 
-def test_one_that_waits_for_room_waits_for_its_gang_when_others_have_gone() -> None:
-    b = bench(6, need=3, asks=4)
-    assert b.run() == "g0@n1 g1@n1 g2@n1"
-    b.release("g", "g0")
-    b.ask("g", "other", vcore=1)  # it is of no group, and waits with them
-    assert b.run() == "g3@n1"
-    b.api.validate()
-
-
-def test_a_gang_begins_anew_when_all_its_members_have_gone() -> None:
-    b = bench(6, need=2, asks=2)
-    b.run()
-    b.release("g", "g0")
-    b.release("g", "g1")
-    b.member("g", "g2", 2)
-    assert b.run() == ""
-    b.member("g", "g3", 2)
-    assert b.run() == "g2@n1 g3@n1"
-
-
 def test_how_many_it_needs_may_change() -> None:
     b = bench(8, need=3, asks=2)
     assert b.run() == ""

@@ -115,18 +115,6 @@ def test_a_group_that_comes_anew_may_be_a_gang_and_need_more() -> None:
     assert bound(manager) == "b"
 
 
-def test_members_in_place_of_others_start_together() -> None:
-    manager = started()
-    see(manager, group(3), member("a"), member("b"), member("c"))
-    assert bound(manager) == "a b c"
-    for name in ("b", "c"):
-        manager.lifecycle.pod_gone(manager.records.pods[name].pod)
-    see(manager, member("d"))
-    assert bound(manager) == ""
-    see(manager, member("e"))
-    assert bound(manager) == "d e"
-
-
 def test_after_a_restart_members_that_run_count() -> None:
     manager = started()
     see(manager, group(3))
