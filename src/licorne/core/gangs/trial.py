@@ -102,13 +102,17 @@ class Trial:
     def _any_of(self, asks: list[Ask], lacking: dict[str, int]) -> list[tuple[Ask, Node]] | None:
         placed: list[tuple[Ask, Node]] = []
         left = dict(lacking)
+        failed: dict[object, None] = {}  # what finds no node finds none later: room becomes less, but of those near it more
         for ask in asks:
-            if left[ask.task_group] > 0:
-                node = self._required(ask) if ask.required else self._preferred(ask) or self._first(ask)
-                if node is not None:
-                    self.put(ask, node)
-                    placed.append((ask, node))
-                    left[ask.task_group] -= 1
+            if left[ask.task_group] <= 0 or (ask.shape in failed and not ask.required):
+                continue
+            node = self._required(ask) if ask.required else self._preferred(ask) or self._first(ask)
+            if node is not None:
+                self.put(ask, node)
+                placed.append((ask, node))
+                left[ask.task_group] -= 1
+            elif not (ask.required or _wants_near(ask)):
+                failed[ask.shape] = None
         if any(left.values()):
             self.undo(placed)
             return None
