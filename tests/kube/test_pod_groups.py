@@ -243,9 +243,9 @@ def zoned(manager: Manager, **zones: str) -> None:
 CONSTRAINT: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
 
 
-@pytest.mark.parametrize("needed", [0, 4])
+@pytest.mark.parametrize("needed", [0, 2, 4])
 def test_all_members_are_in_one_domain(needed: int) -> None:
-    """Node `n` is in none; the first zone takes three of them, the second one all."""
+    """Node `n` is in none; the first zone takes two of a gang, the second one all."""
     manager = started()
     zoned(manager, a1="a", b1="b", b2="b")
     see(manager, group(needed, **CONSTRAINT))

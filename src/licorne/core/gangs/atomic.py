@@ -35,7 +35,7 @@ from licorne.core.queues.ask import request_order, total_amounts
 from .backfill import Backfill
 from .plans import short_of
 from .task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups, sum_of
-from .trial import Trial
+from .trial import Trial, wants_near
 
 if TYPE_CHECKING:
     from licorne.core.amounts.vectors import Vec
@@ -105,6 +105,10 @@ class AtomicGang:
         """Tell whether fewer members of a group run than it needs."""
         running = self.running(app)
         return any(running[name] < need for name, need in self.needs.items())
+
+    def asks(self, app: Application) -> list[Ask]:
+        """Return the pending asks of all groups, in request order."""
+        return sorted((ask for asks in self.pending(app).values() for ask in asks), key=request_order)
 
     def members(self, app: Application) -> list[Ask] | None:
         """Return the asks that must be placed for the gang to start, in request order; None while asks are missing."""
@@ -281,7 +285,8 @@ class AtomicGangs:
                 self._waits_no_longer(app, gang)
             else:
                 parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on
-                placing = self._try_nodes(gang, members, total) if gang.stale else None
+                placing = self._try_all(app, gang, members) if gang.stale else None
+                placing = self._try_nodes(gang, members, total) if placing is None and tried else placing
             if placing is None and tried and app.tags.get(LASTING_TAG) == "true":
                 placing = self._try_others(app, gang)
         if placing is None:
@@ -353,11 +358,19 @@ class AtomicGangs:
         trial.close()
         return placing
 
+    def _try_all(self, app: Application, gang: AtomicGang, members: list[Ask]) -> Placing | None:
+        """Find nodes for all asks of a lasting gang whose members must be near each other: where they are, later ones must be."""
+        asks = gang.asks(app)
+        if len(asks) <= len(members) or app.tags.get(LASTING_TAG) != "true" or not any(map(wants_near, asks)):
+            return None
+        total = total_amounts(asks)
+        return None if self.short_of(app, asks, total) else self._try_nodes(gang, asks, total)
+
     def _try_others(self, app: Application, gang: AtomicGang) -> Placing | None:
         """Find nodes for as many members as are lacking, where the first ones do not fit: of a lasting gang any will do."""
         running = gang.running(app)
         lacking = {name: max(0, need - running[name]) for name, need in gang.needs.items()}
-        asks = sorted((ask for asks in gang.pending(app).values() for ask in asks), key=request_order)
+        asks = gang.asks(app)
         if len(asks) == sum(lacking.values()):
             return None
         for ask in asks:

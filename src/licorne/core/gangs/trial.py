@@ -64,7 +64,7 @@ class Trial:
 
     def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
         """Find a node for each ask, and take the room there; return None, with nothing taken, if one finds no node."""
-        shapes = {ask.shape: None for ask in asks if not ask.required and not _wants_near(ask)}
+        shapes = {ask.shape: None for ask in asks if not ask.required and not wants_near(ask)}
         if len(shapes) > 1:  # a shape that fits no node even alone ends the trial early
             for shape in shapes:
                 if self._index.find(shape.amounts, shape.need, None) is None:
@@ -102,7 +102,9 @@ class Trial:
     def _any_of(self, asks: list[Ask], lacking: dict[str, int]) -> list[tuple[Ask, Node]] | None:
         placed: list[tuple[Ask, Node]] = []
         left = dict(lacking)
-        failed: dict[object, None] = {}  # what finds no node finds none later: room becomes less, but of those near it more
+        failed: dict[
+            object, None
+        ] = {}  # what finds no node finds none later: room becomes less, but of those near it more
         for ask in asks:
             if left[ask.task_group] <= 0 or (ask.shape in failed and not ask.required):
                 continue
@@ -111,7 +113,7 @@ class Trial:
                 self.put(ask, node)
                 placed.append((ask, node))
                 left[ask.task_group] -= 1
-            elif not (ask.required or _wants_near(ask)):
+            elif not (ask.required or wants_near(ask)):
                 failed[ask.shape] = None
         if any(left.values()):
             self.undo(placed)
@@ -124,11 +126,11 @@ class Trial:
         One that has a node now comes first, best without such a term of its own: the others may want to be near it.
         `lacking`: how many of each task group are wanted, if not all.
         """
-        wanting = [ask.shape.need.pods for ask in asks if _wants_near(ask)]
+        wanting = [ask.shape.need.pods for ask in asks if wants_near(ask)]
         keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
         if not keys or any(ask.required for ask in asks):
             return None
-        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, _wants_near(ask)))
+        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, wants_near(ask)))
         rest = None if lacking is None else {**lacking, leader.task_group: lacking[leader.task_group] - 1}
         tried: dict[tuple[str | None, ...], None] = {}
         node = self._first(leader)
@@ -280,7 +282,7 @@ class Trial:
         return max((a / total.at(d) for d, a in enumerate(ask.shape.amounts.values()) if total.at(d) > 0), default=0.0)
 
 
-def _wants_near(ask: Ask) -> bool:
+def wants_near(ask: Ask) -> bool:
     """Tell whether the ask has affinity to pods, which may be those that are placed with it."""
     pods = ask.shape.need.pods
     return pods is not None and bool(pods.terms.affinity)

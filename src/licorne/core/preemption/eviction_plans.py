@@ -203,7 +203,13 @@ class EvictionPlans:
         return found
 
     def _node_search(
-        self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan], *, within: bool, one_by_one: bool = False
+        self,
+        planned_usage: PlannedUsage,
+        ask: Ask,
+        plans: list[EvictionPlan],
+        *,
+        within: bool,
+        one_by_one: bool = False,
     ) -> NodeSearch:
         """The search for asks like this one; of those that are kept, the least recently used is dropped.
 
