@@ -40,7 +40,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kube-demo bench bench-all bench-peer test test-all test-times end-to-end nightly nightly-table controlplane oracle yunikorn coverage \
+.PHONY: help demo kube-demo bench bench-all bench-peer test test-all test-times end-to-end nightly nightly-table controlplane conformance oracle yunikorn coverage \
     lowest safe check sizes docs accessibility picture format compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -140,6 +140,9 @@ GO_BUILD = sh -c 'cd $(1) && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=fal
 
 controlplane:  ## Build a Kubernetes control plane for tests, from Go modules; six minutes
 	@tools/cached.sh build/controlplane/bin controlplane/build.sh $(wildcard controlplane/kubebox/*.*) -- controlplane/build.sh
+
+conformance:  ## Build Kubernetes' own specs of schedulers, from Go modules; two minutes
+	@tools/cached.sh build/conformance $(wildcard conformance/*.go) conformance/go.mod conformance/go.sum -- conformance/build.sh
 
 oracle:  ## Build the program that asks kube-scheduler's filter plugins, from Go modules; four minutes
 	@tools/cached.sh build/oracle $(wildcard oracle/*.go) oracle/go.mod oracle/go.sum -- $(call GO_BUILD,oracle)

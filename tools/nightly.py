@@ -26,6 +26,7 @@ ATTACKS = "LICORNE_FUZZ=15000 LICORNE_SCHEMATHESIS=6000 LICORNE_FAULTS=100"
 ATTACKING = "tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py"
 SCHEDULES = "tests/kube/test_schedules.py"
 CLUSTERS = "distributed hypothesis pytest pytest-randomly pytest-timeout pytest-xdist"
+SPECS, PLAYED = "conformance/cases.tsv", "build/conformance-run"
 PYTHONS = "3.11 3.12 3.13 3.14"
 
 
@@ -100,6 +101,14 @@ PARTS = {
     "oracle": Part(
         "verdicts of kube-scheduler's filter plugins on new cases",
         ("make oracle", f"LICORNE_ORACLE_CASES=10000 {TESTS} -m '' tests/kube/test_verdicts.py"),
+    ),
+    "conformance": Part(
+        "Kubernetes' own specs of schedulers with licorne as default-scheduler: those that are to pass, in 10 minutes",
+        (
+            "make controlplane conformance",
+            f"FOCUS=$({PYTHON} conformance/compare.py --focus {SPECS} licorne) conformance/run.sh licorne {PLAYED} || true",
+            f"{PYTHON} conformance/compare.py --expect {SPECS} licorne={PLAYED}",
+        ),
     ),
     "ray": Part(
         "sweeps on a Ray cluster of two nodes, of which one is killed, and on a Dask cluster, both on this machine",

@@ -10,7 +10,7 @@ import yaml
 from licorne.host.security import Security
 from licorne.host.web.rest.endpoints import ENDPOINTS
 from licorne.host.web.server import Web
-from licorne.kube.api.kinds import LEASES
+from licorne.kube.api.kinds import LEASES, WORKLOADS
 from licorne.kube.lease import NAME
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
@@ -81,14 +81,20 @@ def test_what_is_put_over_the_manifests_to_place_all_pods_fits_them() -> None:
     (base,) = overlay["resources"]
     assert (ALL_PODS / base).resolve() == MANIFESTS
     (kustomization,) = manifests("Kustomization")
-    named = {(one["kind"], one["metadata"]["name"]) for kind in ("ConfigMap", "Deployment") for one in manifests(kind)}
-    queues, deployment = overlay["patches"]
+    kinds = ("ConfigMap", "Deployment", "ClusterRole")
+    named = {(one["kind"], one["metadata"]["name"]) for kind in kinds for one in manifests(kind)}
+    queues, deployment, role = overlay["patches"]
     patch = yaml.safe_load((ALL_PODS / queues["path"]).read_text())
     assert (patch["kind"], patch["metadata"]["name"]) in named
     assert patch["metadata"]["namespace"] == kustomization["namespace"]
-    assert (deployment["target"]["kind"], deployment["target"]["name"]) in named
-    changes = {change["path"]: change["value"] for change in yaml.safe_load(deployment["patch"])}
-    assert changes == {
-        "/spec/template/spec/containers/0/args/-": "--scheduler-name=licorne",
-        "/spec/template/spec/schedulerName": "kube-scheduler",  # nobody can place the pod in which it runs
-    }
+    for one in (deployment, role):
+        assert (one["target"]["kind"], one["target"]["name"]) in named
+    changes = [(change["path"], change["value"]) for change in yaml.safe_load(deployment["patch"])]
+    assert changes == [
+        ("/spec/template/spec/containers/0/args/-", "--scheduler-name=licorne"),
+        ("/spec/template/spec/containers/0/args/-", "--spread-defaults=system"),
+        ("/spec/template/spec/schedulerName", "kube-scheduler"),  # nobody can place the pod in which it runs
+    ]
+    more = [change["value"] for change in yaml.safe_load(role["patch"])]
+    assert {plural for rule in more for plural in rule["resources"]} == {kind.plural for kind in WORKLOADS}
+    assert all(rule["verbs"] == ["list", "watch"] for rule in more)

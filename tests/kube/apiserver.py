@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from licorne.kube.api import ApiError, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
-from licorne.kube.objects import KubernetesObject, Lease, Pod, ResourceClaim
+from licorne.kube.objects import KubernetesObject, Lease, Pod, PodGroup, ResourceClaim
+from licorne.kube.objects.groups import GroupCondition, PodGroupStatus
 from licorne.kube.objects.pods import Condition
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -386,6 +387,26 @@ class FakeClient:
             nominated_node_name=status.get("nominatedNodeName", pod.status.nominated_node_name) or "",
         )
         self.server.put("pods", msgspec.structs.replace(pod, status=changed))
+        await self.server.trouble_after()
+
+    async def patch_group_status(
+        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
+    ) -> None:
+        """Change the conditions of a pod group."""
+        self._count("status")
+        await self.server.trouble_before()
+        group = self.server.objects.get("podgroups", {}).get((namespace, name))
+        if not isinstance(group, PodGroup):
+            raise ApiError(404, "NotFound", f"podgroups {name} not found")
+        if (group.metadata.uid, group.metadata.resource_version) != (uid, version):
+            raise ApiError(409, "Conflict", "the object has been modified")
+        given = {one.type: one for one in group.status.conditions or ()}
+        told = {one["type"]: msgspec.convert(one, GroupCondition) for one in status["conditions"]}
+        for name_, one in told.items():
+            before = given.get(name_)
+            assert before is None or before.status != "True", f"pod group {name} is scheduled, and told {one}"
+        conditions = tuple((given | told).values())
+        self.server.put("podgroups", msgspec.structs.replace(group, status=PodGroupStatus(conditions)))
         await self.server.trouble_after()
 
     async def create(self, path: str, body: dict[str, Any]) -> None:

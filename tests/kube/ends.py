@@ -11,7 +11,9 @@ from licorne.core.amounts.vectors import Vec
 from licorne.core.preemption.evictions import Outcome
 from licorne.kube.manager.records import GangStage, PodRecord
 from licorne.kube.manager.stages import Stage
-from licorne.kube.objects import Pod
+from licorne.kube.objects import Pod, PodGroup
+from licorne.kube.objects.pods import Condition
+from licorne.kube.pods.groups import group_name
 from licorne.kube.runner import Runner
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def is_at_rest(world: World, runner: Runner) -> bool:
         return False
     if any(pod.metadata.uid in world.hanging for pod in world.server.pods()):
         return False  # for whom the room is that it leaves, the process alone remembers
-    for plural in ("pods", "nodes", "poddisruptionbudgets"):
+    for plural in ("pods", "nodes", "poddisruptionbudgets", "podgroups"):
         there = world.server.objects.get(plural, {}).items()
         known = runner.reflectors[plural].store
         wanted = {key: one for key, one in there if not (isinstance(one, Pod) and books.has_ended(one))}
@@ -191,6 +193,9 @@ def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
     if books.claims(pod):  # whether it fits is told by a process that is started anew (`check_same`)
         assert told is not None, f"{pod.metadata.name} is told nothing, {_why(runner, pod)}"
         return
+    if group_name(pod):
+        _check_group(world, runner, view, pod, told)
+        return
     full = view.full_queue(pod)
     if books.application_of(pod) in world.gangs:
         _check_gang(world, runner, view, pod)
@@ -256,6 +261,26 @@ def _check_gang(world: World, runner: Runner, view: View, pod: Pod) -> None:
         return
     room = view.copies(pod)
     assert room < len(waiting), f"gang {gang}: {len(waiting)} wait, room for {room}, {_why(runner, pod)}"
+
+
+def _check_group(world: World, runner: Runner, view: View, pod: Pod, told: Condition | None) -> None:
+    """Check that a pod waits because its group is not there, has too few pods, or finds no room for as many as it needs.
+
+    The pods of a group are equal here.
+    """
+    name, why = group_name(pod), _why(runner, pod)
+    assert told is not None, f"{pod.metadata.name} of group {name} is told nothing, {why}"
+    assert name in told.message or told.reason == "Unschedulable", f"{pod.metadata.name} of group {name}: {told}, {why}"
+    group = world.server.objects.get("podgroups", {}).get(("default", name))
+    if not isinstance(group, PodGroup) or world.keeps_nodes:
+        return
+    mates = [(one, node) for one, node in view.places if group_name(one) == name]
+    waiting = [one for one, node in mates if not (node or one.metadata.deletion_timestamp)]
+    lacking = max(group.needed - sum(bool(node) for _, node in mates), 1)
+    if len(waiting) < lacking or view.full_queue(pod, lacking) or view.is_full(pod, lacking):
+        return
+    room = view.copies(pod)
+    assert room < lacking, f"group {name}: {lacking} of {len(waiting)} are lacking, room for {room}, {why}"
 
 
 def _check_guarantee(world: World, runner: Runner, view: View, pod: Pod) -> None:

@@ -17,6 +17,7 @@ from common.planting import raised_by_a_law
 from kube import books, ends, schedules, watched
 from kube.kinds import Kind
 from licorne.core.amounts.vectors import Vec
+from licorne.core.gangs.atomic import AtomicGang
 from licorne.core.preemption import eviction_plans, evictions
 from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.queues.tree import Tree
@@ -32,6 +33,7 @@ from licorne.kube.manager.decisions import Decisions
 from licorne.kube.manager.foreign import ForeignPods
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.lifecycle import PodLifecycle
+from licorne.kube.manager.pod_groups import PodGroups
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import constraints, foreign, work
@@ -267,6 +269,8 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a victim that hangs is waited for without an end": (evictions, "OVERDUE_NS", lambda _sound: 10**18),
     "more are evicted than must be": (eviction_plans, "evict", _all_there_are),
     "what others claim on a node is there for everybody": (NodeSearch, "_count_room", _beside_no_claims),
+    "a pod group that has begun may shrink": (AtomicGang, "lacks", lambda _sound: lambda *_: False),
+    "a pod group that changes changes nothing": (PodGroups, "_changed", _nothing),
     "the lease of another process is no reason to wait": (HeldLease, "_may_write", lambda _sound: lambda *_: True),
 }
 
@@ -287,6 +291,8 @@ KINDS = {
     "a victim that hangs is waited for without an end": Kind(preemption=True, hangs=True),
     "more are evicted than must be": Kind(preemption=True),
     "what others claim on a node is there for everybody": Kind(preemption=True),
+    "a pod group that has begun may shrink": Kind(groups=True),
+    "a pod group that changes changes nothing": Kind(groups=True),
     "the lease of another process is no reason to wait": Kind(beside=True),
 }
 """Kinds of worlds for faults that few of the drawn ones can show; the others are looked for in those."""

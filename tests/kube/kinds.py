@@ -41,7 +41,7 @@ CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 MODES: Final = ("ReadWriteOnce", "ReadWriteMany", SINGLE_POD)
 LIMIT: Final = 5
 """How many volumes of the driver a node takes, where there are volumes."""
-LATER: Final = ("shrinks", "devices", "hangs", "beside", "together", "volumes")
+LATER: Final = ("shrinks", "devices", "hangs", "beside", "together", "volumes", "groups")
 """Features with rng of their own, so that the worlds without them stay what they were."""
 
 
@@ -66,6 +66,7 @@ class Kind(msgspec.Struct, frozen=True):
     - `hangs`: victims hang, for a while or for ever, and pods have grace periods of their own.
     - `together`: pods demand to be near others, apart from them, or spread; pods and nodes are relabelled.
     - `volumes`: pods have claims, of volumes that are there and of ones that a provisioner makes, or does not; nodes take so many.
+    - `groups`: native pod groups, which come late, go, come anew, and need more or fewer pods than before.
     - `beside`: a second process is started beside the first one, which then ends or loses sight of the Lease, or goes on.
     """
 
@@ -87,6 +88,7 @@ class Kind(msgspec.Struct, frozen=True):
     beside: bool = False
     together: bool = False
     volumes: bool = False
+    groups: bool = False
 
     @property
     def keeps_nodes(self) -> bool:

@@ -40,7 +40,7 @@ from kube.provisioner import (
 from kube.watched import Decision, Watched
 from licorne.host.log import Levels, no_log
 from licorne.kube.lease import LeaseLostError
-from licorne.kube.objects import ConfigMap, CSINode, Namespace, Node, Pod, PodDisruptionBudget, StorageClass
+from licorne.kube.objects import ConfigMap, CSINode, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, StorageClass
 from licorne.kube.objects.nodes import Taint
 from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
@@ -456,6 +456,32 @@ class World:
                 containers=[{"name": "c", "resources": {"requests": requests}}],
             )
 
+    def change_groups(self) -> None:
+        """Create a pod group or some of its pods, in either order, change how many it needs, or remove it."""
+        rng, kind = self.later_dice, self.kind
+        if kind is None or not kind.groups or rng.random() > 0.15:
+            return
+        name = f"g{rng.randrange(3)}"
+        what = rng.random()
+        if what < 0.2:
+            self.server.remove("podgroups", "default", name)
+        elif what < 0.5:
+            gang = {"gang": {"minCount": rng.randrange(1, 5)}} if rng.random() < 0.8 else {"basic": {}}
+            known = self.server.objects.get("podgroups", {}).get(("default", name))
+            uid = f"{name}-{self.server.version}" if known is None else known.metadata.uid
+            meta = {"name": name, "namespace": "default", "uid": uid, "generation": self.server.version}
+            body = {"metadata": meta, "spec": {"schedulingPolicy": gang}}
+            if known is not None:
+                body["status"] = msgspec.to_builtins(known)["status"] if isinstance(known, PodGroup) else {}
+            self.server.put("podgroups", msgspec.convert(body, PodGroup))
+        else:
+            for _ in range(rng.randrange(1, 4)):
+                self.add_pod(
+                    metadata={"labels": {"applicationId": f"root.d-{name}", "queue": "root.d"}},
+                    schedulingGroup={"podGroupName": name},
+                    containers=[{"name": "c", "resources": {"requests": {"cpu": "1500m", "memory": "256Mi"}}}],
+                )
+
     def add_foreign_pod(self) -> None:
         """Create a pod of another scheduler, or one of licorne's that somebody else has given a node."""
         rng = self.rng
@@ -622,6 +648,7 @@ class World:
             self.happen_specially()
         self.change_capacity()
         self.relabel()
+        self.change_groups()
         self.kubelets()
 
     def mark_deleted(self, pod: Pod) -> None:

@@ -260,17 +260,17 @@ def test_devices_that_a_pod_has_and_cannot_use_are_taken_back() -> None:
 
 def places(nodes: int, devices: int) -> Places:
     made = Places()
-    made.manager.of_claims_seen(msgspec.convert(CLASS, DeviceClass))
+    made.manager.named_seen(msgspec.convert(CLASS, DeviceClass))
     for number in range(nodes):
         made.node(f"n{number}")
-        made.manager.of_claims_seen(resource_slice(f"n{number}", *(f"d{n}" for n in range(devices))))
+        made.manager.named_seen(resource_slice(f"n{number}", *(f"d{n}" for n in range(devices))))
     return made
 
 
 def test_two_pods_of_one_call_never_get_one_device() -> None:
     made = places(2, 3)
     for number in range(9):
-        made.manager.of_claims_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
         made.pod(f"p{number}", resourceClaims=wants(f"c{number}"))
     made.run()
     records = made.manager.records.pods.values()
@@ -281,9 +281,9 @@ def test_two_pods_of_one_call_never_get_one_device() -> None:
 def test_a_slice_that_no_api_server_stores_keeps_its_node_alone() -> None:
     made = places(2, 1)
     bad = {"name": "d", "attributes": {"x": {"versions": 5}}}
-    made.manager.of_claims_seen(resource_slice("n0", bad))
+    made.manager.named_seen(resource_slice("n0", bad))
     for number in range(2):
-        made.manager.of_claims_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
         made.pod(f"p{number}", resourceClaims=wants(f"c{number}"))
     made.run()
     assert sorted(record.node for record in made.manager.records.pods.values()) == ["", "n1"]
@@ -291,7 +291,7 @@ def test_a_slice_that_no_api_server_stores_keeps_its_node_alone() -> None:
 
 def test_pods_with_one_claim_wait_until_it_has_devices() -> None:
     made = places(2, 1)
-    made.manager.of_claims_seen(resource_claim("c", namespace="ns"))
+    made.manager.named_seen(resource_claim("c", namespace="ns"))
     for number in range(3):
         made.pod(f"p{number}", resourceClaims=wants("c"))
     made.run()
@@ -303,7 +303,7 @@ def test_pods_with_one_claim_wait_until_it_has_devices() -> None:
 
 def test_a_pod_is_tried_again_when_another_gives_a_common_claim_back() -> None:
     made = places(2, 1)
-    made.manager.of_claims_seen(resource_claim("c", namespace="ns"))
+    made.manager.named_seen(resource_claim("c", namespace="ns"))
     for number in range(2):
         there = {"kubernetes.io/hostname": f"n{number}"}
         made.pod(f"p{number}", resourceClaims=wants("c"), nodeSelector=there)
@@ -324,13 +324,13 @@ def test_a_gang_starts_as_a_whole_only_with_devices_for_all() -> None:
     groups = '[{"name": "g", "minMember": 3, "minResource": {"cpu": "1"}}]'
     gang = {keys.TASK_GROUPS: groups, keys.TASK_GROUP_NAME: "g", keys.GANG_KIND: "atomic"}
     for number in range(3):
-        made.manager.of_claims_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
         made.pod(f"p{number}", labels={keys.APP_ID: "gang"}, annotations=gang, resourceClaims=wants(f"c{number}"))
     made.run()
     records = made.manager.records.pods.values()
     assert [record.node for record in records] == [""] * 3
     made.node("n2")
-    made.manager.of_claims_seen(resource_slice("n2", "d0"))
+    made.manager.named_seen(resource_slice("n2", "d0"))
     made.run()
     assert sorted(record.node for record in records) == ["n0", "n1", "n2"]
 

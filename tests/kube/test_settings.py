@@ -20,7 +20,7 @@ from common.virtual import run
 from common.waiting import WAIT_S, eventually
 from kube import schedules
 from kube.apiserver import FakeClient
-from licorne.cli.scheduling import _options
+from licorne.cli.scheduling import READING, _options
 from licorne.host.log import Levels, make_log, no_log
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.server import Web
@@ -763,3 +763,11 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
                 yield runner, rest
         finally:
             await schedules.stop(task)
+
+
+def test_each_kind_that_is_watched_has_a_connection_and_others_are_left() -> None:
+    async def kinds() -> int:
+        client = FakeClient(schedules.World(1).server)
+        return len(Runner(Clients(client, client, client), RunSettings(spread="system"), log=no_log()).reflectors)
+
+    assert run(kinds()) < READING - 8

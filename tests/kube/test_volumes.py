@@ -277,15 +277,15 @@ def test_pods_of_one_call_are_counted_by_drivers_each_volume_once_a_node() -> No
     made = Places()
     for name in ("n0", "n1"):
         body = {"metadata": {"name": name}, "spec": {"drivers": [{"name": "d", "allocatable": {"count": LIMIT}}]}}
-        made.manager.of_volumes_seen(msgspec.convert(body, CSINode))
+        made.manager.named_seen(msgspec.convert(body, CSINode))
         made.node(name)
     for number in range(6):
         volume = persistent_volume(f"v{number}", "x", "", "", csi={"driver": "d", "volumeHandle": f"h{number}"})
         volume.spec.node_affinity = None
-        made.manager.of_volumes_seen(volume)
+        made.manager.named_seen(volume)
         bound = claim(f"c{number}", "", namespace="ns", annotations={"pv.kubernetes.io/bind-completed": "yes"})
         bound.spec.volume_name = f"v{number}"
-        made.manager.of_volumes_seen(bound)
+        made.manager.named_seen(bound)
         made.pod(f"p{number}", volumes=uses(f"c{number}"))
     assert len(made.run()) == 2 * LIMIT
     for number in range(4):
@@ -303,10 +303,10 @@ def test_two_pods_of_one_call_never_share_a_claim_for_a_single_pod() -> None:
     made.node("n0")
     made.node("n1")
     volume = persistent_volume("v", HOST, "n1", "")
-    made.manager.of_volumes_seen(volume)
+    made.manager.named_seen(volume)
     bound = claim("c", "", SINGLE_POD, namespace="ns", annotations={"pv.kubernetes.io/bind-completed": "yes"})
     bound.spec.volume_name = "v"
-    made.manager.of_volumes_seen(bound)
+    made.manager.named_seen(bound)
     for number in range(3):
         made.pod(f"p{number}", volumes=uses("c"))
     ((first, node),) = made.run().items()
@@ -319,10 +319,10 @@ def test_a_pod_that_finds_no_node_passes_its_turn_on() -> None:
     made, now_s = Places(), 0.0
     made.manager.outbox.now_s = lambda: now_s
     made.node("n0")
-    made.manager.of_volumes_seen(msgspec.convert({"metadata": {"name": "local"}, **LOCAL}, StorageClass))
+    made.manager.named_seen(msgspec.convert({"metadata": {"name": "local"}, **LOCAL}, StorageClass))
     for name in ("a", "b"):
-        made.manager.of_volumes_seen(persistent_volume(name, HOST, "n0", "local"))
-        made.manager.of_volumes_seen(claim(name, "local", namespace="ns"))
+        made.manager.named_seen(persistent_volume(name, HOST, "n0", "local"))
+        made.manager.named_seen(claim(name, "local", namespace="ns"))
     huge = [{"name": "c", "resources": {"requests": {"cpu": "1000"}}}]
     made.pod("first", volumes=uses("a"), containers=huge)
     made.pod("second", volumes=uses("b"))

@@ -365,7 +365,7 @@ def test_the_most_task_groups_and_members() -> None:
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}, '"x" not found'),
         ({"volumes": [{"name": "v", "ephemeral": {}}]}, 'create the persistentvolumeclaim "p-v"'),
         ({"volumes": [{"name": "v", "awsElasticBlockStore": {"volumeID": "v"}}]}, "a disk of its own"),
-        ({"schedulingGroup": {"podGroupName": "g"}}, "native pod group"),
+        ({"schedulingGroup": {"podGroupName": "g"}}, "pod group ns/g is there"),
     ],
 )
 def test_what_is_not_decided_yet_makes_a_pod_wait(spec: dict[str, Any], part: str) -> None:

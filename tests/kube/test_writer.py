@@ -13,7 +13,7 @@ import pytest
 
 from common.virtual import run
 from licorne.kube.api import ApiError, UnansweredError
-from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition
+from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition, SetGroupCondition
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.writing import Writer
 from licorne.kube.writing.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT
@@ -51,6 +51,7 @@ class Events:
 
     async def delete_pod(self, *_: Any) -> None: ...
     async def patch_pod_status(self, *_: Any) -> None: ...
+    async def patch_group_status(self, *_: Any) -> None: ...
 
 
 def played(client: Events, *moments: tuple[float, PostEvent], forgets_s: float | None = None) -> Events:
@@ -216,6 +217,7 @@ class Tenants(Events):
         self.takes_s = takes_s
         self.refused = refused
         self.done: list[tuple[str, float]] = []
+        self.told: dict[str, Any] = {}
 
     async def _take(self, what: str, namespace: str, name: str) -> None:
         self.calls.append(f"{what} {name}")
@@ -237,8 +239,14 @@ class Tenants(Events):
     ) -> None:
         await self._take("patch", namespace, name)
 
+    async def patch_group_status(
+        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
+    ) -> None:
+        await self._take("patch", namespace, name)
+        self.told = status
 
-AnyWrite = CreatePod | Evict | PostEvent | SetCondition
+
+AnyWrite = CreatePod | Evict | PostEvent | SetCondition | SetGroupCondition
 
 
 def written(
@@ -357,3 +365,19 @@ def test_what_is_to_be_repeated_counts_among_the_conditions_that_wait() -> None:
     moments = [*((0.0, one) for one in events[:REPORTS_MAX]), *((0.2, one) for one in events[REPORTS_MAX:])]
     _, writer = written(client, *moments, until_s=0.21)
     assert writer.results.counts["event", "left_out"] == 10
+
+
+def test_the_condition_of_a_pod_group_keeps_its_time_and_is_told_again_where_it_was_not_written() -> None:
+    lost: list[str] = []
+
+    def condition(namespace: str) -> SetGroupCondition:
+        return SetGroupCondition(
+            namespace, "g", "uid-g", "Unschedulable", "why", "7", 3, status=False, since="2026-01-01"
+        )
+
+    client = Tenants(ApiError(409, "Conflict", "the object has been modified"))
+    written(client, (0.0, condition("good")), (1.0, condition("bad")), not_told=lost.append)
+    (told,) = client.told["conditions"]
+    assert (told["type"], told["status"]) == ("PodGroupInitiallyScheduled", "False")
+    assert (told["observedGeneration"], told["lastTransitionTime"]) == (3, "2026-01-01")
+    assert lost == ["uid-g"]

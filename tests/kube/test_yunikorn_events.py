@@ -121,3 +121,16 @@ def test_events(steps: list[Step], expected: set[tuple[str, str]], wanted: str) 
         await schedules.stop(task)
 
     run(play())
+
+
+def test_that_a_pod_has_its_node_may_be_told_alone() -> None:
+    async def play() -> list[str]:
+        world = schedules.World(1)
+        world.put_map({"queues.yaml": QUEUES, "licorne.scheduled-events": "true"}, None)
+        _, task = schedules.start(world)
+        world.add_pod(containers=[{"name": "c"}])
+        await asyncio.sleep(5.0)
+        await schedules.stop(task)
+        return [event["reason"] for event in world.server.events]
+
+    assert run(play()) == ["Scheduled"]

@@ -227,7 +227,7 @@ class Production(Places):
             for one in objects.get(plural, []):
                 for owner in one["metadata"].get("ownerReferences", ()):
                     owner["uid"] = owner["uid"].removeprefix("uid-")  # as pods have here
-                self.manager.of_volumes_seen(msgspec.convert(one, kind.type))
+                self.manager.named_seen(msgspec.convert(one, kind.type))
         for plural, kind in DEVICE_KINDS.items():
             for one in objects.get(plural, []):
                 for user in (
@@ -235,7 +235,7 @@ class Production(Places):
                     *one.get("status", {}).get("reservedFor", ()),
                 ):
                     user["uid"] = user["uid"].removeprefix("uid-")
-                self.manager.of_claims_seen(msgspec.convert(one, kind.type))
+                self.manager.named_seen(msgspec.convert(one, kind.type))
         for plural, kind in WORKLOADS_BY_PLURAL.items():
             for one in objects.get(plural, []):
                 self.manager.workload_seen(kind.name, msgspec.convert(one, kind.type))
@@ -271,7 +271,7 @@ class Production(Places):
         elif known := [one for one in (*KINDS_OF_VOLUMES, *OF_DEVICES) if one.name == kind]:
             place = step["remove"].split("/")[1:]
             metadata = {"name": place[-1], "namespace": place[0] if len(place) > 1 else ""}
-            gone = self.manager.of_claims_gone if known[0] in OF_DEVICES else self.manager.of_volumes_gone
+            gone = self.manager.named_gone
             gone(msgspec.convert({"metadata": metadata}, known[0].type))
         elif kind == "Namespace":
             self.manager.namespace_gone(msgspec.convert(self.namespaces.pop(name), Namespace))

@@ -92,7 +92,7 @@ class Walk(Places):
         self.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n"}}, Namespace))
         self.late: list[LoseVolumes] = []
         """Pods whose claims may take too long."""
-        self.manager.of_volumes_seen(msgspec.convert({"metadata": {"name": "made"}, **CLASS}, StorageClass))
+        self.manager.named_seen(msgspec.convert({"metadata": {"name": "made"}, **CLASS}, StorageClass))
         for name in CLAIMS:
             self._put_claim(name)
         for name in NODES[:2]:
@@ -215,7 +215,7 @@ class Walk(Places):
     def _put_claim(self, name: str, volume: str = "", **annotations: str) -> None:
         made = claim(name, "made", namespace="n", annotations=annotations)
         made.spec.volume_name = volume
-        self.manager.of_volumes_seen(made)
+        self.manager.named_seen(made)
 
     def _volume(self) -> None:
         """Have a claim bound, or new and without a volume; or its volume is refused."""
@@ -229,7 +229,7 @@ class Walk(Places):
         elif known.annotation(SELECTED_NODE) is not None:
             volume = persistent_volume(name, "", "", "made")
             volume.spec.node_affinity = None
-            self.manager.of_volumes_seen(volume)
+            self.manager.named_seen(volume)
             self._put_claim(name, name, **{BIND_COMPLETED: "yes"})
 
     def _lose_volumes(self) -> None:

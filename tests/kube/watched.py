@@ -19,6 +19,7 @@ from kube.kinds import GANG_S
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import ConfigMap, Pod
+from licorne.kube.pods.groups import group_name
 from licorne.kube.runner import Runner
 
 PATIENCE_S = 600.0
@@ -121,6 +122,7 @@ class Watched:
             self._check_binding(alone, pod, new[pod.metadata.uid], exchanged=False)
         kept, evicted = self._kept(), self._evicted_in(manager.outbox.commands[known:])
         chosen = {command.uid: command.node for command in manager.outbox.commands[known:] if isinstance(command, Bind)}
+        self._check_groups(chosen)
         shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
         if evicted or shared:
             now = self.view()
@@ -129,6 +131,19 @@ class Watched:
             self._check_kept(view, shared, homes, self._going().union(*evicted.values()))
             self._check_need(view, evicted, kept, homes)
         return made
+
+    def _check_groups(self, chosen: dict[str, str]) -> None:
+        """Check that so many pods of a group have a node as it needs when one of them gets one."""
+        store = self._runner.reflectors
+        for uid in chosen:
+            pod = next(one for one in store["pods"].store.values() if one.metadata.uid == uid)
+            if not (name := group_name(pod)):
+                continue
+            mates = [one for one, _ in self.view().places if group_name(one) == name]
+            placed = sum(bool(one.spec.node_name) or one.metadata.uid in {*self._chosen, *chosen} for one in mates)
+            group = store["podgroups"].store.get(("default", name))
+            assert group is not None, f"{pod.metadata.name} gets a node, and its group {name} is not there"
+            assert placed >= group.needed, f"{placed} pods of group {name} have a node, it needs {group.needed}"
 
     def _check_kept(self, view: View, shared: dict[str, set[str]], homes: dict[str, str], gone: set[str]) -> None:
         """Check that a pod which gets a node that is kept for others leaves them what they need when their victims have gone."""

@@ -36,6 +36,9 @@ from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
 from licorne.state.recording import Recorder, RecordingError
 
+READING = 64
+"""How many requests that read may be under way at once: the watch of each kind is one, without an end."""
+
 
 def run(
     given: dict[str, Any],
@@ -170,7 +173,7 @@ async def _run(
     web, security = _web(rest), _security(rest)
     requests = Requests()
     async with (
-        Client(access, requests=requests) as reading,
+        Client(access, connections=READING, requests=requests) as reading,
         Client(access, connections=64, requests=requests) as binding,
         Client(access, requests=requests) as writing,
     ):

@@ -18,7 +18,7 @@ from licorne.core.base.rejections import naming, refused_allocation, refused_app
 from licorne.core.base.settings import Settings, read_settings
 from licorne.core.base.states import ApplicationEvent, ApplicationState
 from licorne.core.events.records import Recorder, schedulable
-from licorne.core.inputs.admission import add_application, end_application, remove_application
+from licorne.core.inputs.admission import add_application, change_application, end_application, remove_application
 from licorne.core.inputs.node_changes import change_node
 from licorne.core.inspection.validate import validate
 from licorne.core.queues.usage_history import UsageHistory
@@ -27,6 +27,7 @@ from licorne.si.events import Event
 from licorne.si.messages import (
     AddApplication,
     Allocation,
+    ChangeApplication,
     DisruptionBudgetUpdate,
     Input,
     NodeAction,
@@ -408,6 +409,7 @@ class Cluster:
 _NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
 _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
     AddApplication: add_application,
+    ChangeApplication: change_application,
     RemoveApplication: remove_application,
     NodeUpdate: change_node,
     DisruptionBudgetUpdate: lambda partition, message: partition.disruption_budgets.update(message),

@@ -18,6 +18,7 @@ from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import (
     AddApplication,
     Allocation,
+    ChangeApplication,
     DisruptionBudgetUpdate,
     Input,
     NodeAction,
@@ -86,7 +87,9 @@ def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
         raise NoEffectError(f"{found[0]}{more}; nothing of the request was taken in")
 
 
-def _unknown(manager: RegisteredManager, message: NodeUpdate | Release | RemoveApplication, begun: _Begun) -> str:
+def _unknown(
+    manager: RegisteredManager, message: ChangeApplication | NodeUpdate | Release | RemoveApplication, begun: _Begun
+) -> str:
     """Return why a message would have no effect; an empty text if the object that it names exists."""
     name = message.partition
     if isinstance(message, NodeUpdate):

@@ -142,6 +142,7 @@ class ConfigMaps:
         lifecycle.gangs.settings = settings
         lifecycle.volumes.bindings.timeout_s = settings.volume_bind_timeout_ns / 1e9
         lifecycle.yunikorn_events.wanted = settings.yunikorn_events
+        lifecycle.yunikorn_events.scheduled = settings.scheduled_events
         set_levels(self._levels, settings)
 
     def _reload(self, configuration: Configuration) -> None:

@@ -40,9 +40,9 @@ from licorne.host.web.settings import WebSettings
 from licorne.kube.api import Kind, Requests
 from licorne.kube.api.kinds import (
     DISRUPTION_BUDGETS,
+    NAMED_BY_PODS,
     NAMESPACES,
     NODES,
-    OF_DEVICES,
     OF_VOLUMES,
     PODS,
     PRIORITY_CLASSES,
@@ -194,10 +194,10 @@ class Runner:
         self.monitor: Monitor | None = None
 
     def _read_what_pods_name(self) -> None:
-        """Watch volumes and what belongs to them, and if there are default spread constraints, services and controllers."""
+        """Watch pod groups, volumes, and if there are default spread constraints, services and controllers."""
         manager = self.manager
-        for kind in (*OF_VOLUMES, *OF_DEVICES):
-            self._reflector(kind, _Objects(self, manager.of_claims_seen, manager.of_claims_gone))
+        for kind in NAMED_BY_PODS:
+            self._reflector(kind, _Objects(self, manager.named_seen, manager.named_gone))
         if not self.settings.spread:
             return
         spreading = Spreading(read_constraints(self.settings.spread))
@@ -227,7 +227,7 @@ class Runner:
             taken=self._unseen.taken,
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
-            not_told=self.manager.lifecycle.waiting.not_told,
+            not_told=self.manager.lifecycle.not_told,
             binds_volumes=self.manager.lifecycle.holding.awaits,
             volumes_lost=self.manager.lifecycle.volumes_lost,
             warn=named(self.log, "shim.cache").warning,
@@ -437,9 +437,9 @@ class Runner:
                 manager.workload_seen(kind.name, workload)
         for budget in self._budgets.store.values():
             manager.lifecycle.budgets.seen(budget)
-        for of_claims in (*OF_VOLUMES, *OF_DEVICES):
-            for one in self.reflectors[of_claims.plural].store.values():
-                manager.of_claims_seen(one)
+        for kind in NAMED_BY_PODS:
+            for one in self.reflectors[kind.plural].store.values():
+                manager.named_seen(one)
         for node in self._nodes.store.values():
             manager.node_seen(node)
         manager.lifecycle.pods_read(self._pods.store.values())
@@ -555,8 +555,8 @@ class Runner:
         while True:
             await asyncio.sleep(REVIEW_S)
             self.manager.lifecycle.pass_turns()
-            if len(waiting):
-                waiting.review(self._rounds)
+            waiting.review(self._rounds)
+            if self.manager.lifecycle.groups.review() or len(waiting):
                 self._carry_out()
 
     # -- a process that was paused ------------------------------------------------------------------------------

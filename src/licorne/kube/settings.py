@@ -54,6 +54,13 @@ _ROWS: Final = (
         default="false",
         applies="at once",
     ),
+    Setting(
+        key=OWN + "scheduled-events",
+        kind=kinds.FLAG,
+        what="Post an event when a pod gets its node, as kube-scheduler does.",
+        default="false",
+        applies="at once",
+    ),
 )
 _SHARED: Final = ("max-body", "request-time", "max-queues", "max-name", "max-tags", "old-queue-metrics", "page")
 """Settings of `licorne serve` that mean the same here. Its others are options of `licorne kube`, or about gRPC."""
@@ -110,6 +117,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fs_group: int = TABLE.field("service.placeholderFsGroup")
     generate_unique_app_id: bool = TABLE.field("admissionController.filtering.generateUniqueAppId")
     yunikorn_events: bool = TABLE.field("licorne.yunikorn-events")
+    scheduled_events: bool = TABLE.field("licorne.scheduled-events")
     queues_max: int = TABLE.field("licorne.max-queues")
     name_chars_max: int = TABLE.field("licorne.max-name")
     entries_max: int = TABLE.field("licorne.max-tags")

@@ -65,6 +65,17 @@ class RemoveApplication(msgspec.Struct, kw_only=True):
     partition: str = "default"
 
 
+class ChangeApplication(msgspec.Struct, kw_only=True):
+    """Other values of tags of an application that is known; other tags stay.
+
+    They count for its gang (docs/understand/gangs-atomic.md, "Lasting gangs") and for the eviction of its allocations.
+    """
+
+    application_id: str
+    partition: str = "default"
+    tags: dict[str, str]
+
+
 class NodeUpdate(msgspec.Struct, kw_only=True):
     """A new node, a change to a node, or its removal. `capacity`, `attributes`, `occupied`: None means no change.
 
@@ -97,7 +108,9 @@ class DisruptionBudgetUpdate(msgspec.Struct, kw_only=True):
     left: tuple[str, ...] = ()
 
 
-Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate | DisruptionBudgetUpdate
+Input = (
+    AddApplication | ChangeApplication | RemoveApplication | Allocation | Release | NodeUpdate | DisruptionBudgetUpdate
+)
 
 
 # -- outputs ---------------------------------------------------------------------------------------------
@@ -184,6 +197,7 @@ __all__ = [
     "AcceptedNode",
     "AddApplication",
     "Allocation",
+    "ChangeApplication",
     "Input",
     "NewAllocation",
     "NodeAction",

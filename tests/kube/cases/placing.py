@@ -137,7 +137,7 @@ def _(k: Place) -> None:
 LATER: Final[list[tuple[str, dict[str, Any]]]] = [
     ("a claim of volumes that is not there", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]}),
     ("a claim of devices", {"resourceClaims": [{"name": "r", "resourceClaimName": "r"}]}),
-    ("a native pod group", {"schedulingGroup": {"podGroupName": "g"}}),
+    ("a pod group that is not there", {"schedulingGroup": {"podGroupName": "g"}}),
 ]
 
 
@@ -152,6 +152,32 @@ def _later_case(what: str, spec: dict[str, Any]) -> Case:
 
 
 CASES += [_later_case(*row) for row in LATER]
+
+
+@CASES(
+    "16", "a native pod group of two", "its pods are created", "none runs before the second is there, and it is told so"
+)
+def _(k: Place) -> None:
+    k.node()
+    path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{k.name}/podgroups"
+
+    def initially_scheduled() -> tuple[str, str]:
+        conditions = k.plane.get(f"{path}/g").get("status", {}).get("conditions", ())
+        return next(
+            ((c["status"], c["reason"]) for c in conditions if c["type"].endswith("InitiallyScheduled")), ("", "")
+        )
+
+    member = {"schedulingGroup": {"podGroupName": "g"}, **k.there}
+    k.pod("first", **member)
+    k.waits("first")
+    k.plane.create(path, {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})
+    comes(lambda: initially_scheduled() == ("False", "Unschedulable"), told=k.told)
+    assert not k.pods()["first"]
+    k.pod("second", **member)
+    k.bound("first", "second")
+    comes(lambda: initially_scheduled() == ("True", "Scheduled"), told=k.told)
+    k.pod("third", **member)
+    k.bound("third")
 
 
 def _claim(k: Place, name: str, provisioner: str) -> str:
@@ -259,6 +285,21 @@ def _effect_case(effect: str, runs: bool) -> Case:
 
 
 CASES += [_effect_case(*row) for row in EFFECTS]
+
+
+def _preferred_case(tainted: str, other: str) -> Case:
+    def run(k: Place) -> None:
+        soft = [{"key": "example.com/soft", "value": "x", "effect": "PreferNoSchedule"}]
+        nodes = {name: k.node(name, taints=soft if name == tainted else []) for name in ("a", "b")}
+        k.pod(app=k.name, **k.there)
+        assert k.bound("p") == [nodes[other]]
+
+    return Case(
+        "4", f"nodes a and b, and a taint PreferNoSchedule of {tainted}", "a pod is created", f"it runs on {other}", run
+    )
+
+
+CASES += [_preferred_case("a", "b"), _preferred_case("b", "a")]
 
 
 @CASES("4", "a port on the node that a pod has", "pods want it by another protocol and address", "they run beside it")

@@ -11,6 +11,9 @@ A gang that found no room on nodes is tried again when room becomes free or a no
 the configuration change; and, if a predicate has refused a node, at the next call. It is not tried again because other asks were placed:
 a packing that failed could then succeed by chance, and decisions would depend on how often the gang is tried.
 
+A *lasting* gang is one again whenever fewer members run than it needs: what waits of it, and what comes, then starts
+together with those that run, or not at all. How many it needs may change (`ChangeApplication`).
+
 A gang whose queue is below its guarantee may preempt, as a whole (`licorne.core.preemption.guarantee_preemption`). It
 starts when all that its members have claimed is free; if one of the claims ends before that, all of them do.
 
@@ -23,14 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 from licorne.config.properties import parse_gang_scheduling
 from licorne.core.amounts.faults import amounts_fault
+from licorne.core.base.states import ApplicationState
 from licorne.core.base.tags import tag
 from licorne.core.constants import AWAITS_GANG
+from licorne.core.preemption.evictions import Outcome
 from licorne.core.queues.ask import request_order, total_amounts
 
 from .backfill import Backfill
 from .plans import short_of
 from .task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups, sum_of
-from .trial import Trial
+from .trial import Trial, wants_near
 
 if TYPE_CHECKING:
     from licorne.core.amounts.vectors import Vec
@@ -46,6 +51,8 @@ BY_QUEUE = "queue"
 """Value of the tag of an application that can do both: with the property of its queue it is a gang without placeholders,
 and its placeholder ask does not count; otherwise it is one with placeholders."""
 GROUPS_TAG = "yunikorn.apache.org/task-groups"
+LASTING_TAG = "gang.lasting"
+"""Tag of an atomic gang that is one again whenever fewer members run than it needs; the value "true"."""
 
 Placing = list[tuple["Ask", "Node"]]
 
@@ -93,6 +100,15 @@ class AtomicGang:
                 if wanted is not None:
                     wanted += [ask] * min(ask.repeats, self.needs[ask.task_group])
         return self._asks
+
+    def lacks(self, app: Application) -> bool:
+        """Tell whether fewer members of a group run than it needs."""
+        running = self.running(app)
+        return any(running[name] < need for name, need in self.needs.items())
+
+    def asks(self, app: Application) -> list[Ask]:
+        """Return the pending asks of all groups, in request order."""
+        return sorted((ask for asks in self.pending(app).values() for ask in asks), key=request_order)
 
     def members(self, app: Application) -> list[Ask] | None:
         """Return the asks that must be placed for the gang to start, in request order; None while asks are missing."""
@@ -159,6 +175,15 @@ def gang_of(message: AddApplication, queue: Queue, *, forced: bool = False) -> t
     return (None, fault) if fault else (AtomicGang(groups), "")
 
 
+def _lasting(app: Application) -> AtomicGang | None:
+    """Return the gang that an application is by its tags whenever it lacks members; None: it is none, or fails."""
+    tags = app.tags
+    if tags.get(LASTING_TAG) != "true" or app.gang is not None or app.state is ApplicationState.FAILING:
+        return None
+    groups, fault = _parsed(tags.get(GROUPS_TAG, ""))
+    return None if fault else AtomicGang(groups)
+
+
 def _parsed(text: str) -> tuple[tuple[TaskGroupSpec, ...], str]:
     try:
         return parse_task_groups(text), ""
@@ -207,6 +232,35 @@ class AtomicGangs:
             made += self._partition.descent.decide(limit - made)
         return made
 
+    def regroup(self, app: Application) -> None:
+        """Let a lasting gang wait if it lacks members, as its tags are and its allocations; else let its asks go on."""
+        gang, before = _lasting(app), app.atomic
+        if gang is None or not gang.lacks(app):
+            if before is not None:
+                self._start(app, [])
+        elif before is None:
+            self._await_members(app, gang)
+        elif before.groups != gang.groups:
+            self.backfill.give_up(before)
+            self._cancel_reservations(app)
+            app.atomic = gang
+            self._partition.wakeups.may_run(app)
+
+    def _await_members(self, app: Application, gang: AtomicGang) -> None:
+        """Let all asks of an application wait until its gang has members enough, and room for them."""
+        self._cancel_reservations(app)
+        asks = list(app.asks.values())
+        accounting = self._partition.accounting
+        for ask in asks:
+            accounting.unpend(app, ask)
+        app.atomic = gang
+        for ask in asks:
+            accounting.pend(app, ask)
+
+    def _cancel_reservations(self, app: Application) -> None:
+        while app.reservations:  # with the claim of one member all others of its gang end
+            self._partition.reservations.cancel(next(iter(app.reservations.values())), Outcome.GANG)
+
     def visit(self, app: Application) -> int:
         """Try a gang in its application's turn; return minus the number of allocations made, 0 for none.
 
@@ -224,13 +278,17 @@ class AtomicGangs:
             self._waits_no_longer(app, gang)
         else:
             total = total_amounts(members)
+            tried = gang.stale
             levels = self.short_of(app, members, total)
             if levels:
                 parking.block_for_claims(app, levels)
                 self._waits_no_longer(app, gang)
             else:
                 parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on
-                placing = self._try_nodes(gang, members, total) if gang.stale else None
+                placing = self._try_all(app, gang, members) if gang.stale else None
+                placing = self._try_nodes(gang, members, total) if placing is None and tried else placing
+            if placing is None and tried and app.tags.get(LASTING_TAG) == "true":
+                placing = self._try_others(app, gang)
         if placing is None:
             if gang.refused:
                 self._refused[app] = None
@@ -297,6 +355,30 @@ class AtomicGangs:
         if placing is None and hold is not None:
             placing = trial.place_as(members, hold.plan.placing)
         gang.refused = trial.refused
+        trial.close()
+        return placing
+
+    def _try_all(self, app: Application, gang: AtomicGang, members: list[Ask]) -> Placing | None:
+        """Find nodes for all asks of a lasting gang whose members must be near each other: where they are, later ones must be."""
+        asks = gang.asks(app)
+        if len(asks) <= len(members) or app.tags.get(LASTING_TAG) != "true" or not any(map(wants_near, asks)):
+            return None
+        total = total_amounts(asks)
+        return None if self.short_of(app, asks, total) else self._try_nodes(gang, asks, total)
+
+    def _try_others(self, app: Application, gang: AtomicGang) -> Placing | None:
+        """Find nodes for as many members as are lacking, where the first ones do not fit: of a lasting gang any will do."""
+        running = gang.running(app)
+        lacking = {name: max(0, need - running[name]) for name, need in gang.needs.items()}
+        asks = gang.asks(app)
+        if len(asks) == sum(lacking.values()):
+            return None
+        for ask in asks:
+            ask.attempted = True
+        hold = self.backfill.hold_of(gang)
+        trial = Trial(self._partition, hold.nodes if hold is not None else {}, ask_predicates=True)
+        placing = trial.place_any(asks, lacking, lambda chosen: not self.short_of(app, chosen, total_amounts(chosen)))
+        gang.refused = gang.refused or trial.refused
         trial.close()
         return placing
 

@@ -21,7 +21,7 @@ from licorne.core.queues.ask import total_amounts
 from .packing import MEMBERS_MAX, GangPacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
@@ -64,7 +64,7 @@ class Trial:
 
     def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
         """Find a node for each ask, and take the room there; return None, with nothing taken, if one finds no node."""
-        shapes = {ask.shape: None for ask in asks if not ask.required and not _wants_near(ask)}
+        shapes = {ask.shape: None for ask in asks if not ask.required and not wants_near(ask)}
         if len(shapes) > 1:  # a shape that fits no node even alone ends the trial early
             for shape in shapes:
                 if self._index.find(shape.amounts, shape.need, None) is None:
@@ -82,16 +82,56 @@ class Trial:
             found = GangPacking(self, largest, [d for d, _, _ in self._wanted]).find()
         return found if found is not None else self._near_each_other(asks)
 
-    def _near_each_other(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
+    def place_any(
+        self, asks: list[Ask], lacking: dict[str, int], allowed: Callable[[list[Ask]], bool]
+    ) -> list[tuple[Ask, Node]] | None:
+        """Place so many of the asks of each task group that together are allowed, and pass over those that find no node.
+
+        They are tried in request order, then the smallest first. Returns None, with nothing taken, if neither way succeeds.
+        """
+        if _alike(asks):
+            return None  # those that were tried first did not find nodes, and the others are like them
+        for order in (asks, sorted(asks, key=self._size)):
+            found = self._any_of(order, lacking) or self._near_each_other(order, lacking)
+            if found is not None:
+                if allowed([ask for ask, _ in found]):
+                    return found
+                self.undo(found)
+        return None
+
+    def _any_of(self, asks: list[Ask], lacking: dict[str, int]) -> list[tuple[Ask, Node]] | None:
+        placed: list[tuple[Ask, Node]] = []
+        left = dict(lacking)
+        failed: dict[
+            object, None
+        ] = {}  # what finds no node finds none later: room becomes less, but of those near it more
+        for ask in asks:
+            if left[ask.task_group] <= 0 or (ask.shape in failed and not ask.required):
+                continue
+            node = self._required(ask) if ask.required else self._preferred(ask) or self._first(ask)
+            if node is not None:
+                self.put(ask, node)
+                placed.append((ask, node))
+                left[ask.task_group] -= 1
+            elif not (ask.required or wants_near(ask)):
+                failed[ask.shape] = None
+        if any(left.values()):
+            self.undo(placed)
+            return None
+        return placed
+
+    def _near_each_other(self, asks: list[Ask], lacking: dict[str, int] | None = None) -> list[tuple[Ask, Node]] | None:
         """Try one domain after the other, where some of the asks want to be near pods, perhaps each other's.
 
         One that has a node now comes first, best without such a term of its own: the others may want to be near it.
+        `lacking`: how many of each task group are wanted, if not all.
         """
-        wanting = [ask.shape.need.pods for ask in asks if _wants_near(ask)]
+        wanting = [ask.shape.need.pods for ask in asks if wants_near(ask)]
         keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
         if not keys or any(ask.required for ask in asks):
             return None
-        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, _wants_near(ask)))
+        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, wants_near(ask)))
+        rest = None if lacking is None else {**lacking, leader.task_group: lacking[leader.task_group] - 1}
         tried: dict[tuple[str | None, ...], None] = {}
         node = self._first(leader)
         while node is not None and len(tried) < DOMAINS_MAX:
@@ -100,7 +140,7 @@ class Trial:
             if domain not in tried:
                 tried[domain] = None
                 self.put(leader, node)
-                found = self._in_order(others, best=False)
+                found = self._in_order(others, best=False) if rest is None else self._any_of(others, rest)
                 if found is not None:
                     return [(leader, node), *found]
                 self.undo([(leader, node)])
@@ -245,7 +285,7 @@ class Trial:
         return max((a / total.at(d) for d, a in enumerate(ask.shape.amounts.values()) if total.at(d) > 0), default=0.0)
 
 
-def _wants_near(ask: Ask) -> bool:
+def wants_near(ask: Ask) -> bool:
     """Tell whether the ask has affinity to pods, which may be those that are placed with it."""
     pods = ask.shape.need.pods
     return pods is not None and bool(pods.terms.affinity)

@@ -24,6 +24,7 @@ from licorne.si.constants import NOBODY_GROUP, NOBODY_USER, TAG_APPLICATION_CREA
 from licorne.si.messages import (
     AcceptedApplication,
     AddApplication,
+    ChangeApplication,
     RemoveApplication,
     Termination,
 )
@@ -169,6 +170,14 @@ def _reject(
 ) -> None:
     partition.rejected.append(rejection(message, user, groups, queue, str(reason), partition.now))
     partition.out.append(refused_application(message, reason))
+
+
+def change_application(partition: Partition, message: ChangeApplication) -> None:
+    """Change tags of an application, and what its lasting gang is by them; an unknown application is ignored."""
+    app = partition.applications.get(message.application_id)
+    if app is not None:
+        app.tags = {**app.tags, **message.tags}
+        partition.atomic.regroup(app)
 
 
 def remove_application(partition: Partition, message: RemoveApplication) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from licorne._plain import cython
 from licorne.core.base.states import RUNNING_STATES, STATE_TIMERS, ApplicationEvent, ApplicationState, next_state
 from licorne.core.base.timers import Timers
+from licorne.core.gangs.atomic import LASTING_TAG
 from licorne.core.gangs.timeout import release_rest
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
@@ -220,7 +221,12 @@ class Lifecycle:
 
     @cython.ccall
     def emptied(self, app: Application) -> cython.void:
-        """Complete or fail an application, if the ask or allocation that has just ended was its last."""
+        """Complete or fail an application, if the ask or allocation that has just ended was its last.
+
+        Before that, a lasting gang that has too few members left waits for them to start together.
+        """
+        if app.atomic is None and LASTING_TAG in app.tags:
+            self.partition.atomic.regroup(app)
         if app.asks_pending or app.allocations:
             return
         if app.state is FAILING:

@@ -12,6 +12,7 @@ ranking               the order of victims: which of two victim sets is better, 
 node_search           all candidates of one moment, and the best victim set over all nodes
 victim_search         the best victim set on one node
 verdicts              what the verdict of a node would be without some victims, besides amounts
+together              applications whose allocations are evicted together or not at all
 disruption_budgets    how many allocations of a set may be evicted before they are replaced
 claims                what is reserved for an ask while the victims that were evicted for it end
 evictions             how an allocation is evicted, and the record of why

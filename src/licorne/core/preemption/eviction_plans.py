@@ -21,6 +21,7 @@ from licorne.core.queues.ask import total_amounts
 from .node_search import NodeSearch
 from .planned_usage import PlannedUsage
 from .required_node import evict
+from .together import better, goes_together
 
 if TYPE_CHECKING:
     from licorne.core.nodes.node import Node
@@ -134,6 +135,12 @@ class EvictionPlans:
                 ask.shape.need, leaving=leaving, more=coming, without=node_search.yielding
             ):
                 found = node_search.find(ask, partition.now, refused)
+                if found is not None and any(goes_together(c.alloc.app) for c in found[1]):
+                    single = self._node_search(planned_usage, ask, plans, within=within, one_by_one=True)
+                    also = {single.by_node[node_group.node]: None for node_group in refused}
+                    found = better(node_search, ask, found, single.find(ask, partition.now, also))
+                    if found is not None:
+                        found = node_search.by_node[found[0].node], found[1]
             if found is None:
                 break
             node_group, chosen = found
@@ -201,7 +208,13 @@ class EvictionPlans:
         return found
 
     def _node_search(
-        self, planned_usage: PlannedUsage, ask: Ask, plans: list[EvictionPlan], *, within: bool
+        self,
+        planned_usage: PlannedUsage,
+        ask: Ask,
+        plans: list[EvictionPlan],
+        *,
+        within: bool,
+        one_by_one: bool = False,
     ) -> NodeSearch:
         """The search for asks like this one; of those that are kept, the least recently used is dropped.
 
@@ -212,7 +225,7 @@ class EvictionPlans:
         top, seen = (ask.app.queue, None) if within else planned_usage.fence_root(ask)
         types = tuple(amount > 0 for amount in ask.shape.amounts.values())
         yielding = tuple(self._partition.claims.yielding(ask.app, ask.priority)) if within else ()
-        key = (ask.app.queue, ask.priority, top, within, types, tuple(held), yielding)
+        key = (ask.app.queue, ask.priority, top, within, types, tuple(held), yielding, one_by_one)
         node_search = self._node_searches.pop(key, None)
         if node_search is None:
             if len(self._node_searches) >= NODE_SEARCHES_MAX:
@@ -220,7 +233,7 @@ class EvictionPlans:
             partition = self._partition
             nodes = partition.index.ordered()
             budgets, overdue = partition.disruption_budgets, partition.accounting.overdue
-            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, budgets, held, overdue, yielding)
+            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, budgets, held, overdue, yielding, one_by_one)
             for plan in plans:
                 node_search.apply_eviction({}, [], plan.ask, plan.node)
         self._node_searches[key] = node_search

@@ -37,6 +37,7 @@ from .candidates import (
 )
 from .planned_usage import PlannedUsage
 from .ranking import VictimRank, lowest_rank, rank_of
+from .together import goes_together, may_be_evicted
 from .verdicts import passes_without, verdict_of
 from .victim_search import VictimSearch
 
@@ -94,6 +95,7 @@ class NodeSearch:
     has_budgets: cython.bint  # a candidate counts for a disruption budget
     lowest_priority: cython.longlong  # of a candidate
     yielding: dict[Ask, None]
+    one_by_one: cython.bint  # applications whose allocations go together have no candidates
 
     def __init__(
         self,
@@ -106,6 +108,7 @@ class NodeSearch:
         held: dict[Node, None],
         overdue: dict[Ask, None],
         yielding: tuple[Any, ...],
+        one_by_one: bool,
     ) -> None:
         d: cython.Py_ssize_t
         budget: QueueBudget
@@ -114,6 +117,7 @@ class NodeSearch:
         self.disruption_budgets = disruption_budgets
         self.has_budgets = False
         self.held = held
+        self.one_by_one = one_by_one
         self.hanging = {alloc.node: None for alloc in overdue}
         self.leaf = ask.app.queue
         self.top = top
@@ -122,12 +126,9 @@ class NodeSearch:
         self.budgets = {}
         self.wanted = [d for d in range(ask.shape.amounts.n) if ask.shape.amounts.v[d] > 0]
         self.has_guarantee = bool(planned_usage.own_remaining(self.leaf))
-        self.leaf_groups = []
-        self.by_rank = []
+        self.leaf_groups, self.by_rank, self.reachable_by_rank, self.path = [], [], [], []
         self.max_room = new_vec(0, 0)
         self.slack_size = None
-        self.reachable_by_rank = []
-        self.path = []
         self.ancestors = {}
         queue = self.leaf
         while queue is not None:
@@ -235,11 +236,11 @@ class NodeSearch:
                 budgets.append(budget)
             budget = budget.parent
         for app in leaf.apps.values():
+            if not may_be_evicted(app, highest) or (self.one_by_one and goes_together(app)):
+                continue
             for each in app.allocations.values():
                 victim = each
-                if not victim.may_go:
-                    continue
-                if highest is not None and victim.priority > highest:
+                if not victim.may_go or (highest is not None and victim.priority > highest):
                     continue
                 node_group = self.by_node.get(victim.node)
                 if node_group is None or not self._shares_a_type(victim.shape.amounts):
@@ -366,7 +367,7 @@ class NodeSearch:
 
     def _find(self, ask: Ask, now: int, refused: dict[NodeCandidates, None]) -> tuple[NodeCandidates, list[Any]] | None:
         amounts: Vec = ask.shape.amounts
-        over_quota: Vec | None = self._over_quota(amounts)
+        over_quota: Vec | None = self.over_quota(amounts)
         self._begin(now)
         if over_quota is None:
             return None
@@ -403,7 +404,7 @@ class NodeSearch:
             self.best_node = node_group
             self.best_victims = victims
 
-    def _over_quota(self, amounts: Vec) -> Vec | None:
+    def over_quota(self, amounts: Vec) -> Vec | None:
         """What victims must give back, by type, so that the ask fits the quotas of its queues.
 
         None if no victims could help: a queue below the root of the search would be above its quota, or that root is

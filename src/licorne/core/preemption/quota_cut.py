@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from .evictions import Eviction, evict
 from .leaf_victims import choose
 from .ranking import newest_first
+from .together import may_be_evicted, with_the_others
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -50,7 +51,7 @@ def enforce(partition: Partition, queue: Queue) -> None:
     """Evict what the queue uses above its max, as far as guarantees and the sizes of allocations allow."""
     excess = above_max(queue)
     amount = above_guarantees(queue, excess)
-    victims = select(queue, amount, partition.disruption_budgets)
+    victims = with_the_others(select(queue, amount, partition.disruption_budgets))
     names = partition.types.names
     missing = {names[d]: value for d, value in sorted(excess.items(), key=lambda item: names[item[0]])}
     for victim in victims:
@@ -174,6 +175,7 @@ def _candidates(leaf: Queue, share: Room) -> list[Ask]:
     return [
         alloc
         for app in leaf.apps.values()
+        if may_be_evicted(app, None)
         for alloc in reversed(app.allocations.values())
         if alloc.may_go and any(alloc.shape.amounts.at(d) > 0 for d in wanted)
     ]

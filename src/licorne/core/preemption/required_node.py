@@ -20,6 +20,7 @@ from . import evictions
 from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
 from .evictions import Eviction
 from .ranking import release_order
+from .together import may_be_evicted, with_the_others
 from .verdicts import verdict_of
 from .victim_search import VictimSearch, wanted_part
 
@@ -83,7 +84,7 @@ def victims_on(partition: Partition, ask: Ask, node: Node) -> list[Ask] | None:
         if chosen is None and any(c.disruption_budgets for c in candidates):
             search.keeps_budgets = False
             chosen = search.find(candidates, [], lacking, lacking.clone(), None)
-    victims = [c.alloc for c in chosen or ()]
+    victims = with_the_others(c.alloc for c in chosen or ())
     return victims if victims and partition.claims.spare_domains(ask, node, victims) else None
 
 
@@ -146,6 +147,7 @@ def _candidates(
         Candidate(a, leaf_group, node_group, a.priority, disruption_budgets.of(a))
         for a in node.allocations
         if a.may_go
+        and may_be_evicted(a.app, ask.priority)
         and a.priority <= ask.priority
         and (
             any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))

@@ -21,6 +21,7 @@ from licorne.kube.objects import (
     PlainWorkload,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     PriorityClass,
     ResourceClaim,
     ResourceSlice,
@@ -76,6 +77,8 @@ CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
 LEASES: Final = Kind("Lease", Lease, "/apis/coordination.k8s.io/v1", "leases")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
 
+POD_GROUPS: Final = Kind("PodGroup", PodGroup, "/apis/scheduling.k8s.io/v1beta1", "podgroups")
+
 APPS: Final = "/apis/apps/v1"
 WORKLOADS: Final[tuple[Kind[Any], ...]] = (
     Kind("Service", PlainWorkload, CORE, "services"),
@@ -107,6 +110,7 @@ OF_DEVICES: Final[tuple[Kind[Any], ...]] = (
     RESOURCE_CLAIMS,
 )
 """What claims of devices demand, and what is there for them; where they are not read, pods with claims wait."""
+NAMED_BY_PODS: Final[tuple[Kind[Any], ...]] = (POD_GROUPS, *OF_VOLUMES, *OF_DEVICES)
 
 
 def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:

@@ -58,6 +58,21 @@ class SetCondition(Command, frozen=True, gc=False):
     """What `nominatedNodeName` becomes; "": it is cleared; None: it stays."""
 
 
+class SetGroupCondition(Command, frozen=True, gc=False):
+    """Set the condition `PodGroupInitiallyScheduled` of a pod group, if the group still has this version.
+
+    When it was not written, `PodGroups.not_told` is called.
+    """
+
+    reason: str
+    message: str
+    version: str
+    generation: int
+    status: bool
+    since: str
+    """Since when the status is so, as it was told before; "": it is new."""
+
+
 class CreatePod(msgspec.Struct, frozen=True):
     """Create a placeholder, if `Gangs.is_wanted` at that time. A failure is told to `Gangs.not_created`.
 
@@ -116,4 +131,15 @@ class LoseVolumes(msgspec.Struct, frozen=True, gc=False):
     after_s: float
 
 
-AnyCommand = AskAgain | LoseVolumes | WriteVolume | Bind | Evict | Fail | SetCondition | CreatePod | PostEvent
+AnyCommand = (
+    AskAgain
+    | LoseVolumes
+    | WriteVolume
+    | Bind
+    | Evict
+    | Fail
+    | SetCondition
+    | SetGroupCondition
+    | CreatePod
+    | PostEvent
+)

@@ -54,6 +54,7 @@ from .foreign import ForeignPods
 from .gangs import Gangs
 from .holding import Holding
 from .outbox import Outbox, SharedFaultError
+from .pod_groups import PodGroups
 from .records import ApplicationRecord, GangStage, PodRecord, Records
 from .stages import COUNTED, ON_THE_WAY, PLACED, PodEvent, Stage
 from .volumes import Volumes
@@ -91,7 +92,11 @@ class PodLifecycle:
         self.volumes = Volumes(records, outbox)
         self.devices = Devices(records, outbox, self.volumes.storage.where)
         self.context = PodContext(
-            records.classes, records.namespaces, storage=self.volumes.storage, devices=self.devices.store
+            records.classes,
+            records.namespaces,
+            storage=self.volumes.storage,
+            devices=self.devices.store,
+            groups=records.groups,
         )
         self.foreign = ForeignPods(records, outbox, lambda: self.context)
         self.budgets = Budgets(records, outbox)
@@ -100,6 +105,13 @@ class PodLifecycle:
         self.waiting = Waiting(records, outbox, self.yunikorn_events)
         self.gangs = Gangs(records, outbox, self.holding, self.release_held)
         self.applications = Applications(records, outbox, self.holding, self.gangs, self.flush)
+        self.groups = PodGroups(
+            records,
+            outbox,
+            lambda: self.context,
+            self.flush,
+            lambda record: self.run_isolated(record.pod, self._read_anew, record),
+        )
         self.asides = 0
         """How many times a pod was set aside because of an exception."""
 
@@ -516,6 +528,11 @@ class PodLifecycle:
         self.holding.leave(record)
         self.flush()
         self.report(record)
+
+    def not_told(self, uid: str) -> None:
+        """Note that the condition of a pod or a pod group was not written."""
+        self.waiting.not_told(uid)
+        self.groups.not_told(uid)
 
     # -- what became of bindings --------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from licorne.kube.objects import (
     Namespace,
     Node,
     PlainWorkload,
+    PodGroup,
     PriorityClass,
     ResourceClaim,
     ResourceSlice,
@@ -131,7 +132,25 @@ class Manager:
 
     # -- nodes --------------------------------------------------------------------------------------------------
 
-    def of_volumes_seen(self, one: KubernetesObject) -> None:
+    def named_seen(self, one: KubernetesObject) -> None:
+        """Take in what pods name: a pod group, a claim, or what says more of volumes and devices."""
+        if isinstance(one, PodGroup):
+            self.lifecycle.groups.seen(one)
+        elif isinstance(one, OF_DEVICES):
+            self.lifecycle.devices.seen(one)
+        else:
+            self._of_volumes_seen(one)
+
+    def named_gone(self, one: KubernetesObject) -> None:
+        """Forget what pods name."""
+        if isinstance(one, PodGroup):
+            self.lifecycle.groups.gone(one)
+        elif isinstance(one, OF_DEVICES):
+            self.lifecycle.devices.gone(one)
+        else:
+            self._of_volumes_gone(one)
+
+    def _of_volumes_seen(self, one: KubernetesObject) -> None:
         """Take in a claim, a volume, or what says more of volumes."""
         name = one.metadata.name
         before = self.lifecycle.volumes.storage.csi_nodes.get(name)
@@ -139,19 +158,11 @@ class Manager:
         if isinstance(one, CSINode) and one != before:
             self._drivers_changed(name)
 
-    def of_volumes_gone(self, one: KubernetesObject) -> None:
+    def _of_volumes_gone(self, one: KubernetesObject) -> None:
         """Forget a claim, a volume, or what says more of volumes."""
         self.lifecycle.volumes.gone(one)
         if isinstance(one, CSINode):
             self._drivers_changed(one.metadata.name)
-
-    def of_claims_seen(self, one: KubernetesObject) -> None:
-        """Take in what claims of volumes or devices demand, or what is there for them."""
-        (self.lifecycle.devices.seen if isinstance(one, OF_DEVICES) else self.of_volumes_seen)(one)
-
-    def of_claims_gone(self, one: KubernetesObject) -> None:
-        """Forget what claims of volumes or devices demand, or what is there for them."""
-        (self.lifecycle.devices.gone if isinstance(one, OF_DEVICES) else self.of_volumes_gone)(one)
 
     def _drivers_changed(self, name: str) -> None:
         node = self.records.nodes.get(name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from licorne.core.base.states import next_state
-from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
+from licorne.kube.objects import Namespace, Node, Pod, PodGroup, PriorityClass
 from licorne.kube.pods.work import Gang, Work, has_generated_id
 from licorne.si.messages import Allocation, Termination
 
@@ -159,6 +159,8 @@ class Records:
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     classes: dict[str, PriorityClass] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    groups: dict[tuple[str, str], PodGroup] = field(default_factory=dict)
+    """Native pod groups by namespace and name."""
     pods: dict[str, PodRecord] = field(default_factory=dict)
     foreign: dict[str, ForeignRecord] = field(default_factory=dict)
     applications: dict[str, ApplicationRecord] = field(default_factory=dict)

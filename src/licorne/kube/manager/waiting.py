@@ -25,6 +25,7 @@ from licorne.core.inspection.sentences import most_important, sentence
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
 from licorne.kube.objects import Pod
+from licorne.kube.objects.pods import Condition
 from licorne.kube.pods.work import Note
 
 from .commands import SetCondition
@@ -140,7 +141,7 @@ class Waiting:
             record = records.pods.get(uid)
             if record is None or record.stage in PLACED or record.leaving is not None:
                 continue
-            early = _is_within(now, since, FIRST_S) or _is_within(now, record.told_s, AGAIN_S)
+            early = is_within(now, since, FIRST_S) or is_within(now, record.told_s, AGAIN_S)
             if (early and not self._is_nominated_anew(record)) or record.pod.metadata.deletion_timestamp:
                 last[uid] = since
                 is_settled = False
@@ -174,7 +175,7 @@ class Waiting:
         self._outbox.commands.append(
             SetCondition(*names, verdict.reason, verdict.message, meta.resource_version, nominated)
         )
-        if not _is_within(now, record.posted.get(verdict.key, -math.inf), EVENT_AGAIN_S):
+        if not is_within(now, record.posted.get(verdict.key, -math.inf), EVENT_AGAIN_S):
             if len(record.posted) > 20:
                 record.posted.clear()
             record.posted[verdict.key] = now
@@ -294,19 +295,24 @@ def _of_gang(application: ApplicationRecord) -> Verdict | None:
     return Verdict(SKIPPED, text)
 
 
+def told_why(pod: Pod) -> Condition | None:
+    """Return the condition of a pod that says why it has no node; None if it was not told yet."""
+    return next((one for one in pod.status.conditions or () if one.type == SCHEDULED and one.status == "False"), None)
+
+
 def was_asked_for(record: PodRecord) -> bool:
     """Return whether the condition of a pod says that it has been asked for, be it by a process before this one.
 
     Only of such a pod is it told that no node takes it, or that a quota keeps it.
     """
-    for one in record.pod.status.conditions or ():
-        if one.type == SCHEDULED and one.status == "False":
-            held = one.message.startswith(UNTIL) or one.message == record.work.later
-            return one.reason == UNSCHEDULABLE or (one.reason == SKIPPED and not held)
-    return False
+    one = told_why(record.pod)
+    if one is None:
+        return False
+    held = one.message.startswith(UNTIL) or one.message == record.work.later
+    return one.reason == UNSCHEDULABLE or (one.reason == SKIPPED and not held)
 
 
-def _is_within(now: float, since: float, seconds: float) -> bool:
+def is_within(now: float, since: float, seconds: float) -> bool:
     """Return whether so many seconds have not passed yet.
 
     Where the machine's clock was set back, they count as over: an hour back, and pods would be told nothing for an hour.

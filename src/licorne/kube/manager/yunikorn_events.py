@@ -1,5 +1,7 @@
 """The events that YuniKorn posts for each pod, gang and node, and licorne only when `licorne.yunikorn-events` is true.
 
+That a pod has its node, which kube-scheduler tells too, is posted also where `licorne.scheduled-events` alone is true.
+
 Each costs the API server a write and says nothing that is wrong. The words are YuniKorn's, for programs that look for
 them (docs/spec/k8shim.md, section 6).
 """
@@ -44,15 +46,16 @@ APPLICATION_FAILED = _says("ApplicationFailed", "ApplicationFailed", _WHY, warni
 
 @dataclass(slots=True, eq=False, repr=False)
 class YuniKornEvents:
-    """Posts these events, if they are `wanted`."""
+    """Posts these events, if they are `wanted`; and if only `scheduled` is set, the one that a pod has its node."""
 
     _records: Records
     _outbox: Outbox
     wanted: bool = False
+    scheduled: bool = False
 
     def post(self, record: PodRecord, note: Note, why: str = "") -> None:
         """Post an event about a pod."""
-        if self.wanted:
+        if self.wanted or (self.scheduled and note is DECIDED):
             meta, app = record.pod.metadata, record.application.id
             text = note.text.format(pod=f"{meta.namespace}/{meta.name}", node=record.node, app=app, why=why)
             self._outbox.post_event(record.pod, msgspec.structs.replace(note, text=text))

@@ -4,12 +4,13 @@ Decoding skips every other field, so a field that is added to Kubernetes costs n
 harm unless it is used. A field that is absent or null has its default. The names are those of the API, in lower case
 with underscores.
 
-`meta`: what all objects have; `pods`, `nodes`, `volumes`, `devices`, and `others`: the rest.
+`meta`: what all objects have; `pods`, `groups`, `nodes`, `volumes`, `devices`, and `others`: the rest.
 """
 
 from __future__ import annotations
 
 from .devices import DeviceClass, ResourceClaim, ResourceSlice
+from .groups import PodGroup
 from .meta import KubernetesObject, ObjectMeta, OwnerReference
 from .nodes import Node
 from .others import ConfigMap, Lease, Namespace, PlainWorkload, PodDisruptionBudget, PriorityClass, Workload
@@ -34,6 +35,7 @@ __all__ = [
     "PlainWorkload",
     "Pod",
     "PodDisruptionBudget",
+    "PodGroup",
     "PodSpec",
     "PodStatus",
     "PriorityClass",

@@ -1,6 +1,6 @@
 """What pods, nodes and namespaces mean to the scheduler. Pure: objects in, messages of the scheduler out.
 
-- `work`: a pod that licorne schedules, as application and ask; `task_groups`: its gang; `resources`: how much it takes;
+- `work`: a pod that licorne schedules, as application and ask; `task_groups`: its gang; `groups`: its native pod group; `resources`: how much it takes;
   `constraints`: where it may run; `terms`: what it demands of other pods; `spreading`: the default spread of its workload;
   `selectors`: which labels a selector means; `unsupported`: what is not decided yet.
 - `volumes`: what its volumes demand; `matching`: which volume a claim would get; `storage`: what is known of volumes.

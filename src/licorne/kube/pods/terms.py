@@ -8,14 +8,14 @@ merges them; those of spread constraints need not be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from licorne.core.nodes.terms import WEIGHT_MAX
 from licorne.kube.objects import Namespace, Pod
-from licorne.kube.objects.meta import LabelSelector, LabelSelectorRequirement, Object
+from licorne.kube.objects.meta import NOTHING, LabelSelector, LabelSelectorRequirement, Object
 from licorne.kube.objects.pods import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 
 from .constraints import preferred_nodes
@@ -62,11 +62,13 @@ class _Terms(Object):
     claims: _Claims | None = None
 
 
-def pod_text(pod: Pod, namespace: Namespace | None) -> str:
-    """Return what a pod is for the terms of others; `namespace` is its own, None if it is not there."""
+def pod_text(pod: Pod, namespace: Namespace | None, more: Mapping[str, str] = NOTHING) -> str:
+    """Return what a pod is for the terms of others; `namespace` is its own, None if it is not there. `more`: labels besides."""
     meta = pod.metadata
     of_namespace = None if namespace is None else namespace.metadata.labels or {}
-    made = _Described(meta.namespace, meta.labels or {}, of_namespace, meta.deletion_timestamp is not None)
+    made = _Described(
+        meta.namespace, {**(meta.labels or {}), **more}, of_namespace, meta.deletion_timestamp is not None
+    )
     return msgspec.json.encode(made, order="deterministic").decode()
 
 
@@ -75,11 +77,13 @@ def terms_text(
     spreading: Spreading | None = None,
     volumes: PodVolumes = NO_VOLUMES,
     devices: PodDevices = NO_CLAIMS,
+    near_group: PodAffinityTerm | None = None,
 ) -> str:
     """Return what a pod demands of others, or prefers; "" if nothing.
 
     `spreading`: default constraints; None: the pod only runs. `volumes`: what its volumes mean for other pods.
     `devices`: what its claims of devices mean.
+    `near_group`: where the other pods of its group must be.
     """
     affinity = pod.spec.affinity
     spread = (pod.spec.topology_spread_constraints or ()) if spreading is None else spreading.of(pod)
@@ -94,7 +98,7 @@ def terms_text(
         images = tuple(sorted(_image(one.image) for one in containers))
         preferred.images = images if any(images) else ()
     made = _Terms(
-        affinity=_required(near),
+        affinity=(*_required(near), *((near_group,) if near_group is not None else ())),
         anti_affinity=_required(apart),
         spread=_constraints(pod, spread, HARD),
         preferred=None if preferred == _Preferred() else preferred,

@@ -13,6 +13,4 @@ def why_later(pod: Pod) -> str:
     wants = []
     if any(getattr(one, name) is not None for one in spec.volumes or () for name in IN_TREE):
         wants.append("a disk of its own")
-    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
-        wants.append("a native pod group")
     return f"licorne does not decide this yet: the pod has {', '.join(wants)}" if wants else ""

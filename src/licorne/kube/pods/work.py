@@ -19,7 +19,7 @@ from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
 from licorne.core.nodes.reading import MAX_TEXT_LENGTH
 from licorne.core.preemption.evictions import GRACE_PERIOD_S
 from licorne.host.setting_table import TABLE
-from licorne.kube.objects import Namespace, Pod, PriorityClass
+from licorne.kube.objects import Namespace, Pod, PodGroup, PriorityClass
 from licorne.si.constants import (
     NOBODY_USER,
     TAG_ALLOCATION_CREATION_TIME,
@@ -37,6 +37,16 @@ from licorne.si.messages import AddApplication, Allocation
 from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
 from .devices import NO_CLAIMS, DeviceStore, PodDevices
+from .groups import (
+    Groups,
+    group_application,
+    group_label,
+    group_name,
+    group_of,
+    group_tags,
+    near_its_group,
+    why_not_yet,
+)
 from .misspelled import STYLE, TIMEOUT, misspelled
 from .resources import PODS, read_countable, read_resources, takes_the_same
 from .spreading import Spreading
@@ -102,6 +112,7 @@ class PodContext(msgspec.Struct, frozen=True):
     settings: WorkSettings = WorkSettings()
     storage: Storage = msgspec.field(default_factory=Storage)
     devices: DeviceStore = msgspec.field(default_factory=lambda: DeviceStore(lambda _: None))
+    groups: Groups = {}
 
 
 class Gang(msgspec.Struct, frozen=True):
@@ -186,8 +197,9 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
     """Return what a pod that is managed here asks for."""
     notes: list[Note] = []
     meta = pod.metadata
+    name, group = group_name(pod), group_of(pod, context.groups)
     application_id = _application_id(pod, context.settings, notes)
-    gang = _read_gang(pod, context.settings, notes)
+    gang = None if name else _read_gang(pod, context.settings, notes)
     fault = ""
     try:
         resources = read_resources(pod)
@@ -203,15 +215,17 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
         key=meta.uid,
         application_id=application_id,
         resource=resources,
-        priority=min(max(pod.spec.priority or 0, PRIORITY_MIN), PRIORITY_MAX),
+        priority=min(max(_priority(pod, group), PRIORITY_MIN), PRIORITY_MAX),
         tags=_ask_tags(pod, context, volumes, devices),
         # A placeholder was made before gangs were turned off, and its gang goes on.
-        task_group=_label(pod, keys.TASK_GROUP_NAME) if context.settings.gangs or placeholder else "",
+        task_group=name or (_label(pod, keys.TASK_GROUP_NAME) if context.settings.gangs or placeholder else ""),
         placeholder=placeholder,
         allow_preempt_self=_may_be_evicted(pod, context.classes, notes),
-        allow_preempt_other=pod.spec.preemption_policy != "Never",
+        allow_preempt_other="Never" not in (pod.spec.preemption_policy, group and group.spec.preemption_policy),
     )
     application = _application(pod, application_id, gang, context.settings, notes)
+    if group is not None:
+        application.tags |= group_tags(group, gangs=context.settings.gangs)
     if not (ask.placeholder or pod.spec.node_name):
         notes += [Note("Scheduling", "Scheduling", text) for text in unknown_operators(pod)]
         notes += [Note("InvalidAnnotation", "Scheduling", text, once=True) for text in misspelled(pod)]
@@ -219,7 +233,7 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
         application=application,
         ask=ask,
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates or ()),
-        later=why_later(pod) or volumes.why or devices.why,
+        later=why_later(pod) or why_not_yet(pod, group) or volumes.why or devices.why,
         fault=fault or _beyond_limits(pod, application, ask, context.settings),
         notes=tuple(notes),
         gang=gang,
@@ -308,12 +322,16 @@ def has_generated_id(pod: Pod) -> bool:
 
 
 def _given_id(pod: Pod, notes: list[Note]) -> str:
+    if group_name(pod):
+        return ""
     sources = ((True, keys.APP_ID), (False, keys.APP_ID), (True, keys.OLD_APP_ID), (True, keys.SPARK_APP_ID))
     return _first(pod, "app-id", sources, notes)
 
 
 def _application_id(pod: Pod, settings: WorkSettings, notes: list[Note]) -> str:
     meta = pod.metadata
+    if name := group_name(pod):
+        return group_application(meta.namespace, name)
     found = _given_id(pod, notes)
     if found:
         if found.endswith(keys.UNIQUE_SUFFIX):
@@ -506,10 +524,16 @@ def _ask_tags(pod: Pod, context: PodContext, volumes: PodVolumes, devices: PodDe
 
 def _tags_of_surroundings(pod: Pod, context: PodContext, volumes: PodVolumes, devices: PodDevices) -> dict[str, str]:
     """Return the tags that depend on more than the pod: what it is for other pods, and what it demands of them."""
-    tags = {TAG_POD: pod_text(pod, context.namespaces.get(pod.metadata.namespace))}
-    if terms := terms_text(pod, context.spreading, volumes, devices):
+    group = group_of(pod, context.groups)
+    tags = {TAG_POD: pod_text(pod, context.namespaces.get(pod.metadata.namespace), group_label(group))}
+    if terms := terms_text(pod, context.spreading, volumes, devices, near_its_group(group)):
         tags[TAG_POD_TERMS] = terms
     return tags
+
+
+def _priority(pod: Pod, group: PodGroup | None) -> int:
+    """Return the priority of a pod, which is that of its group."""
+    return pod.spec.priority or 0 if group is None or group.spec.priority is None else group.spec.priority
 
 
 def _may_be_evicted(pod: Pod, classes: Mapping[str, PriorityClass], notes: list[Note]) -> bool:

@@ -24,10 +24,18 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from licorne.kube.api import ApiError, UnansweredError
-from licorne.kube.api.kinds import PODS
+from licorne.kube.api.kinds import POD_GROUPS, PODS
 from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
-from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition, WriteVolume
+from licorne.kube.manager.commands import (
+    CreatePod,
+    Evict,
+    Fail,
+    PostEvent,
+    SetCondition,
+    SetGroupCondition,
+    WriteVolume,
+)
 from licorne.kube.objects.meta import micro_time
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.results import Results
@@ -65,6 +73,11 @@ class WritingClient(Protocol):
     ) -> None:
         """Change fields of a pod's status, if it has the version, where one is given."""
 
+    async def patch_group_status(
+        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
+    ) -> None:
+        """Change fields of a pod group's status, if it has the version."""
+
     async def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object."""
 
@@ -86,13 +99,15 @@ class _Series:
         """When it was last given to be written."""
 
 
-_Command = Evict | Fail | WriteVolume | CreatePod | SetCondition | PostEvent
+_Command = Evict | Fail | WriteVolume | CreatePod | SetCondition | SetGroupCondition | PostEvent
+_Report = SetCondition | SetGroupCondition | PostEvent
 _KINDS: Final[dict[type[_Command], str]] = {
     Evict: "eviction",
     Fail: "failure of a pod",
     WriteVolume: "volume",
     CreatePod: "placeholder",
     SetCondition: "condition",
+    SetGroupCondition: "condition",
     PostEvent: "event",
 }
 """What metrics and the log call the commands."""
@@ -123,7 +138,7 @@ class Writer:
         taken: told the application and the name when a pod of a placeholder's name is there already.
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
-        not_told: told the UID of a pod whose condition was not written.
+        not_told: told the UID of a pod or a pod group whose condition was not written.
         binds_volumes: returns whether the volumes of a pod are still to be bound, by an attempt of this number.
         volumes_lost: told the UID of a pod, the number and why, when a claim or a volume for it cannot be written.
         warn: told in a sentence what could not be written.
@@ -172,7 +187,9 @@ class Writer:
         self._failing: FailingNamespaces[_Job] = FailingNamespaces(AT_ONCE, self._queue)
         self._creating = 0
         self._reports = 0  # conditions and events that are not done
-        self._newest: dict[str, SetCondition] = {}  # by UID: an older condition is not written after it
+        self._newest: dict[
+            str, SetCondition | SetGroupCondition
+        ] = {}  # by UID: an older condition is not written after it
         self._warned: set[str] = set()  # UIDs of pods of which something was refused and is not done
         self.results = results or Results()
         self._lately: dict[_Key, _Series] = {}  # in the order in which they were posted first
@@ -181,12 +198,12 @@ class Writer:
         """Have a command carried out; an event that says the same as one before raises the count of that one."""
         if isinstance(command, PostEvent) and not self._is_due(command):
             return
-        if isinstance(command, SetCondition | PostEvent):
+        if isinstance(command, _Report):
             if self._reports >= REPORTS_MAX:
                 self._leave_out(command)
                 return
             self._reports += 1
-            if isinstance(command, SetCondition):
+            if not isinstance(command, PostEvent):
                 self._newest[command.uid] = command
         self._queue(_Job(command))
 
@@ -245,7 +262,8 @@ class Writer:
             return None
         if isinstance(command, WriteVolume) and not self._binds_volumes(command.uid, command.number):
             return None
-        if isinstance(command, SetCondition) and self._newest.get(command.uid) is not command:
+        newest = not isinstance(command, SetCondition | SetGroupCondition) or self._newest.get(command.uid) is command
+        if not newest:
             self._reports -= 1  # a newer one says what is so now
             return None
         try:
@@ -285,8 +303,18 @@ class Writer:
             if command.nominated is not None:
                 waiting["nominatedNodeName"] = command.nominated or None
             await client.patch_pod_status(command.namespace, command.name, command.uid, waiting, command.version)
+        elif isinstance(command, SetGroupCondition):
+            await self._tell_group(command)
         else:
             await self._post(command)
+
+    async def _tell_group(self, command: SetGroupCondition) -> None:
+        told = self._condition("PodGroupInitiallyScheduled", str(command.status), command.reason, command.message)
+        condition: dict[str, Any] = {**told, "observedGeneration": command.generation}
+        if command.since:
+            condition["lastTransitionTime"] = command.since
+        names = (command.namespace, command.name, command.uid)
+        await self._client.patch_group_status(*names, {"conditions": [condition]}, command.version)
 
     async def _tell_victim(self, job: _Job, command: Evict) -> None:
         """Set the condition `DisruptionTarget` of a pod that is to be evicted.
@@ -327,7 +355,7 @@ class Writer:
     def _try_later(self, job: _Job, asked_s: float | None) -> None:
         """Repeat a command after some time, which grows; a condition or an event that has failed often is left out."""
         command = job.command
-        if isinstance(command, SetCondition | PostEvent) and job.failures >= TRIES_TO_REPORT - 1:
+        if isinstance(command, _Report) and job.failures >= TRIES_TO_REPORT - 1:
             self._give_up(command)
             return
         job.failures += 1
@@ -344,9 +372,9 @@ class Writer:
     def _has_been_done(self, command: _Command) -> None:
         if isinstance(command, Evict | Fail):
             self._warned.discard(command.uid)
-        elif isinstance(command, SetCondition | PostEvent):
+        elif isinstance(command, _Report):
             self._reports -= 1
-            if isinstance(command, SetCondition) and self._newest.get(command.uid) is command:
+            if not isinstance(command, PostEvent) and self._newest.get(command.uid) is command:
                 del self._newest[command.uid]
 
     def _take_refusal(self, job: _Job, error: ApiError) -> None:
@@ -359,7 +387,7 @@ class Writer:
         elif isinstance(command, WriteVolume):
             if not (command.watched and error.status == CONFLICT):
                 self._volumes_lost(command.uid, command.number, str(error))
-        elif isinstance(command, SetCondition | PostEvent):
+        elif isinstance(command, _Report):
             self._give_up(command)
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
             self._warned.discard(command.uid)
@@ -392,13 +420,13 @@ class Writer:
         series.written_s = now
         return True
 
-    def _give_up(self, command: SetCondition | PostEvent) -> None:
+    def _give_up(self, command: _Report) -> None:
         self._has_been_done(command)
         self._leave_out(command)
 
-    def _leave_out(self, command: SetCondition | PostEvent) -> None:
+    def _leave_out(self, command: _Report) -> None:
         self.results.counts[_KINDS[type(command)], "left_out"] += 1
-        if isinstance(command, SetCondition):
+        if not isinstance(command, PostEvent):
             self._not_told(command.uid)
         elif (series := self._lately.get(_key(command))) is not None and not series.created:
             del self._lately[_key(command)]
@@ -470,4 +498,5 @@ def _sendable(text: str) -> str:
 
 
 def _reference(kind: str, namespace: str, name: str, uid: str) -> dict[str, str]:
-    return {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name, "uid": uid}
+    version = POD_GROUPS.group.removeprefix("/apis/") if kind == POD_GROUPS.name else "v1"
+    return {"apiVersion": version, "kind": kind, "namespace": namespace, "name": name, "uid": uid}

@@ -29,9 +29,10 @@ from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.config.placement import is_regexp
 from licorne.core.base.setting_table import NO_EFFECT, TABLE
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
-from licorne.core.gangs.atomic import GROUPS_TAG, SCHEDULING_TAG
+from licorne.core.gangs.atomic import GROUPS_TAG, LASTING_TAG, SCHEDULING_TAG
 from licorne.core.nodes.images import IMAGES_ATTRIBUTE, read_images
 from licorne.core.nodes.reading import ConstraintError
+from licorne.core.preemption.together import TOGETHER_TAG
 from licorne.si.constants import (
     DOMAIN_K8S,
     GROUP_META,
@@ -65,6 +66,8 @@ _READ_TAGS: Final = frozenset(
         MAX_APPLICATIONS_TAG,
         GROUPS_TAG,
         SCHEDULING_TAG,
+        LASTING_TAG,
+        TOGETHER_TAG,
         TAG_ALLOCATION_CREATION_TIME.lower(),
         TAG_APPLICATION_CREATION_TIME.lower(),
         TAG_CREATE_FORCE,

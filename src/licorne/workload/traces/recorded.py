@@ -36,6 +36,7 @@ NOTES: Final = {
     "partition": "inputs for other partitions than default are left out",
     "manager": "inputs of other resource managers than the first are left out",
     "budget": "disruption budgets are left out",
+    "change": "changes of applications after their beginning, such as of how many members a gang needs, are left out",
     "again": "pods were evicted and asked for again; each counts as one pod, which is created again where it is evicted",
     "evicted": "pods were evicted and not asked for again; each runs as long as it ran",
     "trimmed": "the beginning of the run was removed; what was there at the time of its oldest checkpoint comes at the "
@@ -156,6 +157,8 @@ class _Lines:
                         self._ended((one.application_id, key))
                 case messages.NodeUpdate():
                     self._node(one)
+                case messages.ChangeApplication():
+                    self.noted["change"] += 1
                 case _:
                     self.noted["budget"] += 1
 

@@ -1,0 +1,59 @@
+#!/bin/bash
+# Plays Kubernetes' own end-to-end specs of SIG Scheduling against one scheduler, on a control plane of one machine.
+#
+#     run.sh licorne OUT [FLAGS OF e2e-scheduling]             or kube-scheduler in place of licorne
+#
+# OUT gets outcomes.jsonl (a line for each spec as soon as it ends), e2e.log, scheduler.log. README.md lists the variables.
+# Exit status: that of the suite.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+scheduler=$1 out=$(realpath -m "$2"); shift 2
+BIN=$(realpath "${BIN:-$here/../build/controlplane/bin}")
+E2E=${E2E:-$here/../build/conformance/e2e-scheduling} PYTHON=${PYTHON:-$here/../.venv/bin/python}
+LICORNE=${LICORNE:-$here/../.venv/bin/licorne}
+export PORT=${PORT:-24143} RUN=${RUN:-$out/run} BIN PYTHON
+mkdir -p "$out"; rm -f "$out/outcomes.jsonl"
+"$PYTHON" "$here/stages.py" "$here/../controlplane/stages.yaml" "$out/stages.yaml"
+gates=--feature-gates=GenericWorkload=true
+started=
+stop() {
+  [ -z "$started" ] || kill "$started" 2>/dev/null || true
+  WIPE=1 "$here/../controlplane/down.sh"
+}
+trap stop EXIT
+# The address of the nodes must not be 127.0.0.1: two specs bind the same port on both.
+STAGES=$out/stages.yaml NODES=${NODES:-3} KWOK_ARGS="--node-ip=192.0.2.10" KCM_ARGS=$gates "$here/../controlplane/up.sh"
+export KUBECONFIG=$RUN/admin.kubeconfig
+kubectl() { "$BIN/kubectl" "$@"; }
+# Each node gets room for files, and one pod that stands for the three that some specs wait for, a minute each time. Its
+# kubelet would write that it is scheduled; specs fail where a pod with a node does not say so.
+until kubectl --namespace kube-system get serviceaccount default >/dev/null 2>&1; do sleep 0.5; done
+for node in $(kubectl get nodes -o name); do
+  kubectl patch "$node" --subresource=status --patch \
+    '{"status":{"capacity":{"ephemeral-storage":"100Gi"},"allocatable":{"ephemeral-storage":"100Gi"}}}' >/dev/null
+  pod=kube-proxy-fluentd-elasticsearch-node-problem-detector-${node#node/}
+  printf '%s\n' 'apiVersion: v1' 'kind: Pod' "metadata: {name: $pod, namespace: kube-system}" \
+    "spec: {nodeName: ${node#node/}, automountServiceAccountToken: false, containers: [{name: all, image: fake}]}" |
+    kubectl apply -f - >/dev/null 2>&1
+  kubectl patch pod --namespace kube-system "$pod" --subresource=status \
+    --patch '{"status":{"conditions":[{"type":"PodScheduled","status":"True"}]}}' >/dev/null
+done
+case $scheduler in
+kube-scheduler)
+  printf '%s\n' 'apiVersion: kubescheduler.config.k8s.io/v1' 'kind: KubeSchedulerConfiguration' 'leaderElection: {leaderElect: false}' \
+    "clientConnection: {kubeconfig: $RUN/sched.kubeconfig, qps: 5000, burst: 10000}" >"$out/sched.yaml"
+  "$BIN/kube-scheduler" --config="$out/sched.yaml" --secure-port=$((PORT + 5)) --bind-address=127.0.0.1 $gates \
+    --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" >"$out/scheduler.log" 2>&1 & ;;
+licorne)
+  # What a cluster gets that uses licorne for everything; the ConfigMap is in the namespace where licorne looks here.
+  sed 's/^  namespace: licorne$/  namespace: default/' "${QUEUES:-$here/../deploy/default-scheduler/configuration.yaml}" |
+    kubectl apply -f -
+  "$LICORNE" kube --scheduler-name default-scheduler --spread-defaults system \
+    --rest "127.0.0.1:$((PORT + 5))" >"$out/scheduler.log" 2>&1 & ;;
+*) echo "which scheduler? kube-scheduler or licorne" >&2; exit 2 ;;
+esac
+started=$!
+sleep 3
+kill -0 "$started"
+OUTCOMES=$out/outcomes.jsonl "$E2E" --provider=skeleton --kubeconfig="$KUBECONFIG" --ginkgo.focus="${FOCUS:-.}" \
+  --ginkgo.timeout=2h --ginkgo.seed=1 --ginkgo.no-color --ginkgo.v --dump-logs-on-failure=false "$@" >"$out/e2e.log" 2>&1

@@ -1,0 +1,132 @@
+"""Lasting gangs: one again whenever fewer members run than it needs, and how many it needs may change."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.bench import config
+from gangs_atomic.helpers import TAG, GangBench, task_groups
+from licorne.si.messages import AddApplication, ChangeApplication, NewAllocation
+
+
+def lasting(need: int) -> dict[str, str]:
+    return {TAG: task_groups(w=need), "gang.scheduling": "atomic", "gang.lasting": "true"}
+
+
+def bench(*nodes: int, need: int, asks: int) -> GangBench:
+    b = GangBench(*nodes)
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=lasting(need)))
+    for number in range(asks):
+        b.member("g", f"g{number}", 2)
+    return b
+
+
+def change(b: GangBench, need: int) -> None:
+    tags = lasting(need) if need else {"gang.lasting": "false"}
+    b.send(ChangeApplication(application_id="g", tags=tags))
+
+
+def test_members_that_come_later_are_placed_alone_while_enough_run() -> None:
+    b = bench(10, need=3, asks=2)
+    assert b.run() == ""
+    b.member("g", "g2", 2)
+    assert b.run() == "g0@n1 g1@n1 g2@n1"
+    b.member("g", "g3", 2)
+    assert b.run() == "g3@n1"
+    b.release("g", "g3")
+    b.member("g", "g4", 2)
+    assert b.run() == "g4@n1"
+
+
+def test_members_that_replace_others_start_together() -> None:
+    b = bench(6, need=3, asks=3)
+    b.run()
+    b.release("g", "g1")
+    b.release("g", "g2")
+    b.member("g", "g3", 2)
+    assert b.run() == ""
+    assert b.gang_reason("g3").groups == {"w": (2, 3)}
+    b.member("g", "g4", 3)
+    assert b.run() == ""  # there is room for one of them alone
+    b.member("g", "g4", 2)
+    assert b.run() == "g3@n1 g4@n1"
+
+
+def test_how_many_it_needs_may_change() -> None:
+    b = bench(8, need=3, asks=2)
+    assert b.run() == ""
+    change(b, 2)
+    assert b.run() == "g0@n1 g1@n1"
+    change(b, 4)
+    b.member("g", "g2", 2)
+    assert b.run() == ""
+    b.member("g", "g3", 2)
+    assert b.run() == "g2@n1 g3@n1"
+    change(b, 9)
+    b.member("g", "g4", 1)
+    assert b.run() == ""
+    change(b, 0)
+    b.release("g", "g0")
+    assert b.run() == "g4@n1"
+
+
+def test_any_members_will_do_where_the_first_do_not_fit() -> None:
+    b = bench(6, need=2, asks=1)
+    b.member("g", "huge", 9)
+    b.member("g", "g1", 2)
+    assert b.run() == "g0@n1 g1@n1"
+    b = bench(6, need=3, asks=1)
+    for key, size in (("a", 4), ("b", 2), ("c", 2)):
+        b.member("g", key, size)
+    assert b.run() == "g0@n1 b@n1 c@n1"
+
+
+def test_members_within_the_quota_will_do() -> None:
+    b = GangBench(9, text=config("a resources: {max: {vcore: 5m}}"))
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=lasting(2)))
+    for key, size in (("a", 4), ("b", 2), ("c", 3)):
+        b.member("g", key, size)
+    assert b.run() == "b@n1 c@n1"
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(("add", "add", "end", "need", "drop", "run")), st.integers(0, 9)), max_size=40
+)
+
+
+@given(STEPS)
+def test_no_member_is_placed_while_too_few_run(steps: list[tuple[str, int]]) -> None:
+    """After each call the gang has as many members as it needs, or none of its members was placed by that call."""
+    b = GangBench(7, 5, text=config("a"))
+    need, running, waiting = 2, set[str](), set[str]()
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=lasting(need)))
+    b.app("x", "root.a")
+    for number, (what, value) in enumerate([*steps, ("run", 0)]):
+        key = f"g{number}"
+        match what:
+            case "add":
+                waiting.add(key)
+                b.member("g", key, 1 + value % 4)
+            case "end" if running:
+                gone = sorted(running)[value % len(running)]
+                running.remove(gone)
+                b.release("x" if gone.startswith("x") else "g", gone)
+            case "drop" if waiting:
+                gone = sorted(waiting)[value % len(waiting)]
+                waiting.remove(gone)
+                b.release("g", gone, what="ask")
+            case "need":
+                need = 1 + value % 4
+                change(b, need)
+            case "run":
+                if value % 3 == 1:
+                    b.ask("x", f"x{number}", vcore=value)
+                start = len(b.outputs)
+                b.run(limit=1 if value % 2 else None)
+                made = {one.key for one in b.outputs[start:] if isinstance(one, NewAllocation)}
+                running |= made
+                waiting -= made
+                members = {one for one in running if one.startswith("g")}
+                assert len(members) >= need or not made & members, f"{sorted(made)} of a gang that needs {need}"
+        b.api.validate()
