@@ -119,7 +119,9 @@ def test_two_moments_side_by_side(world: World, view: str, expected: list[str]) 
 
 def test_what_has_no_table_is_not_compared(world: World) -> None:
     [answer] = asked(world, f"/decisions?t={START + 150}&against={START + 90}")
-    assert answer.status_code == 400 and "Applications" in answer.text
+    assert answer.status_code == 200 and "Two are compared in: Now, Queues, Applications" in answer.text
+    find = answer.text.partition('<form class="find"')[2].partition("</form>")[0]
+    assert f'name="t" value="{START + 150}"' in find  # what is found is shown at the same moment
 
 
 def test_fairness_tells_who_was_below_its_guarantee_and_since_when(world: World) -> None:

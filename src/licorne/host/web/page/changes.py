@@ -43,7 +43,6 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], query: Query) -
         "resource": after.get("resource", ""),
         "types": after.get("types", []),
         "table": table(rows, columns, query, names=lambda row: (row.name, row.what)),
-        "compared": True,
     }
 
 

@@ -16,6 +16,7 @@ from licorne.workload.quantities import amount, duration
 
 from .bars import ordered
 from .source import ROWS
+from .tables import KEPT
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -40,10 +41,10 @@ def environment() -> Environment:
     made.filters.update(
         count=count, age=age, moment=moment, clock=clock, iso=iso, kind=kind, short=short, percent=percent
     )
-    made.globals.update(
-        amount=amount, duration=duration, ordered=ordered, static=static, ROWS=ROWS, version=__version__
-    )
-    made.globals.update(source="", at_ns=0, span=None, changes=False, live=False, partitions=[], partition_name="")
+    made.globals.update(amount=amount, duration=duration, ordered=ordered, static=static)
+    made.globals.update(ROWS=ROWS, KEPT=KEPT, version=__version__)
+    made.globals.update(source="", at_ns=0, span=None, changes=False, live=False, partitions=[])
+    made.globals.update(partition_name="", compared="")  # what pages have that show no partition
     return made
 
 

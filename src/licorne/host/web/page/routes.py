@@ -127,7 +127,9 @@ class Pages:
         found = await view.fetch(source, wanted, query)
         more = {**around, "partition_name": wanted}
         make, template = partial(view.context, found, query), view.name
-        if query["against"]:
+        if query["against"] and not view.compared:
+            more["compared"] = ", ".join(each.title for each in VIEWS if each.compared)
+        elif query["against"]:
             other = await self._opened(Query(view.path, {"t": query["against"]}))
             make = partial(_compared, view, (await view.fetch(other, wanted, query), found), query)
             template, more["against_ns"] = "changes", other.now_ns()
@@ -252,13 +254,9 @@ class Pages:
 
 
 def _compared(view: View, found: tuple[Any, Any], query: Query) -> dict[str, Any]:
-    """Return what has changed of a view from one moment to another; 400 where it has nothing to compare."""
+    """Return what has changed of a view from one moment to another."""
     before, after = (view.context(each, query) for each in found)
-    if view.compared:
-        return changes(before, after, query)
-    return refuse(
-        400, f"{view.title} is not compared; what is: {', '.join(each.title for each in VIEWS if each.compared)}"
-    )
+    return changes(before, after, query)
 
 
 def _again(source: Source, query: Query) -> str:

@@ -115,4 +115,4 @@ def part(rows: Sequence[Row], total: int, query: Query, param: str) -> Table[Row
     return Table((), rows, total, total, query.number(param), max((total - 1) // ROWS + 1, 1), "", param)
 
 
-__all__ = ["Column", "Query", "Table", "is_within", "part", "table"]
+__all__ = ["KEPT", "Column", "Query", "Table", "is_within", "part", "table"]
