@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from licorne.kube.objects import Pod
 from licorne.kube.pods.foreign import foreign_allocation
-from licorne.kube.pods.work import PodContext
+from licorne.kube.pods.work import Note, PodContext, is_managed
 from licorne.si.messages import Allocation
 
 from .outbox import Outbox
@@ -36,6 +36,14 @@ class ForeignPods:
             return
         record.pod = pod
         self.ask_again(record)
+
+    def counted(self, pod: Pod, why: str) -> None:
+        """Count a pod that runs as if another scheduler had placed it, and say so: licorne cannot count it as its own."""
+        self.seen(pod)
+        if is_managed(pod, self._context().settings):
+            text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
+            self._outbox.post_event(pod, Note("CountedAsForeign", "Scheduling", text))
+            self._outbox.warn(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
 
     def gone(self, uid: str) -> bool:
         """Forget a pod. Returns whether it was another scheduler's."""

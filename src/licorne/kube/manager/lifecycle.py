@@ -18,18 +18,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, TypeVar
 
-import msgspec
-
 from licorne.core.incidents import describe
 from licorne.kube.backoff import Backoff
 from licorne.kube.objects import Pod
 from licorne.kube.pods.work import (
     Note,
     PodContext,
-    Work,
     ask_with,
     asks_the_same,
     has_generated_id,
+    in_application,
     is_managed,
     is_over,
     lacks_class,
@@ -205,8 +203,7 @@ class PodLifecycle:
                 if record is not None:
                     self.count_as_foreign(record, why)
                 else:
-                    self.foreign.seen(pod)
-                    self._warn_counted_as_foreign(pod, why)
+                    self.foreign.counted(pod, why)
             except Exception as again:  # noqa: BLE001  as above
                 self._outbox.warn(f"pod {meta.namespace}/{meta.name} runs and is not counted", again)
         elif record is None:
@@ -481,18 +478,11 @@ class PodLifecycle:
         del self._records.pods[uid], record.application.pods[uid]
         self.waiting.forget(uid)
         self.applications.has_ended[record.application] = None
-        self.foreign.seen(pod)
-        self._warn_counted_as_foreign(pod, why)
-
-    def _warn_counted_as_foreign(self, pod: Pod, why: str) -> None:
-        if is_managed(pod, self.context.settings):
-            text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
-            self._outbox.post_event(pod, Note("CountedAsForeign", "Scheduling", text))
-            self._outbox.warn(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
+        self.foreign.counted(pod, why)
 
     def _changed(self, record: PodRecord, pod: Pod, *, anew: bool = False) -> None:
         known = not anew and pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
-        work = record.work if known else _work_in(record.application, read_pod(pod, self.context))
+        work = record.work if known else in_application(record.application.id, read_pod(pod, self.context))
         was = record.work
         differs = not _is_alike(work.ask, was.ask)
         self.budgets.pod_seen(pod, record.pod)
@@ -591,17 +581,6 @@ class PodLifecycle:
         awaited, record.awaits_class = record.awaits_class, False
         if record.stage is Stage.UNBOUND or (awaited and record.stage is Stage.HELD):
             self.run_isolated(record.pod, self.hold_or_ask, record)
-
-
-def _work_in(application: ApplicationRecord, work: Work) -> Work:
-    """Return the work of a pod with the id of its application. A pod never changes its application, whatever its labels say later."""
-    if work.ask.application_id == application.id:
-        return work
-    return msgspec.structs.replace(
-        work,
-        ask=ask_with(work.ask, application_id=application.id),
-        application=msgspec.structs.replace(work.application, application_id=application.id),
-    )
 
 
 def _is_alike(ask: Allocation, other: Allocation) -> bool:

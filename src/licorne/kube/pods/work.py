@@ -264,6 +264,14 @@ def with_surroundings(work: Work, pod: Pod, context: PodContext) -> Work:
     return work if tags == work.ask.tags else msgspec.structs.replace(work, ask=ask_with(work.ask, tags=tags))
 
 
+def in_application(application_id: str, work: Work) -> Work:
+    """Return the work of a pod with the id of its application, which a pod never changes, whatever its labels say later."""
+    if work.ask.application_id == application_id:
+        return work
+    application = msgspec.structs.replace(work.application, application_id=application_id)
+    return msgspec.structs.replace(work, ask=ask_with(work.ask, application_id=application_id), application=application)
+
+
 def ask_with(ask: Allocation, **values: object) -> Allocation:
     """Return a copy of an ask with other values of these fields."""
     fields: dict[str, Any] = {**ask.fields(), **values}
