@@ -21,7 +21,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "cli": _CLI,
     "client": ("grpc",),
     "data": ("polars",),
-    "kube": ("aiohttp", "lightkube", *_UVLOOP, *_WEB),
+    "kube": ("aiohttp", "cel_expr_python", "lightkube", *_UVLOOP, *_WEB),
     "mcp": ("mcp", *_CLI),
     "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "polars"),
