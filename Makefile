@@ -114,7 +114,7 @@ state := answers recording
 workload := capture scenarios sim
 PARTS := $(if $(PART),$(addprefix tests/,$(or $($(PART)),$(PART))))
 
-test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; six to ten minutes on two processors; PART=kube runs a part, PYTHON=... takes another Python
+test: $(VENV)/dev $(VENV)/compiled  ## Run what is run before each commit; five to ten minutes on two processors; PART=kube runs a part, PYTHON=... takes another Python
 	@$(REQUIRED); $(PYTEST) $(REPORT:%=--junitxml=%/test.xml) $(PARTS)
 
 test-all: test  ## Run these and the other tests of the gate, and those of the core again on plain Python; twenty minutes
