@@ -178,6 +178,17 @@ def test_the_pods_of_a_group_are_disrupted_one_by_one_or_together(mode: str, gon
     assert len(evicted) == gone
 
 
+def test_a_pod_without_the_group_cannot_name_its_application() -> None:
+    manager = started()
+    other = member("x", schedulingGroup=None)
+    other.metadata.labels = {"applicationId": APP}
+    see(manager, group(2), other, member("a"))
+    assert manager.records.pods["x"].application.id != APP
+    assert bound(manager) == "x"
+    (note,) = manager.records.pods["x"].work.notes
+    assert note.text.startswith("application ids that begin with podgroup.")
+
+
 def test_ids_of_applications_of_groups_differ() -> None:
     names = [("a", "b"), ("a", "b" * 60), ("a", "b" * 61), ("a" * 60, "b"), ("a", "b.c"), ("a-b", "c")]
     made = {group_application(*one) for one in names}
@@ -215,6 +226,10 @@ def test_the_group_is_told_what_its_pods_are_told_and_once_that_it_is_scheduled(
     assert told(manager) == [(False, "Unschedulable", one.message)]
     see(manager, member("c"))
     assert bound(manager) == "a c"
+    assert told(manager) == [(True, "Scheduled", "2 pods of the group have a node.")]
+    manager.lifecycle.groups.not_told("uid-g")
+    assert told(manager) == []  # not each second
+    now[0] += 11.0
     assert told(manager) == [(True, "Scheduled", "2 pods of the group have a node.")]
     manager.lifecycle.pod_gone(manager.records.pods["c"].pod)
     assert told(manager) == []

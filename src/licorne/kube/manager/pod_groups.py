@@ -60,6 +60,8 @@ class PodGroups:
         self._flush = flush
         self._read_anew = read_anew
         self._open: dict[tuple[str, str], _Open] = {}
+        self._names: dict[str, tuple[str, str]] = {}
+        """By the UID of an open group, its name."""
 
     # -- what happens -------------------------------------------------------------------------------------------
 
@@ -69,21 +71,28 @@ class PodGroups:
         before = self._records.groups.get(name)
         self._records.groups[name] = group
         if before is not None and before.metadata.uid != group.metadata.uid:
-            self._open.pop(name, None)
+            self._close(before)
         known = _condition(group)
         if known is not None and known.status == "True":
-            self._open.pop(name, None)
+            self._close(group)
         else:
             self._open.setdefault(name, _Open())
+            self._names[group.metadata.uid] = name
         if before is None or before.spec != group.spec:
             self._changed(name, group)
 
     def gone(self, group: PodGroup) -> None:
         """Forget a group. Its pods that run go on; those that wait do so until a group of this name comes."""
         name = _name(group)
-        self._open.pop(name, None)
-        if self._records.groups.pop(name, None) is not None:
+        known = self._records.groups.pop(name, None)
+        if known is not None:
+            self._close(known)
             self._changed(name, None)
+
+    def _close(self, group: PodGroup) -> None:
+        """Note that there is nothing more to tell a group."""
+        self._open.pop(_name(group), None)
+        self._names.pop(group.metadata.uid, None)
 
     def _changed(self, name: tuple[str, str], group: PodGroup | None) -> None:
         application = self._application(name)
@@ -107,16 +116,18 @@ class PodGroups:
         now = self._outbox.now_s()
         told = 0
         for name in list(islice(self._open, LOOKED_AT_MAX)):
-            one = self._open.pop(name)
-            self._open[name] = one  # those for which there is no time come first in the next review
+            if told >= CONDITIONS_MAX:
+                break  # the others come first in the next review
+            self._open[name] = one = self._open.pop(name)
             application = self._application(name)
-            if told >= CONDITIONS_MAX or application is None or not application.pods:
-                continue
-            told += self._look(self._records.groups[name], one, application, now)
+            if application is not None and application.pods:
+                told += self._look(self._records.groups[name], one, application, now)
         return told
 
     def _look(self, group: PodGroup, one: _Open, application: ApplicationRecord, now: float) -> bool:
         placed = sum(record.stage in PLACED for record in application.pods.values())
+        if not one.told and is_within(now, one.told_s, AGAIN_S):
+            return False  # what it was told was refused
         if placed >= group.needed:
             return self._tell(
                 group, one, Verdict(SCHEDULED, f"{placed} pods of the group have a node.", SCHEDULED), now
@@ -151,10 +162,9 @@ class PodGroups:
 
     def not_told(self, uid: str) -> None:
         """Note that a condition was not written, because the group had changed: it is looked at again."""
-        for name, one in self._open.items():
-            if self._records.groups[name].metadata.uid == uid:
-                one.told = ""
-                return
+        name = self._names.get(uid)
+        if name is not None:
+            self._open[name].told = ""
 
 
 def _name(group: PodGroup) -> tuple[str, str]:

@@ -42,9 +42,13 @@ def group_of(pod: Pod, groups: Groups) -> PodGroup | None:
     return groups.get((pod.metadata.namespace, name)) if name else None
 
 
+OF_GROUPS: Final = "podgroup."
+"""How the id of an application begins whose pods are those of a group; no other pod can name such an id."""
+
+
 def group_application(namespace: str, name: str) -> str:
     """Return the id of the application that the pods of a group are: no namespace has a dot in its name."""
-    found = f"podgroup.{namespace}.{name}"
+    found = f"{OF_GROUPS}{namespace}.{name}"
     if len(found) <= ID_MAX:
         return found
     digest = hashlib.sha256(found.encode()).hexdigest()[:DIGEST]

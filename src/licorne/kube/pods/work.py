@@ -38,6 +38,7 @@ from . import keys
 from .constraints import constraints_text, required_node, unknown_operators
 from .devices import NO_CLAIMS, DeviceStore, PodDevices
 from .groups import (
+    OF_GROUPS,
     Groups,
     group_application,
     group_label,
@@ -333,7 +334,12 @@ def _given_id(pod: Pod, notes: list[Note]) -> str:
     if group_name(pod):
         return ""
     sources = ((True, keys.APP_ID), (False, keys.APP_ID), (True, keys.OLD_APP_ID), (True, keys.SPARK_APP_ID))
-    return _first(pod, "app-id", sources, notes)
+    found = _first(pod, "app-id", sources, notes)
+    if found.startswith(OF_GROUPS):
+        text = f"application ids that begin with {OF_GROUPS} are those of native pod groups: it does not count"
+        notes.append(Note("InvalidAnnotation", "Scheduling", text, once=True))
+        return ""
+    return found
 
 
 def _application_id(pod: Pod, settings: WorkSettings, notes: list[Note]) -> str:
