@@ -111,6 +111,7 @@ class Waiting:
     def add(self, uid: str) -> None:
         """Take in a pod that has no node."""
         self._since.setdefault(uid, self._outbox.now_s())
+        self._settled = -1
 
     def not_told(self, uid: str) -> None:
         """Note that a condition was not written, because the pod had changed: it is looked at again."""
