@@ -16,7 +16,7 @@ EXPECTED = {
     "/": ("pods wait", "root.a uses"),
     "/queues": ("root.teams", "6 cores"),
     "/queues?queue=root.a": ("leaf queue", "4 cores"),
-    "/why": ("asks wait", "By reason"),
+    "/why": ("pods wait", "By reason"),
     "/why?name=of-ann&prove=false": ("What it has to pass", "root.a"),
     "/applications": ("of-ann", "of-bob"),
     "/application?name=of-ann": ("Pods that wait", "Pods that run"),
