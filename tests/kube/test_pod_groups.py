@@ -104,6 +104,14 @@ def test_pods_wait_for_their_group_until_it_comes_and_when_it_has_gone() -> None
     assert bound(manager) == "a"
 
 
+def test_a_group_that_comes_after_a_younger_and_an_older_pod_is_a_gang() -> None:
+    manager = started()
+    younger = member("b")
+    younger.metadata.creation_timestamp = "2026-01-01T00:00:05Z"
+    see(manager, younger, member("a"), group(3))
+    assert bound(manager) == ""
+
+
 def test_a_group_that_comes_anew_may_be_a_gang_and_need_more() -> None:
     manager = started()
     see(manager, group(), member("a"))

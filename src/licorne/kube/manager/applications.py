@@ -18,7 +18,7 @@ from licorne.si.messages import AddApplication, RemoveApplication
 from .gangs import Gangs
 from .holding import Holding
 from .outbox import Outbox
-from .records import ApplicationRecord, PodRecord, Records
+from .records import ApplicationRecord, PodRecord, Records, as_creator
 from .stages import WAITING, Stage
 
 
@@ -135,10 +135,7 @@ def _creator(record: PodRecord) -> PodRecord:
         if one is record
         or (one.stage is not Stage.REFUSED and (one.pod.spec.node_name or not one.pod.metadata.deletion_timestamp))
     )
-    return min(
-        able,
-        key=lambda one: (bool(one.work.fault), one.work.ask.placeholder, one.pod.metadata.creation_timestamp or ""),
-    )
+    return min(able, key=as_creator)
 
 
 def _attempts(message: AddApplication) -> list[AddApplication]:

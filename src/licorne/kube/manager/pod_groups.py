@@ -19,7 +19,7 @@ from licorne.si.messages import ChangeApplication
 
 from .commands import PostEvent, SetGroupCondition
 from .outbox import Outbox
-from .records import ApplicationRecord, PodRecord, Records
+from .records import ApplicationRecord, PodRecord, Records, as_creator
 from .stages import PLACED
 from .waiting import AGAIN_S, CONDITIONS_MAX, ERROR, LOOKED_AT_MAX, UNSCHEDULABLE, Verdict, is_within, told_why
 
@@ -103,7 +103,8 @@ class PodGroups:
             tags = group_tags(group, gangs=self._context().settings.gangs)
             self._outbox.send(ChangeApplication(application_id=application.id, tags=tags))
             self._outbox.changed()
-        for record in list(application.pods.values()):
+        # The one that says what the application is comes first, since each may have the scheduler told of it.
+        for record in sorted(application.pods.values(), key=as_creator):
             self._read_anew(record)
 
     def _application(self, name: tuple[str, str]) -> ApplicationRecord | None:

@@ -71,6 +71,12 @@ class PodRecord:
         return self.uid == self.application.originator and not has_generated_id(self.pod)
 
 
+def as_creator(record: PodRecord) -> tuple[bool, bool, str]:
+    """Return the order in which pods say what their application is: the least one does."""
+    work = record.work
+    return bool(work.fault), work.ask.placeholder, record.pod.metadata.creation_timestamp or ""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class ForeignRecord:
     """A pod of another scheduler that takes room on a node."""
