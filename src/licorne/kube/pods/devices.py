@@ -66,11 +66,6 @@ class _Demand(msgspec.Struct, frozen=True):
     text: str
     name: str = ""
 
-    @property
-    def devices(self) -> DeviceClaim:
-        """What it demands."""
-        return msgspec.json.decode(self.text, type=DeviceClaim)
-
 
 class Decision(NamedTuple):
     """What was decided of a claim, and by which pod: its UID, "" until the manager has the decision."""
@@ -165,7 +160,7 @@ class DeviceStore:
         why = known.get(devices)
         if why is None:
             try:
-                self._find(node, [one.devices for one in read])
+                self._find(node, [_decoded(one.text) for one in read])
                 why = ""
             except RefusedError as error:
                 why = str(error)
@@ -340,6 +335,11 @@ def _text(claim: ResourceClaim) -> str:
 @lru_cache(maxsize=DEMANDS_MAX)
 def _read(demand: str) -> list[_Demand]:
     return msgspec.json.decode(demand, type=list[_Demand])
+
+
+@lru_cache(maxsize=DEMANDS_MAX)
+def _decoded(text: str) -> DeviceClaim:
+    return msgspec.json.decode(text, type=DeviceClaim)
 
 
 def _key(name: str) -> ClaimKey:
