@@ -26,7 +26,7 @@ from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import AllocatedDevice, Consumer, Device
-from licorne.kube.pods import device_search, device_selectors, keys
+from licorne.kube.pods import device_search, device_selectors, devices, keys
 from licorne.kube.pods.device_selectors import SelectorError, is_met, variables
 from seeds import SEED
 
@@ -312,14 +312,14 @@ def test_a_pod_is_tried_again_when_another_gives_a_common_claim_back() -> None:
     for number in range(2):
         there = {"kubernetes.io/hostname": f"n{number}"}
         made.pod(f"p{number}", resourceClaims=wants("c"), nodeSelector=there)
-    devices, tried = made.manager.lifecycle.devices, list[str]()
-    reserve = devices.reserve
+    known, tried = made.manager.lifecycle.devices, list[str]()
+    reserve = known.reserve
 
     def refused_once(record: PodRecord, node: str, timeout_s: float) -> str:
         tried.append(record.uid)
         return reserve(record, node, timeout_s) or ("the test wants it" if len(tried) == 1 else "")
 
-    with patch.object(devices, "reserve", refused_once):
+    with patch.object(known, "reserve", refused_once):
         made.run()
     assert len(set(tried)) == 2
 
@@ -471,6 +471,16 @@ def test_what_a_search_looks_at_is_bounded(request_: dict[str, Any], why: str) -
     with patch.object(device_search, "STEPS_MAX", 50):
         made.run()
         assert why in refusal(made, "n0")
+
+
+def test_the_searches_of_all_nodes_for_a_demand_are_bounded_together() -> None:
+    made = places(3, 20)
+    made.manager.named_seen(resource_claim("c", {"count": 21}, namespace="ns"))
+    made.pod("p", resourceClaims=wants("c"))
+    with patch.object(devices, "DEMAND_STEPS_MAX", 30):
+        made.run()
+        assert "on all nodes" not in refusal(made, "n0")
+        assert "within 30 steps on all nodes" in refusal(made, "n2")
 
 
 def test_demands_are_decoded_once_and_expressions_that_cannot_be_compiled_compiled_once() -> None:

@@ -28,7 +28,7 @@ from .device_selectors import SelectorError, attribute_of
 
 STEPS_MAX: Final = 20_000
 """How many steps the search for the claims of a pod on a node has, until the node is refused: devices that are looked at, and
-evaluations of selectors. It takes up to half a second."""
+evaluations of selectors, which take some 10 µs each."""
 SELECTORS_MAX: Final = 256
 """Different selectors of all claims of a pod and their classes."""
 DEVICES_MAX: Final = 32
@@ -91,7 +91,7 @@ class _Constraint:
 
 
 class DeviceSearch:
-    """The search for one node with these `pools`; `held` is what claims hold already."""
+    """The search for one node with these `pools`; `held` is what claims hold already, `steps` how many it had so far."""
 
     def __init__(self, pools: Sequence[Pool], held: Held) -> None:
         self._pools = pools
@@ -105,7 +105,7 @@ class DeviceSearch:
         self._shared: dict[DeviceId, list[dict[str, int]]] = {}
         self._left: dict[tuple[str, str], dict[tuple[str, str], int]] = {}  # of counters, by pool
         self._selectors: dict[str, None] = {}
-        self._steps = 0
+        self.steps = 0
 
     def find(self, claims: Sequence[DeviceClaim], classes: dict[str, DeviceClass]) -> list[list[Chosen]]:
         """Return the devices of each claim.
@@ -197,8 +197,8 @@ class DeviceSearch:
         return True
 
     def _step(self) -> None:
-        self._steps += 1
-        if self._steps > STEPS_MAX:
+        self.steps += 1
+        if self.steps > STEPS_MAX:
             raise RefusedError(f"{LACKS_DEVICES} within {STEPS_MAX} steps")
 
     def _with(self, claim: int, number: int, choice: Choice, count: int, one: OfferedDevice, start: int) -> bool:

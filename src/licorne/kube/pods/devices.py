@@ -8,6 +8,7 @@ docs/understand/devices.md says why it is done this way.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -37,6 +38,8 @@ RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
 DEMANDS_MAX: Final = 1024
 """Demands that are kept decoded, at most."""
+DEMAND_STEPS_MAX: Final = 2_000_000
+"""Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
 VERDICTS_MAX: Final = 64
 """Demands whose answer is remembered for a node, at most."""
 
@@ -88,6 +91,7 @@ class DeviceStore:
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
         self._verdicts: dict[str, dict[tuple[str, ...], str]] = {}  # by node, then by what is demanded
+        self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
 
     # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
 
@@ -141,6 +145,8 @@ class DeviceStore:
         return self._changed(nodes)
 
     def _changed(self, nodes: Nodes) -> Nodes:
+        if nodes != NOWHERE:
+            self._spent.clear()
         if nodes is None:
             self._verdicts.clear()
         for node in nodes or ():
@@ -160,7 +166,7 @@ class DeviceStore:
         why = known.get(devices)
         if why is None:
             try:
-                self._find(node, [_decoded(one.text) for one in read])
+                self._find(node, [_decoded(text) for text in devices], devices)
                 why = ""
             except RefusedError as error:
                 why = str(error)
@@ -169,10 +175,16 @@ class DeviceStore:
             known[devices] = why
         return why
 
-    def _find(self, node: str, claims: list[DeviceClaim]) -> list[list[Chosen]]:
-        """Return the devices of a node that claims would get. Raises RefusedError."""
+    def _find(self, node: str, claims: list[DeviceClaim], demand: tuple[str, ...] = ()) -> list[list[Chosen]]:
+        """Return the devices of a node that claims would get; count the steps for this demand. Raises RefusedError."""
+        if demand and self._spent[demand] >= DEMAND_STEPS_MAX:
+            raise RefusedError(f"{LACKS_DEVICES} within {DEMAND_STEPS_MAX} steps on all nodes")
         try:
-            return DeviceSearch(self.pools.seen_by(node), self.held).find(claims, self.classes)
+            search = DeviceSearch(self.pools.seen_by(node), self.held)
+            try:
+                return search.find(claims, self.classes)
+            finally:
+                self._spent[demand] += search.steps
         except RefusedError:
             raise
         except Exception as error:  # the scheduler is in the middle of a decision, and goes on without the node
