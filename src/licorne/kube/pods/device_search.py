@@ -28,7 +28,7 @@ from .device_selectors import SelectorError, attribute_of
 
 STEPS_MAX: Final = 20_000
 """How many steps the search for the claims of a pod on a node has, until the node is refused: devices that are looked at, and
-evaluations of selectors, which take some 10 µs each."""
+evaluations of selectors, which take some 15 µs each."""
 SELECTORS_MAX: Final = 256
 """Different selectors of all claims of a pod and their classes."""
 DEVICES_MAX: Final = 32

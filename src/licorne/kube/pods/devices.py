@@ -37,8 +37,8 @@ ELSEWHERE: Final = VOLUME_REASONS[len(VOLUME_REASONS) - 1]
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
 DEMANDS_MAX: Final = 1024
-"""Demands that are kept decoded, at most."""
-DEMAND_STEPS_MAX: Final = 2_000_000
+"""Demands that are kept decoded, or whose steps are counted, at most."""
+DEMAND_STEPS_MAX: Final = 1_000_000
 """Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
 VERDICTS_MAX: Final = 64
 """Demands whose answer is remembered for a node, at most."""
@@ -172,6 +172,8 @@ class DeviceStore:
                 why = str(error)
             if len(known) >= VERDICTS_MAX:
                 known.clear()
+            if len(self._spent) >= DEMANDS_MAX:
+                self._spent.clear()
             known[devices] = why
         return why
 
