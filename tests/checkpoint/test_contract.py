@@ -70,7 +70,7 @@ OTHERS = {
     "AttachKey": "a part of the topology, which is built anew",
     "ClaimCheck": "a part of the topology, which is built anew",
     "ClaimCount": "a part of the topology, which is built anew",
-    "ClaimKey": "a part of the topology, which is built anew",
+    "ClaimNodeKey": "a part of the topology, which is built anew",
     "ClaimUse": "a part of the topology, which is built anew",
     "NodeKey": "a part of the topology, which is built anew",
     "AttachUse": "a part of the topology, which is built anew",

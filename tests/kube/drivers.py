@@ -8,14 +8,17 @@ from typing import Any
 
 import msgspec
 
-from licorne.kube.objects import Pod, ResourceClaim, ResourceSlice
+from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.pods import PodResourceClaimStatus
 from licorne.kube.pods.devices import names_of_claims
 from licorne.kube.pods.work import is_over
 
 from .apiserver import Server
+from .places import Places
 
 DRIVER = "gpu.example.com"
+SELECTOR = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+CLASS = {"metadata": {"name": "gpu"}, "spec": {"selectors": [SELECTOR]}}
 
 
 def resource_slice(name: str, *devices: dict[str, Any] | str, **spec: Any) -> ResourceSlice:
@@ -48,6 +51,16 @@ def wants(*claims: str, template: str = "") -> list[dict[str, Any]]:
     """Return the claims of a pod: those of these names, and one that is made for it."""
     found = [{"name": f"c{n}", "resourceClaimName": name} for n, name in enumerate(claims)]
     return [*found, *([{"name": "made", "resourceClaimTemplateName": template}] if template else [])]
+
+
+def places(nodes: int, devices: int) -> Places:
+    """Return a cluster with the class `gpu`, and nodes with so many devices each."""
+    made = Places()
+    made.manager.named_seen(msgspec.convert(CLASS, DeviceClass))
+    for number in range(nodes):
+        made.node(f"n{number}")
+        made.manager.named_seen(resource_slice(f"n{number}", *(f"d{n}" for n in range(devices))))
+    return made
 
 
 class ClaimController:

@@ -17,6 +17,8 @@ from common.examples import scaled
 from common.virtual import run
 from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
+from licorne.core.nodes.claimed import ClaimCount
+from licorne.core.nodes.counted import CLAIMS
 from licorne.kube.manager.devices import FINALIZER
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
@@ -26,21 +28,20 @@ from licorne.kube.pods.device_selectors import SelectorError, is_met, variables
 from seeds import SEED
 
 from .drivers import (
+    CLASS,
     DRIVER,
     ClaimController,
     check_claims,
     check_devices_held_once,
     check_nobody_holds,
+    places,
     resource_claim,
     resource_slice,
     wants,
 )
-from .places import Places
 
 DAY_S = 8
 SMALL = [{"name": "c", "resources": {"requests": {"cpu": "100m", "memory": "1Mi"}}}]
-SELECTOR = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-CLASS = {"metadata": {"name": "gpu"}, "spec": {"selectors": [SELECTOR]}}
 
 
 class World:
@@ -258,15 +259,6 @@ def test_devices_that_a_pod_has_and_cannot_use_are_taken_back() -> None:
 # -- in one call of the scheduler --------------------------------------------------------------------------------
 
 
-def places(nodes: int, devices: int) -> Places:
-    made = Places()
-    made.manager.named_seen(msgspec.convert(CLASS, DeviceClass))
-    for number in range(nodes):
-        made.node(f"n{number}")
-        made.manager.named_seen(resource_slice(f"n{number}", *(f"d{n}" for n in range(devices))))
-    return made
-
-
 def test_two_pods_of_one_call_never_get_one_device() -> None:
     made = places(2, 3)
     for number in range(9):
@@ -307,14 +299,14 @@ def test_a_pod_is_tried_again_when_another_gives_a_common_claim_back() -> None:
     for number in range(2):
         there = {"kubernetes.io/hostname": f"n{number}"}
         made.pod(f"p{number}", resourceClaims=wants("c"), nodeSelector=there)
-    devices, tried = made.manager.lifecycle.devices, list[str]()
-    reserve = devices.reserve
+    known, tried = made.manager.lifecycle.devices, list[str]()
+    reserve = known.reserve
 
     def refused_once(record: PodRecord, node: str, timeout_s: float) -> str:
         tried.append(record.uid)
         return reserve(record, node, timeout_s) or ("the test wants it" if len(tried) == 1 else "")
 
-    with patch.object(devices, "reserve", refused_once):
+    with patch.object(known, "reserve", refused_once):
         made.run()
     assert len(set(tried)) == 2
 
@@ -333,6 +325,23 @@ def test_a_gang_starts_as_a_whole_only_with_devices_for_all() -> None:
     made.manager.named_seen(resource_slice("n2", "d0"))
     made.run()
     assert sorted(record.node for record in records) == ["n0", "n1", "n2"]
+
+
+def test_checks_are_found_by_demand_and_by_claim_and_forgotten_with_their_asks() -> None:
+    made = places(1, 0)
+    for number in range(4):
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns"))
+        made.pod(f"p{number}", resourceClaims=wants(f"c{number // 2}"))
+    made.run()
+    count = made.api.cluster.partition("rm").needs.topology.counts[CLAIMS]
+    assert isinstance(count, ClaimCount)
+    assert len(count.by_demand) == 2
+    assert [*count.by_name] == ["ns/c0", "ns/c1"]
+    for number in range(3):
+        made.no_pod(f"p{number}")
+    made.run()
+    assert [*count.by_name] == ["ns/c1"]
+    assert count.checks == [*count.by_demand.values()] == [*count.by_name["ns/c1"]]
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------

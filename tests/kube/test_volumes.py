@@ -162,7 +162,9 @@ def test_a_place_is_given_back_when_time_is_up() -> None:
         storage.claim("a")
         pod = storage.pod("a")
         await asyncio.sleep(700.0)
-        assert storage.told("PodVolumesBindFailure") == ["its claims were not bound within 600 s"]
+        assert storage.told("PodVolumesBindFailure") == [
+            "its claims did not get their volumes and devices within 600 s"
+        ]
         storage.provisioner.off = False
         await asyncio.sleep(60.0)
         assert storage.node_of(pod)

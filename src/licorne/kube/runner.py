@@ -1,7 +1,7 @@
 """Runs licorne as the scheduler of a cluster: what the API server tells goes to the manager, its commands come back.
 
 First the Lease is taken: one process schedules, others wait. Then everything is read: nodes, namespaces, priority classes,
-pods, both ConfigMaps. Then the scheduler is told all of it in one go, pods that run before pods that wait, and only then
+pods, what they name (groups, volumes, claims of devices), both ConfigMaps. Then the scheduler is told all of it in one go, pods that run before pods that wait, and only then
 the first decision is made. All state is in the API server, so a process that is killed and started again goes on where the
 cluster is.
 """
@@ -194,7 +194,7 @@ class Runner:
         self.monitor: Monitor | None = None
 
     def _read_what_pods_name(self) -> None:
-        """Watch pod groups, volumes, and if there are default spread constraints, services and controllers."""
+        """Watch pod groups, volumes, devices, and if there are default spread constraints, services and controllers."""
         manager = self.manager
         for kind in NAMED_BY_PODS:
             self._reflector(kind, _Objects(self, manager.named_seen, manager.named_gone))

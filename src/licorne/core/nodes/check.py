@@ -93,6 +93,9 @@ def validate_topology(topology: Topology, running: Mapping[str, Mapping[PodClass
             _validate_attached(topology, count)
             continue
         if isinstance(count, ClaimCount):
+            assert [*count.by_demand.values()] == count.checks, "checks by demand"
+            indexed = {(name, check) for name, checks in count.by_name.items() for check in checks}
+            assert indexed == {(n, one) for one in count.by_demand.values() for n in one.names}, "checks by name"
             for check in count.checks:
                 assert [*check.shut] == [*map(check.shuts, range(len(count.key.members)))], (
                     "nodes with devices for claims"

@@ -21,6 +21,7 @@ from .domains import DomainCheck, DomainCount, PodClass
 if TYPE_CHECKING:
     from .counted import Counted
     from .node import Need
+    from .terms import Claims
 
 Nodes = frozenset[str] | None
 """Names of nodes on which a change may have changed what claims get; None: all."""
@@ -39,7 +40,7 @@ class Allocator(Protocol):
         """Undo `take`, unless the resource manager has taken over what was given."""
 
 
-class ClaimKey(NodeKey):
+class ClaimNodeKey(NodeKey):
     """The name of each node, which is a domain of its own."""
 
     def __init__(self, name: str) -> None:
@@ -62,11 +63,13 @@ class ClaimKey(NodeKey):
 class ClaimCount(DomainCount):
     """The claims of all classes of pods. `allocator` returns who gives devices to them; None: nobody, and no node is shut."""
 
-    def __init__(self, counted: Counted, key: ClaimKey, allocator: Callable[[], Allocator | None]) -> None:
+    def __init__(self, counted: Counted, key: ClaimNodeKey, allocator: Callable[[], Allocator | None]) -> None:
         super().__init__(counted, key, False)
         self.names = key.names
         self.domains = key.domains
         self.allocator = allocator
+        self.by_demand: dict[str, ClaimCheck] = {}
+        self.by_name: dict[str, dict[ClaimCheck, None]] = {}
 
     def begin(self, pods: PodClass, names: tuple[str, ...]) -> None:
         """Take in a new class of pods with these claims."""
@@ -74,14 +77,28 @@ class ClaimCount(DomainCount):
         use.members[pods] = None
         pods.counts.append(use)
 
-    def check_for(self, demand: str, eased: dict[Need, None]) -> ClaimCheck:
-        """Return the check of asks whose claims demand this."""
-        for check in self.checks:
-            if isinstance(check, ClaimCheck) and check.demand == demand:
-                return check
-        check = ClaimCheck(self, demand, eased)
-        self.checks.append(check)
+    def check_for(self, claims: Claims, eased: dict[Need, None]) -> ClaimCheck:
+        """Return the check of asks whose claims demand the same as these."""
+        demand = claims.demand
+        check = self.by_demand.get(demand)
+        if check is None:
+            check = self.by_demand[demand] = ClaimCheck(self, demand, eased)
+            self.checks.append(check)
+        for name in claims.names:
+            if name in demand:
+                check.names[name] = None
+                self.by_name.setdefault(name, {})[check] = None
         return check
+
+    def drop(self, check: DomainCheck) -> None:
+        """Forget a check that serves no need any more."""
+        super().drop(check)
+        assert isinstance(check, ClaimCheck), "a check of claims"
+        del self.by_demand[check.demand]
+        for name in check.names:
+            del self.by_name[name][check]
+            if not self.by_name[name]:
+                del self.by_name[name]
 
     def change(self, slot: int, names: tuple[str, ...], change: int) -> None:
         """Have devices of the node of a slot given to claims, or given back."""
@@ -91,12 +108,15 @@ class ClaimCount(DomainCount):
 
     def renew_on(self, nodes: Nodes, names: Iterable[str]) -> None:
         """Look again which of these nodes have devices for which demands, and all nodes for demands that name one of these claims."""
-        some = [self.domains[name] for name in nodes or () if name in self.domains]
-        for check in self.checks:
-            assert isinstance(check, ClaimCheck), "a check of claims"
-            everywhere = nodes is None or any(name in check.demand for name in names)
-            for domain in self.domains.values() if everywhere else some:
+        named = {check: None for name in names for check in self.by_name.get(name, ())}
+        for check in self.checks if nodes is None else named:
+            for domain in self.domains.values():
                 check.renew_domain(domain)
+        some = [self.domains[name] for name in nodes or () if name in self.domains]
+        for check in self.checks if some else ():
+            if check not in named:
+                for domain in some:
+                    check.renew_domain(domain)
 
 
 class ClaimUse(DomainCount):
@@ -118,6 +138,7 @@ class ClaimCheck(DomainCheck):
     def __init__(self, count: ClaimCount, demand: str, eased: dict[Need, None]) -> None:
         self.of = count
         self.demand = demand
+        self.names: dict[str, None] = {}  # of claims, in the text of the demand
         super().__init__(count, IS_APART, 0, 0, eased)
         self.shut = bytearray(self.shuts(domain) for domain in range(len(count.key.members)))
 

@@ -196,6 +196,10 @@ class DomainCount:
         for check in self.checks:
             check.shut.append(check.shuts(len(check.shut)))
 
+    def drop(self, check: DomainCheck) -> None:
+        """Forget a check that serves no need any more."""
+        self.checks.remove(check)
+
     @cython.cfunc
     def renew(self) -> cython.void:
         """Renew the checks in all domains."""
@@ -381,4 +385,4 @@ def stop_serving(need: Need) -> None:
     for check in need.checks or ():
         del check.needs[need]
         if not check.needs:
-            check.count.checks.remove(check)
+            check.count.drop(check)

@@ -25,7 +25,7 @@ from licorne.core.constants import IS_APART, IS_NEAR, IS_SPREAD
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
 
 from .attached import AttachCheck, AttachCount, AttachKey, AttachUse
-from .claimed import Allocator, ClaimCheck, ClaimCount, ClaimKey
+from .claimed import Allocator, ClaimCheck, ClaimCount, ClaimNodeKey
 from .constraints import ANTI_AFFINITY, APART, NEAR, SPREAD, UNLABELLED, NodeConstraints, NodeLabels
 from .counted import (
     CLAIMS,
@@ -210,7 +210,7 @@ class Topology:
         if terms.claims is not None:
             claimed = self.own(pods, CLAIMS)
             assert isinstance(claimed, ClaimCount), "the count of claims"
-            serve(claimed.check_for(terms.claims.demand, self.eased), need)
+            serve(claimed.check_for(terms.claims, self.eased), need)
 
     def _check_by(self, need: Need, count: DomainCount, kind: int, room: int, min_domains: int) -> None:
         check: DomainCheck | None = None
@@ -505,13 +505,13 @@ class Topology:
     def _begin_count(self, counted: Counted) -> DomainCount:
         key = self.keys.get(counted.key)
         if key is None:
-            kind = AttachKey if counted.driver else ClaimKey if counted.claims else TopologyKey
+            kind = AttachKey if counted.driver else ClaimNodeKey if counted.claims else TopologyKey
             key = self.keys[counted.key] = kind(counted.key)
             for slot, node in enumerate(self.nodes):
                 key.enter(slot, None if node is None else domains_of(node.labels).get(counted.key))
         if counted.driver:
             count: DomainCount = AttachCount(counted, key, self._check_anew)
-        elif isinstance(key, ClaimKey):
+        elif isinstance(key, ClaimNodeKey):
             count = ClaimCount(counted, key, lambda: self.allocator)
         else:
             count = DomainCount(counted, key, counted.spread is not None)

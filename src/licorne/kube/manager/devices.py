@@ -118,6 +118,7 @@ class Devices:
         """Note which claims a pod names, as long as it has no node."""
         uid = pod.metadata.uid
         if not pod.spec.resource_claims or pod.spec.node_name:
+            self._stop_releasing(uid)
             self._forget_names(uid)
             return
         names = tuple((pod.metadata.namespace, one.name) for one in names_of_claims(pod) if one.name)
@@ -133,8 +134,8 @@ class Devices:
     def pod_gone(self, uid: str) -> None:
         """Forget a pod."""
         self.give_back(uid)
+        self._stop_releasing(uid)
         self._forget_names(uid)
-        self.store.releasing.pop(uid, None)
 
     def _forget_names(self, uid: str) -> None:
         self._changed.pop(uid, None)
@@ -179,8 +180,17 @@ class Devices:
 
     def is_current(self, uid: str, number: int) -> bool:
         """Return whether a write for the claims of a pod is still wanted."""
+        if number == RELEASE:
+            return uid in self.store.releasing or uid in self._unsure.values()
         known = self._attempts.get(uid)
-        return number == RELEASE or (known is not None and known.number == number)
+        return known is not None and known.number == number
+
+    def completed(self, uid: str) -> None:
+        """Note that the claims of a pod have got what was decided, and keep it: the attempt is over, and its time with it."""
+        known = self._attempts.get(uid)
+        if known is not None:
+            self._number -= 1
+            known.number = self._number
 
     def give_back(self, uid: str) -> None:
         """Give up what was decided of the claims of a pod, and have taken back what is written of it, unless the pod has its node."""
@@ -297,17 +307,31 @@ class Devices:
                 status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
                 self._patch(names_of(record.pod), RELEASE, claim, "status", {}, {"status": status})
 
-    def not_released(self, uid: str) -> None:
-        """Note that a reservation could not be taken back: the pod keeps what its claims have, until it waits for too long."""
-        for key in [key for key, pod in self._unsure.items() if pod == uid]:
+    def not_released(self, uid: str, path: str) -> None:
+        """Note that a write which takes something back was refused; `path` is that of its object.
+
+        A pod whose reservation could not be taken back keeps what its claims have, until it waits for too long.
+        """
+        unsure = [key for key, pod in self._unsure.items() if pod == uid and RESOURCE_CLAIMS.path(*key) == path]
+        for key in unsure:
             del self._unsure[key]
+            self._written.pop(key, None)
             self.renew(self.store.release(key), key)
             self.reread([key])
-        if self.store.releasing.pop(uid, 0) is None:
-            self._changed[uid] = None
-            for key in self._names.get(uid, ()):
-                self._written.pop(key, None)
+        if not unsure and self._stop_releasing(uid):
             self._kept[uid] = self._outbox.now_s()
+
+    def _stop_releasing(self, uid: str) -> bool:
+        """Send no more writes that take reservations back from a pod; return whether some were to be sent."""
+        if uid not in self.store.releasing:
+            return False
+        del self.store.releasing[uid]
+        names = self._names.get(uid, ())
+        for key in names:
+            if key not in self._unsure:
+                self._written.pop(key, None)
+        self.reread(names)
+        return True
 
     def pass_on(self) -> None:
         """Have devices taken back from pods that have had them for some time, and find no node."""
@@ -316,8 +340,8 @@ class Devices:
             record = self._records.pods.get(uid)
             if record is None or 0.0 <= now - since < KEPT_S or uid in self.store.placing:
                 continue
-            del self._kept[uid]
-            if record.stage in (Stage.ASKED, Stage.HELD):
+            if record.stage in (Stage.ASKED, Stage.HELD, Stage.REFUSED):  # else later
+                del self._kept[uid]
                 self.store.releasing[uid] = None
                 self._changed[uid] = None
 

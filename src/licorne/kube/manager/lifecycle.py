@@ -283,17 +283,18 @@ class PodLifecycle:
                 self._outbox.commands.append(Bind(*names_of(record.pod), record.node))
                 record.move(PodEvent.COMPLETE)
                 self.volumes.give_back(record.uid)
+                self.devices.completed(record.uid)
             elif why:
                 self.volumes_not_bound(record.uid, why)
         elif record.stage is Stage.HELD and self.volumes.turns.waits(record.uid):
             self.report_or_ask(record)
 
-    def volumes_lost(self, uid: str, number: int, reason: str = "") -> None:
-        """Release the place of a pod whose claims could not be written, or were not bound in time, as `not_bound`."""
+    def volumes_lost(self, uid: str, number: int, reason: str = "", path: str = "") -> None:
+        """Release the place of a pod whose claims could not be written, at `path`, or were not bound in time, as `not_bound`."""
         if number == RELEASE:
-            self.devices.not_released(uid)
+            self.devices.not_released(uid, path)
         elif self.holding.awaits(uid, number):
-            late = f"its claims were not bound within {self.volumes.bindings.timeout_s:g} s"
+            late = f"its claims did not get their volumes and devices within {self.volumes.bindings.timeout_s:g} s"
             self.volumes_not_bound(uid, reason or late)
 
     def volumes_not_bound(self, uid: str, reason: str) -> None:

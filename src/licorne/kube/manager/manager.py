@@ -32,7 +32,7 @@ from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import COUNTED, PodEvent, Stage
 
-OF_DEVICES: Final = (DeviceClass, ResourceClaim, ResourceSlice)
+DEVICE_OBJECTS: Final = (DeviceClass, ResourceClaim, ResourceSlice)
 
 
 class Manager:
@@ -136,7 +136,7 @@ class Manager:
         """Take in what pods name: a pod group, a claim, or what says more of volumes and devices."""
         if isinstance(one, PodGroup):
             self.lifecycle.groups.seen(one)
-        elif isinstance(one, OF_DEVICES):
+        elif isinstance(one, DEVICE_OBJECTS):
             self.lifecycle.devices.seen(one)
         else:
             self._of_volumes_seen(one)
@@ -145,7 +145,7 @@ class Manager:
         """Forget what pods name."""
         if isinstance(one, PodGroup):
             self.lifecycle.groups.gone(one)
-        elif isinstance(one, OF_DEVICES):
+        elif isinstance(one, DEVICE_OBJECTS):
             self.lifecycle.devices.gone(one)
         else:
             self._of_volumes_gone(one)

@@ -82,6 +82,10 @@ class OfferedDevice:
             raise SelectorError(known)
         return known
 
+    def remembers(self, expression: str) -> bool:
+        """Return whether it is known what the device says to a selector."""
+        return expression in self._met
+
     def consumes(self) -> Iterator[tuple[tuple[str, str], int]]:
         """Yield the shared counters, by set and name, that the device takes when it is in use."""
         for one in self.device.consumes_counters or ():

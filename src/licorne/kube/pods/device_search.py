@@ -26,8 +26,11 @@ from licorne.kube.objects.devices import (
 from .device_pools import DeviceId, Held, OfferedDevice, Pool, nano
 from .device_selectors import SelectorError, attribute_of
 
-STEPS_MAX: Final = 5000
-"""How many devices are tried for the claims of a pod on a node, until the node is refused."""
+STEPS_MAX: Final = 20_000
+"""How many steps the search for the claims of a pod on a node has, until the node is refused: devices that are looked at, and
+evaluations of selectors, which take some 15 µs each."""
+SELECTORS_MAX: Final = 256
+"""Different selectors of all claims of a pod and their classes."""
 DEVICES_MAX: Final = 32
 """Devices of a claim, as the API server allows."""
 POD_DEVICES_MAX: Final = 128
@@ -54,7 +57,7 @@ class Choice(NamedTuple):
 
     name: str
     wants: ExactRequest
-    of_class: DeviceClass
+    selectors: tuple[str, ...]
     number: int
     devices: tuple[OfferedDevice, ...] | None = None
 
@@ -88,7 +91,7 @@ class _Constraint:
 
 
 class DeviceSearch:
-    """The search for one node with these `pools`; `held` is what claims hold already."""
+    """The search for one node with these `pools`; `held` is what claims hold already, `steps` how many it had so far."""
 
     def __init__(self, pools: Sequence[Pool], held: Held) -> None:
         self._pools = pools
@@ -101,7 +104,8 @@ class DeviceSearch:
         self._taken: dict[DeviceId, list[int]] = {}  # by device, the claims that take it as a whole
         self._shared: dict[DeviceId, list[dict[str, int]]] = {}
         self._left: dict[tuple[str, str], dict[tuple[str, str], int]] = {}  # of counters, by pool
-        self._steps = 0
+        self._selectors: dict[str, None] = {}
+        self.steps = 0
 
     def find(self, claims: Sequence[DeviceClaim], classes: dict[str, DeviceClass]) -> list[list[Chosen]]:
         """Return the devices of each claim.
@@ -135,7 +139,12 @@ class DeviceSearch:
             if of_class is None or one.derived_attributes or one.allocation_mode not in ("", "ExactCount", ALL):
                 raise RefusedError(f"{LACKS_DEVICES}: request {name} is not supported, or its class is gone")
             full = f"{name}/{one.name}" if isinstance(one, SubRequest) else name
-            made = Choice(full, one, of_class, max(one.count, 1))
+            selectors = (*(of_class.spec.selectors or ()), *(one.selectors or ()))
+            expressions = tuple((each.cel or {}).get("expression", "") for each in selectors)
+            self._selectors |= dict.fromkeys(expressions)
+            if len(self._selectors) > SELECTORS_MAX:
+                raise RefusedError(f"{LACKS_DEVICES}: more than {SELECTORS_MAX} selectors are to be met")
+            made = Choice(full, one, expressions, max(one.count, 1))
             if one.allocation_mode == ALL:
                 devices = tuple(self._all(made))
                 made = made._replace(number=len(devices), devices=devices)
@@ -146,7 +155,7 @@ class DeviceSearch:
             if pool.updating:
                 raise RefusedError(f"{LACKS_DEVICES}: pool {'/'.join(pool.id)} is being updated")
             for one in pool.devices:
-                if _is_selected(one, choice) and _within(one, choice.wants, Counter()) is not None:
+                if self._is_selected(one, choice) and _within(one, choice.wants, Counter()) is not None:
                     yield one
 
     def _request(self, claim: int, number: int) -> bool:
@@ -172,16 +181,29 @@ class DeviceSearch:
             return self._request(claim, number + 1)
         for position in range(start, len(self._offered)):
             one = self._offered[position][1]
-            in_use = self._is_in_use(one.id, claim, admin=bool(choice.wants.admin_access))
-            if not in_use and _is_selected(one, choice) and self._with(claim, number, choice, count, one, position + 1):
+            if self._is_in_use(one.id, claim, admin=bool(choice.wants.admin_access)):
+                self._step()
+            elif self._is_selected(one, choice) and self._with(claim, number, choice, count, one, position + 1):
                 return True
         return False
 
+    def _is_selected(self, one: OfferedDevice, choice: Choice) -> bool:
+        self._step()
+        for expression in choice.selectors:
+            if not one.remembers(expression):
+                self._step()
+            if not one.meets(expression):
+                return False
+        return True
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps > STEPS_MAX:
+            raise RefusedError(f"{LACKS_DEVICES} within {STEPS_MAX} steps")
+
     def _with(self, claim: int, number: int, choice: Choice, count: int, one: OfferedDevice, start: int) -> bool:
         """Return whether the search succeeds with a device; if not, nothing is left of it."""
-        self._steps += 1
-        if self._steps > STEPS_MAX:
-            raise RefusedError(f"{LACKS_DEVICES} within {STEPS_MAX} steps")
+        self._step()
         if not self._take(claim, choice, one):
             return False
         if self._devices(claim, number, choice, count + 1, start):
@@ -257,11 +279,6 @@ class DeviceSearch:
 def _named(claim: DeviceClaim) -> Iterator[tuple[str, Sequence[ExactRequest]]]:
     for one in claim.requests or ():
         yield one.name, one.first_available or (() if one.exactly is None else (one.exactly,))
-
-
-def _is_selected(one: OfferedDevice, choice: Choice) -> bool:
-    selectors = (*(choice.of_class.spec.selectors or ()), *(choice.wants.selectors or ()))
-    return all(one.meets((selector.cel or {}).get("expression", "")) for selector in selectors)
 
 
 def _within(one: OfferedDevice, wants: ExactRequest, used: Counter[str]) -> dict[str, int] | None:

@@ -57,7 +57,10 @@ def is_met(expression: str, device: Mapping[str, Any]) -> bool:
     Raises:
         SelectorError: it cannot be compiled, names something that the device does not have, or is no condition.
     """
-    program, domains = _compiled(expression)
+    compiled = _compiled(expression)
+    if isinstance(compiled, str):
+        raise SelectorError(compiled)
+    program, domains = compiled
     missing = {
         part: {**{key: {} for key in domains - device[part].keys()}, **device[part]}
         for part in ("attributes", "capacity")
@@ -97,15 +100,16 @@ def _attribute(value: Mapping[str, Any]) -> object:
 
 
 @lru_cache(maxsize=EXPRESSIONS_MAX)
-def _compiled(expression: str) -> tuple[Any, frozenset[str]]:
+def _compiled(expression: str) -> tuple[Any, frozenset[str]] | str:
+    """Return the program of an expression and the domains that it names; a text: why it cannot be compiled."""
     if len(expression) > EXPRESSION_MAX:
-        raise SelectorError(f"the expression has more than {EXPRESSION_MAX} characters")
+        return f"the expression has more than {EXPRESSION_MAX} characters"
     try:
         program = _environment().compile(expression)
     except ImportError as error:
-        raise SelectorError(f"selectors of devices need the extra `kube`: {error}") from error
-    except Exception as error:
-        raise SelectorError(str(error)) from error
+        return f"selectors of devices need the extra `kube`: {error}"
+    except Exception as error:  # noqa: BLE001  whatever the runtime raises
+        return str(error)
     return program, frozenset(one or other for one, other in _LITERAL.findall(expression))
 
 

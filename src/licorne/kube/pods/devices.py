@@ -8,6 +8,7 @@ docs/understand/devices.md says why it is done this way.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -36,7 +37,9 @@ ELSEWHERE: Final = VOLUME_REASONS[len(VOLUME_REASONS) - 1]
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
 DEMANDS_MAX: Final = 1024
-"""Demands that are kept decoded, at most."""
+"""Demands that are kept decoded, or whose steps are counted, at most."""
+DEMAND_STEPS_MAX: Final = 1_000_000
+"""Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
 VERDICTS_MAX: Final = 64
 """Demands whose answer is remembered for a node, at most."""
 
@@ -66,11 +69,6 @@ class _Demand(msgspec.Struct, frozen=True):
     text: str
     name: str = ""
 
-    @property
-    def devices(self) -> DeviceClaim:
-        """What it demands."""
-        return msgspec.json.decode(self.text, type=DeviceClaim)
-
 
 class Decision(NamedTuple):
     """What was decided of a claim, and by which pod: its UID, "" until the manager has the decision."""
@@ -93,6 +91,7 @@ class DeviceStore:
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
         self._verdicts: dict[str, dict[tuple[str, ...], str]] = {}  # by node, then by what is demanded
+        self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
 
     # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
 
@@ -146,6 +145,8 @@ class DeviceStore:
         return self._changed(nodes)
 
     def _changed(self, nodes: Nodes) -> Nodes:
+        if nodes != NOWHERE:
+            self._spent.clear()
         if nodes is None:
             self._verdicts.clear()
         for node in nodes or ():
@@ -165,19 +166,27 @@ class DeviceStore:
         why = known.get(devices)
         if why is None:
             try:
-                self._find(node, [one.devices for one in read])
+                self._find(node, [_decoded(text) for text in devices], devices)
                 why = ""
             except RefusedError as error:
                 why = str(error)
             if len(known) >= VERDICTS_MAX:
                 known.clear()
+            if len(self._spent) >= DEMANDS_MAX:
+                self._spent.clear()
             known[devices] = why
         return why
 
-    def _find(self, node: str, claims: list[DeviceClaim]) -> list[list[Chosen]]:
-        """Return the devices of a node that claims would get. Raises RefusedError."""
+    def _find(self, node: str, claims: list[DeviceClaim], demand: tuple[str, ...] = ()) -> list[list[Chosen]]:
+        """Return the devices of a node that claims would get; count the steps for this demand. Raises RefusedError."""
+        if demand and self._spent[demand] >= DEMAND_STEPS_MAX:
+            raise RefusedError(f"{LACKS_DEVICES} within {DEMAND_STEPS_MAX} steps on all nodes")
         try:
-            return DeviceSearch(self.pools.seen_by(node), self.held).find(claims, self.classes)
+            search = DeviceSearch(self.pools.seen_by(node), self.held)
+            try:
+                return search.find(claims, self.classes)
+            finally:
+                self._spent[demand] += search.steps
         except RefusedError:
             raise
         except Exception as error:  # the scheduler is in the middle of a decision, and goes on without the node
@@ -340,6 +349,11 @@ def _text(claim: ResourceClaim) -> str:
 @lru_cache(maxsize=DEMANDS_MAX)
 def _read(demand: str) -> list[_Demand]:
     return msgspec.json.decode(demand, type=list[_Demand])
+
+
+@lru_cache(maxsize=DEMANDS_MAX)
+def _decoded(text: str) -> DeviceClaim:
+    return msgspec.json.decode(text, type=DeviceClaim)
 
 
 def _key(name: str) -> ClaimKey:

@@ -1,6 +1,7 @@
 """Carries out commands other than bindings: what must be done is repeated until it is, what informs people may be lost.
 
-Evictions and failures are never dropped, what binds volumes only when the pod has lost its place, and placeholders only when their gang does not want them any more. An eviction or
+Evictions and failures are never dropped; what binds volumes and gives devices is when the pod has lost its place, what takes
+devices back when that is no longer wanted, and placeholders when their gang does not want them any more. An eviction or
 a failure that the API server refuses, as an admission webhook may, is tried again every `REFUSED_S` until the pod is gone:
 the scheduler waits for its room. A victim that cannot be told why it goes is deleted all the same, after `TRIES_TO_REPORT`
 requests. Conditions and events share what is left of a bounded queue: above the bound, and when the API server is too busy,
@@ -140,7 +141,7 @@ class Writer:
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod or a pod group whose condition was not written.
         binds_volumes: returns whether the volumes of a pod are still to be bound, by an attempt of this number.
-        volumes_lost: told the UID of a pod, the number and why, when a claim or a volume for it cannot be written.
+        volumes_lost: told the UID of a pod, the number, why and the path, when a claim or a volume for it cannot be written.
         warn: told in a sentence what could not be written.
         guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
@@ -159,7 +160,7 @@ class Writer:
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
         binds_volumes: Callable[[str, int], bool] = lambda *_: True,
-        volumes_lost: Callable[[str, int, str], None] = lambda *_: None,
+        volumes_lost: Callable[[str, int, str, str], None] = lambda *_: None,
         warn: Callable[[str], None] = lambda _: None,
         guard: PauseGuard,
         clock: Callable[[], float],
@@ -386,7 +387,7 @@ class Writer:
                 self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
         elif isinstance(command, WriteVolume):
             if not (command.watched and error.status == CONFLICT):
-                self._volumes_lost(command.uid, command.number, str(error))
+                self._volumes_lost(command.uid, command.number, str(error), command.path)
         elif isinstance(command, _Report):
             self._give_up(command)
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
