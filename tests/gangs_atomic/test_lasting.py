@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import config
 from gangs_atomic.helpers import TAG, GangBench, task_groups
+from licorne.core.strict import NoEffectError, refuse_unknown
 from licorne.si.messages import AddApplication, ChangeApplication, NewAllocation
 
 
@@ -69,6 +71,37 @@ def test_how_many_it_needs_may_change() -> None:
     change(b, 0)
     b.release("g", "g0")
     assert b.run() == "g4@n1"
+
+
+def test_other_tags_of_a_gang_that_does_not_last_change_nothing() -> None:
+    b = GangBench(10)
+    b.add("g", task_groups(w=2))
+    b.member("g", "g0", 2)
+    b.send(ChangeApplication(application_id="g", tags={"x": "y"}))
+    assert b.run() == ""
+
+
+def test_an_application_is_lasting_with_both_tags_alone() -> None:
+    b = GangBench(10)
+    tags = {TAG: task_groups(w=3), "gang.lasting": "true"}
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=tags))
+    b.member("g", "g0", 2)
+    b.member("g", "g1", 2)
+    assert b.run() == "g0@n1 g1@n1"
+    b.release("g", "g0")
+    b.member("g", "g2", 2)
+    assert b.run() == "g2@n1"
+
+
+def test_malformed_task_groups_are_not_taken_over() -> None:
+    b = bench(10, need=2, asks=1)
+    message = ChangeApplication(application_id="g", tags={TAG: "[{}]"})
+    with pytest.raises(NoEffectError, match=r"application 'g': task-groups\[0\].name: missing"):
+        refuse_unknown(b.api.cluster.managers["rm"], [message])
+    b.send(message)
+    assert b.run() == ""
+    b.member("g", "g1", 2)
+    assert b.run() == "g0@n1 g1@n1"
 
 
 def test_any_members_will_do_where_the_first_do_not_fit() -> None:

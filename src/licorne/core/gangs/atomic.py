@@ -38,6 +38,8 @@ from .task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups, sum_
 from .trial import Trial, wants_near
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from licorne.core.amounts.vectors import Vec
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
@@ -175,10 +177,20 @@ def gang_of(message: AddApplication, queue: Queue, *, forced: bool = False) -> t
     return (None, fault) if fault else (AtomicGang(groups), "")
 
 
+def is_lasting(tags: Mapping[str, str]) -> bool:
+    """Tell whether these tags of an application make it a lasting gang, if its task groups are valid."""
+    return tags.get(LASTING_TAG) == "true" and parse_gang_scheduling(tags.get(SCHEDULING_TAG, "")) is True
+
+
+def lasting_fault(tags: Mapping[str, str]) -> str:
+    """Return why an application cannot have these tags from now on; empty if it can: a lasting gang has task groups."""
+    return _parsed(tags.get(GROUPS_TAG, ""))[1] if is_lasting(tags) else ""
+
+
 def _lasting(app: Application) -> AtomicGang | None:
     """Return the gang that an application is by its tags whenever it lacks members; None: it is none, or fails."""
     tags = app.tags
-    if tags.get(LASTING_TAG) != "true" or app.gang is not None or app.state is ApplicationState.FAILING:
+    if not is_lasting(tags) or app.gang is not None or app.state is ApplicationState.FAILING:
         return None
     groups, fault = _parsed(tags.get(GROUPS_TAG, ""))
     return None if fault else AtomicGang(groups)
@@ -287,7 +299,7 @@ class AtomicGangs:
                 parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on
                 placing = self._try_all(app, gang, members) if gang.stale else None
                 placing = self._try_nodes(gang, members, total) if placing is None and tried else placing
-            if placing is None and tried and app.tags.get(LASTING_TAG) == "true":
+            if placing is None and tried and is_lasting(app.tags):
                 placing = self._try_others(app, gang)
         if placing is None:
             if gang.refused:
@@ -361,7 +373,7 @@ class AtomicGangs:
     def _try_all(self, app: Application, gang: AtomicGang, members: list[Ask]) -> Placing | None:
         """Find nodes for all asks of a lasting gang whose members must be near each other: where they are, later ones must be."""
         asks = gang.asks(app)
-        if len(asks) <= len(members) or app.tags.get(LASTING_TAG) != "true" or not any(map(wants_near, asks)):
+        if len(asks) <= len(members) or not is_lasting(app.tags) or not any(map(wants_near, asks)):
             return None
         total = total_amounts(asks)
         return None if self.short_of(app, asks, total) else self._try_nodes(gang, asks, total)
