@@ -17,7 +17,10 @@ from hypothesis import strategies as st
 
 from common.examples import examples
 from core.bench import Bench, config
+from gangs_atomic.helpers import tags as gang_tags
+from gangs_atomic.helpers import task_groups
 from licorne.core.preemption.evictions import Outcome
+from licorne.si.messages import Allocation
 from preemption.test_examples import DELAY, confirm, quota, victims
 from preemption.test_within import ON
 from topology.helpers import node_labels, tags
@@ -264,6 +267,37 @@ def test_an_ask_gives_up_when_the_pod_ends_that_it_wants_near() -> None:
     assert bench.run() == ""
     assert [record.outcome for record in bench.partition.evictions] == [Outcome.TERMS]
     assert not bench.reserved()
+
+
+def test_a_gang_gives_up_when_the_pod_ends_that_a_member_wants_near() -> None:
+    world = World([*"aa"], [(WEB, 0, 4, 3), (Pod("db"), 1, 4, 0)], within=False)
+    bench = world.bench
+    _gang(bench, Pod("db", near=("zone", "web")), Pod("db"))
+    assert victims(bench, after=DELAY) == ["v1"]
+    bench.release("x", "v0")
+    assert bench.run() == ""
+    assert bench.reserved() == "g0@n1 g1@n1"
+    confirm(bench, "v1")
+    assert bench.run() == ""
+    assert [record.outcome for record in bench.partition.evictions] == [Outcome.TERMS]
+    assert not bench.reserved()
+
+
+def _gang(bench: Bench, *members: Pod) -> None:
+    """An atomic gang of pods of 2 in the queue with the guarantee."""
+    bench.app("g", "root.b", tags=gang_tags(task_groups(w=len(members))))
+    for number, pod in enumerate(members):
+        bench.send(
+            Allocation(
+                key=f"g{number}",
+                application_id="g",
+                resource={"vcore": 2},
+                priority=2,
+                tags=pod.tags(),
+                task_group="w",
+                allow_preempt_other=True,
+            )
+        )
 
 
 @pytest.mark.parametrize(

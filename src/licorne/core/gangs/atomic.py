@@ -331,15 +331,25 @@ class AtomicGangs:
         assert gang is not None, "the application starts as a whole"
         members = gang.members(app) or []
         placing = [(ask, ask.reserved) for ask in members if ask.reserved is not None]
-        if len(placing) < len(members) or self.short_of(app, members, total_amounts(members)):
+        if len(placing) < len(members):
             return 0
-        trial = Trial(self._partition, {}, ask_predicates=True)
-        found = trial.place_as(members, placing)
-        trial.close()
+        found: Placing | None = None
+        if not self.short_of(app, members, total_amounts(members)):
+            trial = Trial(self._partition, {}, ask_predicates=True)
+            found = trial.place_as(members, placing)
+            trial.close()
         if found is None:
+            self._give_up_if_shut(members)
             return 0
         self._start(app, found)
         return len(found)
+
+    def _give_up_if_shut(self, members: list[Ask]) -> None:
+        """Let a gang whose victims have all ended give up if terms of pods shut a member out of the node that it claims."""
+        claims = self._partition.claims
+        if not any(claim.going() for ask in members if (claim := claims.by_ask.get(ask)) is not None):
+            for number, ask in enumerate(members, 1):
+                claims.give_up_if_shut(ask, members[number:])
 
     def _waits_no_longer(self, app: Application, gang: AtomicGang) -> None:
         """Take a gang off those that wait for nodes, so that nodes do not wake it.

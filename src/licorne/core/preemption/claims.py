@@ -310,12 +310,15 @@ class Claims:
             for slot, pods, change in reversed(changes):
                 topology.attempt(slot, pods, -change)
 
-    def give_up_if_shut(self, ask: Ask) -> None:
-        """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so."""
+    def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:
+        """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so.
+
+        `later`: asks that are placed after it, members of its gang.
+        """
         claim = self.by_ask.get(ask)
         if claim is None or not ask.shape.need.checks or claim.going():
             return
-        with self.as_planned(ask.shape.need, without=(ask,)):
+        with self.as_planned(ask.shape.need, without=(ask, *later)):
             shut = ask.shape.need.mismatch_of_pods(claim.node)
         if shut:
             self._give_up(claim, Outcome.TERMS)
