@@ -283,6 +283,18 @@ def test_a_gang_gives_up_when_the_pod_ends_that_a_member_wants_near() -> None:
     assert not bench.reserved()
 
 
+def test_the_claims_of_a_gang_count_once_when_it_starts() -> None:
+    """Beside the claim of a pod that is spread from its members, at most two in the zone."""
+    world = World([*"aab"], [(Pod("db"), 0, 4, 0), (Pod("db"), 1, 4, 0), (Pod("db"), 2, 4, 3)], within=False)
+    bench = world.bench
+    bench.ask("y", "k", tags=tags("app=k", spread="zone app=web max=2"), priority=2, vcore=4, preempt_other=True)
+    assert victims(bench, after=DELAY) == ["v1"]
+    _gang(bench, WEB, WEB)
+    assert victims(bench, after=DELAY) == ["v0"]
+    confirm(bench, "v0")
+    assert bench.run() == "g0@n0 g1@n0"
+
+
 def _gang(bench: Bench, *members: Pod) -> None:
     """An atomic gang of pods of 2 in the queue with the guarantee."""
     bench.app("g", "root.b", tags=gang_tags(task_groups(w=len(members))))

@@ -76,12 +76,18 @@ class Claim:
 
 
 class Claims:
-    """The claims of one partition, by ask, oldest first. `generation` rises with each change of any claim."""
+    """The claims of one partition, by ask, oldest first. `generation` rises with each change of any claim.
+
+    `tried`: asks with claims that a trial has put on nodes; there the topology counts their pods already.
+    """
+
+    TRANSIENT = ("tried",)  # of trials, which end within a call
 
     def __init__(self, partition: Partition) -> None:
         self._partition: Partition = partition
         self.by_ask: dict[Ask, Claim] = {}
         self.generation: int = 0
+        self.tried: dict[Ask, None] = {}
         self._sums: dict[Level, Vec] = {}
         self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask
@@ -276,9 +282,10 @@ class Claims:
                 continue
             if _outranks(ask.app.queue, ask.priority, claim):
                 continue
-            with self.as_planned(need, without=(ask, claim.ask)):
+            without = dict.fromkeys((ask, claim.ask, *self.tried))
+            with self.as_planned(need, without=without):
                 before = need.mismatch_of_pods(claim.node)
-            with self.as_planned(need, leaving=leaving, more=[(ask, node)], without=(ask, claim.ask)):
+            with self.as_planned(need, leaving=leaving, more=[(ask, node)], without=without):
                 after = need.mismatch_of_pods(claim.node)
             if after and not before:
                 return False
