@@ -249,6 +249,19 @@ def test_a_claim_holds_its_domain() -> None:
     assert bench.run().startswith("again@")
 
 
+def test_a_pod_does_not_begin_elsewhere_what_a_claiming_one_is_near() -> None:
+    world = World([*"a"], [(Pod("db"), 0, 4, 0)], within=False)
+    bench, together = world.bench, Pod("web", near=("zone", "web"))
+    assert world.ask(together, 4) == ["v0"]
+    bench.node("n1", attributes=node_labels("n1", "b"), vcore=2)
+    bench.ask("x", "other", tags=together.tags(), vcore=1)
+    assert bench.run() == ""
+    confirm(bench, "v0")
+    assert bench.run() == "k@n0"
+    bench.release("y", "k")
+    assert bench.run().startswith("other@")
+
+
 def test_asks_that_exclude_each_other_evict_in_different_domains() -> None:
     world = World([*"ab"], [(Pod("db"), 0, 4, 0), (Pod("db"), 1, 4, 0)], within=False)
     world.bench.ask("y", "other", tags=APART.tags(), priority=2, vcore=2, preempt_other=True)

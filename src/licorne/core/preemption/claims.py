@@ -276,8 +276,7 @@ class Claims:
             if claim.ask is ask or (claim.ask.app is ask.app and ask.app.atomic is not None) or not need.checks:
                 continue
             if not any(
-                (check.is_about(pods) and check.same_domain(node, claim.node)) or any(map(check.is_about, gone))
-                for check in need.checks
+                check.may_shut(pods, node, claim.node) or any(map(check.is_about, gone)) for check in need.checks
             ):
                 continue
             if _outranks(ask.app.queue, ask.priority, claim):
