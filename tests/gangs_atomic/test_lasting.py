@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from core.bench import config
 from gangs_atomic.helpers import TAG, GangBench, task_groups
 from licorne.core.strict import NoEffectError, refuse_unknown
+from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, ChangeApplication, NewAllocation
+from topology.helpers import node_labels
+from topology.helpers import tags as pod_tags
 
 
 def lasting(need: int) -> dict[str, str]:
@@ -113,6 +116,25 @@ def test_any_members_will_do_where_the_first_do_not_fit() -> None:
     for key, size in (("a", 4), ("b", 2), ("c", 2)):
         b.member("g", key, size)
     assert b.run() == "g0@n1 b@n1 c@n1"
+
+
+def test_members_near_each_other_will_do_though_one_of_a_complete_group_waits() -> None:
+    b = GangBench()
+    for name, zone, size in (("n1", "a", 3), ("n2", "b", 2), ("n3", "b", 2), ("n9", "", 1)):
+        b.node(name, attributes=node_labels(name, zone), vcore=size)
+    tags = lasting(1) | {TAG: task_groups(one=1, w=2)}
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=tags))
+    b.member("g", "one", 1, "one", tags={TAG_REQUIRED_NODE: "n9"})
+    b.member("g", "x", 1)
+    b.member("g", "y", 1)
+    b.run()
+    b.release("g", "x")
+    b.release("g", "y")
+    b.member("g", "more", 1, "one")
+    b.member("g", "huge", 9)
+    for key in ("g0", "g1"):
+        b.member("g", key, 2, tags=pod_tags("app=g", near="zone app=g"))
+    assert sorted(b.run().split()) == ["g0@n2", "g1@n3", "more@n1"]
 
 
 def test_members_within_the_quota_will_do() -> None:

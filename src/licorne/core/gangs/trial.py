@@ -117,7 +117,7 @@ class Trial:
                 left[ask.task_group] -= 1
             elif not (ask.required or wants_near(ask)):
                 failed[ask.shape] = None
-        if any(left.values()):
+        if any(count > 0 for count in left.values()):
             self.undo(placed)
             return None
         return placed
@@ -128,6 +128,8 @@ class Trial:
         One that has a node now comes first, best without such a term of its own: the others may want to be near it.
         `lacking`: how many of each task group are wanted, if not all.
         """
+        if lacking is not None:
+            asks = [ask for ask in asks if lacking[ask.task_group] > 0]
         wanting = [ask.shape.need.pods for ask in asks if wants_near(ask)]
         keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
         if not keys or any(ask.required for ask in asks):
