@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.bench import config
 from gangs_atomic.helpers import TAG, GangBench, task_groups
+from licorne.core.gangs import atomic
 from licorne.core.strict import NoEffectError, refuse_unknown
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, ChangeApplication, NewAllocation
@@ -94,6 +95,17 @@ def test_an_application_is_lasting_with_both_tags_alone() -> None:
     b.release("g", "g0")
     b.member("g", "g2", 2)
     assert b.run() == "g2@n1"
+
+
+def test_an_end_does_not_count_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bench(10, need=2, asks=5)
+    b.run()
+    b.release("g", "g0")
+    monkeypatch.setattr(atomic, "_parsed", None)  # needed for each count of all that run
+    b.release("g", "g1")
+    b.release("g", "g2")
+    b.member("g", "g5", 2)
+    assert b.run() == "g5@n1"
 
 
 def test_malformed_task_groups_are_not_taken_over() -> None:

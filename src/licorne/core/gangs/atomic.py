@@ -86,7 +86,9 @@ class AtomicGang:
         self.stale = True
 
     def running(self, app: Application) -> dict[str, int]:
-        """Return the number of members of each group that run already, because they were recovered."""
+        """Return the number of members of each group that run: they were recovered, or are those that a lasting gang has left."""
+        if app.lasting is not None:
+            return {name: app.lasting.running.get(name, 0) for name in self.needs}
         found = dict.fromkeys(self.needs, 0)
         for alloc in app.allocations.values():
             if alloc.task_group in found:
@@ -102,11 +104,6 @@ class AtomicGang:
                 if wanted is not None:
                     wanted += [ask] * min(ask.repeats, self.needs[ask.task_group])
         return self._asks
-
-    def lacks(self, app: Application) -> bool:
-        """Tell whether fewer members of a group run than it needs."""
-        running = self.running(app)
-        return any(running[name] < need for name, need in self.needs.items())
 
     def asks(self, app: Application) -> list[Ask]:
         """Return the pending asks of all groups, in request order."""
@@ -187,13 +184,38 @@ def lasting_fault(tags: Mapping[str, str]) -> str:
     return _parsed(tags.get(GROUPS_TAG, ""))[1] if is_lasting(tags) else ""
 
 
-def _lasting(app: Application) -> AtomicGang | None:
-    """Return the gang that an application is by its tags whenever it lacks members; None: it is none, or fails."""
-    tags = app.tags
-    if not is_lasting(tags) or app.gang is not None or app.state is ApplicationState.FAILING:
+class LastingGang:
+    """What a lasting gang is by its `tags`, kept from one end of a member to the next: `groups`, and how many run of each.
+
+    `running` counts the allocations of all task groups, also of those that the tags do not name.
+    """
+
+    def __init__(self, app: Application) -> None:
+        self.tags = app.tags
+        self.groups: tuple[TaskGroupSpec, ...] = _parsed(app.tags.get(GROUPS_TAG, ""))[0]
+        self.running: dict[str, int] = {}
+        for alloc in app.allocations.values():
+            self.count(alloc, 1)
+
+    def count(self, alloc: Ask, change: int) -> None:
+        """Count an allocation that begins (1) or ends (-1)."""
+        left = self.running.pop(alloc.task_group, 0) + change
+        if left:
+            self.running[alloc.task_group] = left
+
+    def lacks_members(self) -> bool:
+        """Tell whether fewer members of a group run than it needs."""
+        return any(self.running.get(group.name, 0) < group.members for group in self.groups)
+
+
+def _lacking(app: Application) -> AtomicGang | None:
+    """Return the gang that an application is by its tags and allocations; None: it is none, has members enough, or fails."""
+    if not is_lasting(app.tags) or app.gang is not None or app.state is ApplicationState.FAILING:
         return None
-    groups, fault = _parsed(tags.get(GROUPS_TAG, ""))
-    return None if fault else AtomicGang(groups)
+    known = app.lasting
+    if known is None or known.tags is not app.tags:
+        known = app.lasting = LastingGang(app)
+    return AtomicGang(known.groups) if known.lacks_members() else None
 
 
 def _parsed(text: str) -> tuple[tuple[TaskGroupSpec, ...], str]:
@@ -246,8 +268,8 @@ class AtomicGangs:
 
     def regroup(self, app: Application) -> None:
         """Let a lasting gang wait if it lacks members, as its tags are and its allocations; else let its asks go on."""
-        gang, before = _lasting(app), app.atomic
-        if gang is None or not gang.lacks(app):
+        gang, before = _lacking(app), app.atomic
+        if gang is None:
             if before is not None:
                 self._start(app, [])
         elif before is None:
