@@ -281,10 +281,9 @@ class Claims:
                 continue
             if _outranks(ask.app.queue, ask.priority, claim):
                 continue
-            without = dict.fromkeys((ask, claim.ask, *self.tried))
-            with self.as_planned(need, without=without):
+            with self.as_planned(need, without=(ask, claim.ask)):
                 before = need.mismatch_of_pods(claim.node)
-            with self.as_planned(need, leaving=leaving, more=[(ask, node)], without=without):
+            with self.as_planned(need, leaving=leaving, more=[(ask, node)], without=(ask, claim.ask)):
                 after = need.mismatch_of_pods(claim.node)
             if after and not before:
                 return False
@@ -304,6 +303,7 @@ class Claims:
         changes: list[tuple[int, PodClass, int]] = []
         if need.checks:  # else no term of pods is about the ask
             ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+            without = dict.fromkeys((*without, *self.tried))
             coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
             for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
                 if ask.shape.need.pods is not None and node is not None:
