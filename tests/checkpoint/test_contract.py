@@ -54,6 +54,7 @@ OTHERS = {
     "TextCache": "texts are read again",
     "Demand": "a tuple, a part of the constraints",
     "DevicesLeft": "a tuple, a part of the labels",
+    "LastingGang": "follows from the tags and allocations of its application",
     "DeviceRoom": "made for one search for victims",
     "NodeVerdict": "made for one search for victims",
     "Grid": "a part of the node index, which is built anew",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import config
 from gangs_atomic.helpers import TAG, GangBench, task_groups
+from licorne.core.gangs import atomic
+from licorne.core.strict import NoEffectError, refuse_unknown
+from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, ChangeApplication, NewAllocation
+from topology.helpers import node_labels
+from topology.helpers import tags as pod_tags
 
 
 def lasting(need: int) -> dict[str, str]:
@@ -71,6 +77,48 @@ def test_how_many_it_needs_may_change() -> None:
     assert b.run() == "g4@n1"
 
 
+def test_other_tags_of_a_gang_that_does_not_last_change_nothing() -> None:
+    b = GangBench(10)
+    b.add("g", task_groups(w=2))
+    b.member("g", "g0", 2)
+    b.send(ChangeApplication(application_id="g", tags={"x": "y"}))
+    assert b.run() == ""
+
+
+def test_an_application_is_lasting_with_both_tags_alone() -> None:
+    b = GangBench(10)
+    tags = {TAG: task_groups(w=3), "gang.lasting": "true"}
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=tags))
+    b.member("g", "g0", 2)
+    b.member("g", "g1", 2)
+    assert b.run() == "g0@n1 g1@n1"
+    b.release("g", "g0")
+    b.member("g", "g2", 2)
+    assert b.run() == "g2@n1"
+
+
+def test_an_end_does_not_count_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bench(10, need=2, asks=5)
+    b.run()
+    b.release("g", "g0")
+    monkeypatch.setattr(atomic, "_parsed", None)  # needed for each count of all that run
+    b.release("g", "g1")
+    b.release("g", "g2")
+    b.member("g", "g5", 2)
+    assert b.run() == "g5@n1"
+
+
+def test_malformed_task_groups_are_not_taken_over() -> None:
+    b = bench(10, need=2, asks=1)
+    message = ChangeApplication(application_id="g", tags={TAG: "[{}]"})
+    with pytest.raises(NoEffectError, match=r"application 'g': task-groups\[0\].name: missing"):
+        refuse_unknown(b.api.cluster.managers["rm"], [message])
+    b.send(message)
+    assert b.run() == ""
+    b.member("g", "g1", 2)
+    assert b.run() == "g0@n1 g1@n1"
+
+
 def test_any_members_will_do_where_the_first_do_not_fit() -> None:
     b = bench(6, need=2, asks=1)
     b.member("g", "huge", 9)
@@ -80,6 +128,25 @@ def test_any_members_will_do_where_the_first_do_not_fit() -> None:
     for key, size in (("a", 4), ("b", 2), ("c", 2)):
         b.member("g", key, size)
     assert b.run() == "g0@n1 b@n1 c@n1"
+
+
+def test_members_near_each_other_will_do_though_one_of_a_complete_group_waits() -> None:
+    b = GangBench()
+    for name, zone, size in (("n1", "a", 3), ("n2", "b", 2), ("n3", "b", 2), ("n9", "", 1)):
+        b.node(name, attributes=node_labels(name, zone), vcore=size)
+    tags = lasting(1) | {TAG: task_groups(one=1, w=2)}
+    b.send(AddApplication(application_id="g", queue="root.a", user="u", tags=tags))
+    b.member("g", "one", 1, "one", tags={TAG_REQUIRED_NODE: "n9"})
+    b.member("g", "x", 1)
+    b.member("g", "y", 1)
+    b.run()
+    b.release("g", "x")
+    b.release("g", "y")
+    b.member("g", "more", 1, "one")
+    b.member("g", "huge", 9)
+    for key in ("g0", "g1"):
+        b.member("g", key, 2, tags=pod_tags("app=g", near="zone app=g"))
+    assert sorted(b.run().split()) == ["g0@n2", "g1@n3", "more@n1"]
 
 
 def test_members_within_the_quota_will_do() -> None:

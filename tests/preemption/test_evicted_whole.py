@@ -61,6 +61,15 @@ def test_what_goes_together_may_change() -> None:
     assert victims(b, after=DELAY) == ["a1", "a0"]
 
 
+def test_one_that_must_stay_keeps_the_others_from_the_change_on() -> None:
+    b = bench((4,), "b2@0:1 b2@9:1")
+    b.ask("k", "huge", vcore=9, priority=5, preempt_other=True)
+    assert victims(b, after=DELAY) == []
+    b.send(ChangeApplication(application_id="b", tags={TOGETHER_TAG: "true"}))
+    b.ask("k", "k", vcore=1, priority=5, preempt_other=True)
+    assert victims(b, after=DELAY) == []
+
+
 def test_all_go_for_an_ask_that_requires_a_node() -> None:
     b = bench((4, 4), "A2@0:1 A2@0:2")
     b.ask("k", "k", vcore=4, priority=5, required="n1")

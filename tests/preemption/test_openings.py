@@ -17,7 +17,10 @@ from hypothesis import strategies as st
 
 from common.examples import examples
 from core.bench import Bench, config
+from gangs_atomic.helpers import tags as gang_tags
+from gangs_atomic.helpers import task_groups
 from licorne.core.preemption.evictions import Outcome
+from licorne.si.messages import Allocation
 from preemption.test_examples import DELAY, confirm, quota, victims
 from preemption.test_within import ON
 from topology.helpers import node_labels, tags
@@ -246,6 +249,19 @@ def test_a_claim_holds_its_domain() -> None:
     assert bench.run().startswith("again@")
 
 
+def test_a_pod_does_not_begin_elsewhere_what_a_claiming_one_is_near() -> None:
+    world = World([*"a"], [(Pod("db"), 0, 4, 0)], within=False)
+    bench, together = world.bench, Pod("web", near=("zone", "web"))
+    assert world.ask(together, 4) == ["v0"]
+    bench.node("n1", attributes=node_labels("n1", "b"), vcore=2)
+    bench.ask("x", "other", tags=together.tags(), vcore=1)
+    assert bench.run() == ""
+    confirm(bench, "v0")
+    assert bench.run() == "k@n0"
+    bench.release("y", "k")
+    assert bench.run().startswith("other@")
+
+
 def test_asks_that_exclude_each_other_evict_in_different_domains() -> None:
     world = World([*"ab"], [(Pod("db"), 0, 4, 0), (Pod("db"), 1, 4, 0)], within=False)
     world.bench.ask("y", "other", tags=APART.tags(), priority=2, vcore=2, preempt_other=True)
@@ -264,6 +280,49 @@ def test_an_ask_gives_up_when_the_pod_ends_that_it_wants_near() -> None:
     assert bench.run() == ""
     assert [record.outcome for record in bench.partition.evictions] == [Outcome.TERMS]
     assert not bench.reserved()
+
+
+def test_a_gang_gives_up_when_the_pod_ends_that_a_member_wants_near() -> None:
+    world = World([*"aa"], [(WEB, 0, 4, 3), (Pod("db"), 1, 4, 0)], within=False)
+    bench = world.bench
+    _gang(bench, Pod("db", near=("zone", "web")), Pod("db"))
+    assert victims(bench, after=DELAY) == ["v1"]
+    bench.release("x", "v0")
+    assert bench.run() == ""
+    assert bench.reserved() == "g0@n1 g1@n1"
+    confirm(bench, "v1")
+    assert bench.run() == ""
+    assert [record.outcome for record in bench.partition.evictions] == [Outcome.TERMS]
+    assert not bench.reserved()
+
+
+def test_the_claims_of_a_gang_count_once_when_it_starts() -> None:
+    """Beside the claim of a pod that is spread from its members, at most two in the zone."""
+    world = World([*"aab"], [(Pod("db"), 0, 4, 0), (Pod("db"), 1, 4, 0), (Pod("db"), 2, 4, 3)], within=False)
+    bench = world.bench
+    bench.ask("y", "k", tags=tags("app=k", spread="zone app=web max=2"), priority=2, vcore=4, preempt_other=True)
+    assert victims(bench, after=DELAY) == ["v1"]
+    _gang(bench, WEB, WEB)
+    assert victims(bench, after=DELAY) == ["v0"]
+    confirm(bench, "v0")
+    assert bench.run() == "g0@n0 g1@n0"
+
+
+def _gang(bench: Bench, *members: Pod) -> None:
+    """An atomic gang of pods of 2 in the queue with the guarantee."""
+    bench.app("g", "root.b", tags=gang_tags(task_groups(w=len(members))))
+    for number, pod in enumerate(members):
+        bench.send(
+            Allocation(
+                key=f"g{number}",
+                application_id="g",
+                resource={"vcore": 2},
+                priority=2,
+                tags=pod.tags(),
+                task_group="w",
+                allow_preempt_other=True,
+            )
+        )
 
 
 @pytest.mark.parametrize(

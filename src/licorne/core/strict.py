@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from licorne.core.amounts.faults import amounts_fault
+from licorne.core.gangs.atomic import lasting_fault
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import (
     AddApplication,
@@ -110,7 +111,11 @@ def _unknown(
     elif isinstance(message, Release):
         known = _is_there(partition, message, begun)
     else:
-        known = message.application_id in partition.applications or (name, message.application_id) in begun.applications
+        app = partition.applications.get(message.application_id)
+        known = app is not None or (name, message.application_id) in begun.applications
+        if app is not None and isinstance(message, ChangeApplication):
+            if fault := lasting_fault({**app.tags, **message.tags}):
+                return f"{what}: {fault}"
     return "" if known else f"{what}: there is no such thing in partition {name!r}"
 
 

@@ -68,7 +68,8 @@ class RemoveApplication(msgspec.Struct, kw_only=True):
 class ChangeApplication(msgspec.Struct, kw_only=True):
     """Other values of tags of an application that is known; other tags stay.
 
-    They count for its gang (docs/understand/gangs-atomic.md, "Lasting gangs") and for the eviction of its allocations.
+    They count for its gang (docs/understand/gangs-atomic.md, "Lasting gangs") and for the eviction of its allocations. None
+    is taken over if a lasting gang would have no valid task groups.
     """
 
     application_id: str

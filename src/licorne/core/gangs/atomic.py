@@ -38,6 +38,8 @@ from .task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups, sum_
 from .trial import Trial, wants_near
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from licorne.core.amounts.vectors import Vec
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
@@ -84,7 +86,9 @@ class AtomicGang:
         self.stale = True
 
     def running(self, app: Application) -> dict[str, int]:
-        """Return the number of members of each group that run already, because they were recovered."""
+        """Return the number of members of each group that run: they were recovered, or are those that a lasting gang has left."""
+        if app.lasting is not None:
+            return {name: app.lasting.running.get(name, 0) for name in self.needs}
         found = dict.fromkeys(self.needs, 0)
         for alloc in app.allocations.values():
             if alloc.task_group in found:
@@ -100,11 +104,6 @@ class AtomicGang:
                 if wanted is not None:
                     wanted += [ask] * min(ask.repeats, self.needs[ask.task_group])
         return self._asks
-
-    def lacks(self, app: Application) -> bool:
-        """Tell whether fewer members of a group run than it needs."""
-        running = self.running(app)
-        return any(running[name] < need for name, need in self.needs.items())
 
     def asks(self, app: Application) -> list[Ask]:
         """Return the pending asks of all groups, in request order."""
@@ -175,13 +174,48 @@ def gang_of(message: AddApplication, queue: Queue, *, forced: bool = False) -> t
     return (None, fault) if fault else (AtomicGang(groups), "")
 
 
-def _lasting(app: Application) -> AtomicGang | None:
-    """Return the gang that an application is by its tags whenever it lacks members; None: it is none, or fails."""
-    tags = app.tags
-    if tags.get(LASTING_TAG) != "true" or app.gang is not None or app.state is ApplicationState.FAILING:
+def is_lasting(tags: Mapping[str, str]) -> bool:
+    """Tell whether these tags of an application make it a lasting gang, if its task groups are valid."""
+    return tags.get(LASTING_TAG) == "true" and parse_gang_scheduling(tags.get(SCHEDULING_TAG, "")) is True
+
+
+def lasting_fault(tags: Mapping[str, str]) -> str:
+    """Return why an application cannot have these tags from now on; empty if it can: a lasting gang has task groups."""
+    return _parsed(tags.get(GROUPS_TAG, ""))[1] if is_lasting(tags) else ""
+
+
+class LastingGang:
+    """What a lasting gang is by its `tags`, kept from one end of a member to the next: `groups`, and how many run of each.
+
+    `running` counts the allocations of all task groups, also of those that the tags do not name.
+    """
+
+    def __init__(self, app: Application) -> None:
+        self.tags = app.tags
+        self.groups: tuple[TaskGroupSpec, ...] = _parsed(app.tags.get(GROUPS_TAG, ""))[0]
+        self.running: dict[str, int] = {}
+        for alloc in app.allocations.values():
+            self.count(alloc, 1)
+
+    def count(self, alloc: Ask, change: int) -> None:
+        """Count an allocation that begins (1) or ends (-1)."""
+        left = self.running.pop(alloc.task_group, 0) + change
+        if left:
+            self.running[alloc.task_group] = left
+
+    def lacks_members(self) -> bool:
+        """Tell whether fewer members of a group run than it needs."""
+        return any(self.running.get(group.name, 0) < group.members for group in self.groups)
+
+
+def _lacking(app: Application) -> AtomicGang | None:
+    """Return the gang that an application is by its tags and allocations; None: it is none, has members enough, or fails."""
+    if not is_lasting(app.tags) or app.gang is not None or app.state is ApplicationState.FAILING:
         return None
-    groups, fault = _parsed(tags.get(GROUPS_TAG, ""))
-    return None if fault else AtomicGang(groups)
+    known = app.lasting
+    if known is None or known.tags is not app.tags:
+        known = app.lasting = LastingGang(app)
+    return AtomicGang(known.groups) if known.lacks_members() else None
 
 
 def _parsed(text: str) -> tuple[tuple[TaskGroupSpec, ...], str]:
@@ -234,8 +268,8 @@ class AtomicGangs:
 
     def regroup(self, app: Application) -> None:
         """Let a lasting gang wait if it lacks members, as its tags are and its allocations; else let its asks go on."""
-        gang, before = _lasting(app), app.atomic
-        if gang is None or not gang.lacks(app):
+        gang, before = _lacking(app), app.atomic
+        if gang is None:
             if before is not None:
                 self._start(app, [])
         elif before is None:
@@ -287,7 +321,7 @@ class AtomicGangs:
                 parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on
                 placing = self._try_all(app, gang, members) if gang.stale else None
                 placing = self._try_nodes(gang, members, total) if placing is None and tried else placing
-            if placing is None and tried and app.tags.get(LASTING_TAG) == "true":
+            if placing is None and tried and is_lasting(app.tags):
                 placing = self._try_others(app, gang)
         if placing is None:
             if gang.refused:
@@ -319,15 +353,25 @@ class AtomicGangs:
         assert gang is not None, "the application starts as a whole"
         members = gang.members(app) or []
         placing = [(ask, ask.reserved) for ask in members if ask.reserved is not None]
-        if len(placing) < len(members) or self.short_of(app, members, total_amounts(members)):
+        if len(placing) < len(members):
             return 0
-        trial = Trial(self._partition, {}, ask_predicates=True)
-        found = trial.place_as(members, placing)
-        trial.close()
+        found: Placing | None = None
+        if not self.short_of(app, members, total_amounts(members)):
+            trial = Trial(self._partition, {}, ask_predicates=True)
+            found = trial.place_as(members, placing)
+            trial.close()
         if found is None:
+            self._give_up_if_shut(members)
             return 0
         self._start(app, found)
         return len(found)
+
+    def _give_up_if_shut(self, members: list[Ask]) -> None:
+        """Let a gang whose victims have all ended give up if terms of pods shut a member out of the node that it claims."""
+        claims = self._partition.claims
+        if not any(claim.going() for ask in members if (claim := claims.by_ask.get(ask)) is not None):
+            for number, ask in enumerate(members, 1):
+                claims.give_up_if_shut(ask, members[number:])
 
     def _waits_no_longer(self, app: Application, gang: AtomicGang) -> None:
         """Take a gang off those that wait for nodes, so that nodes do not wake it.
@@ -361,7 +405,7 @@ class AtomicGangs:
     def _try_all(self, app: Application, gang: AtomicGang, members: list[Ask]) -> Placing | None:
         """Find nodes for all asks of a lasting gang whose members must be near each other: where they are, later ones must be."""
         asks = gang.asks(app)
-        if len(asks) <= len(members) or app.tags.get(LASTING_TAG) != "true" or not any(map(wants_near, asks)):
+        if len(asks) <= len(members) or not is_lasting(app.tags) or not any(map(wants_near, asks)):
             return None
         total = total_amounts(asks)
         return None if self.short_of(app, asks, total) else self._try_nodes(gang, asks, total)

@@ -5,6 +5,7 @@ A part of `licorne.core.inspection.validate`.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from licorne.core.base.states import ApplicationState
@@ -36,6 +37,9 @@ def validate_gangs(partition: Partition) -> None:
 def _gang(partition: Partition, app: Application) -> None:
     parked = [ask for ask in app.asks.values() if ask.parked == AWAITS_GANG]
     gang = app.atomic
+    if app.lasting is not None:
+        running = Counter(alloc.task_group for alloc in app.allocations.values())
+        assert app.lasting.running == running, f"invariant 7: how many members of gang {app.id} run"
     if gang is None:
         assert not parked, f"invariant 7: asks of application {app.id} wait for a gang that it is not"
         return

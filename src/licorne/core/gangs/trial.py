@@ -47,6 +47,7 @@ class Trial:
         self._choose = given.choose_node if given is not None else None
         self.counts = partition.needs.counts  # host ports or devices
         self._topology = partition.needs.topology
+        self._tried = partition.claims.tried
         self._looks = 0
         self._wanted: list[tuple[int, int, int]] = []  # types that the asks want: how much, and the square of the total
         self.refused = False
@@ -56,6 +57,7 @@ class Trial:
 
     def close(self) -> None:
         """Close the nodes that the trial has opened; asks that are placed stay placed."""
+        self._tried.clear()
         for node in self._opened:
             node.open = False
             self._index.mend(node)
@@ -115,7 +117,7 @@ class Trial:
                 left[ask.task_group] -= 1
             elif not (ask.required or wants_near(ask)):
                 failed[ask.shape] = None
-        if any(left.values()):
+        if any(count > 0 for count in left.values()):
             self.undo(placed)
             return None
         return placed
@@ -126,6 +128,8 @@ class Trial:
         One that has a node now comes first, best without such a term of its own: the others may want to be near it.
         `lacking`: how many of each task group are wanted, if not all.
         """
+        if lacking is not None:
+            asks = [ask for ask in asks if lacking[ask.task_group] > 0]
         wanting = [ask.shape.need.pods for ask in asks if wants_near(ask)]
         keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
         if not keys or any(ask.required for ask in asks):
@@ -165,6 +169,7 @@ class Trial:
         """Take asks off their nodes again, in reverse order."""
         self._placed -= len(placed)
         for ask, node in reversed(placed):
+            self._tried.pop(ask, None)
             node.free.plus(ask.shape.amounts)
             if self.counts and ask.shape.need.counted:
                 self._partition.needs.undo_try(node, ask)
@@ -175,6 +180,8 @@ class Trial:
     def put(self, ask: Ask, node: Node) -> None:
         """Take the room of the ask on the node."""
         self._placed += 1
+        if ask in self._partition.claims.by_ask:
+            self._tried[ask] = None
         node.free.minus(ask.shape.amounts)
         if self.counts and ask.shape.need.counted:
             self._partition.needs.try_take(node, ask)

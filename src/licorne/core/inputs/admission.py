@@ -17,8 +17,9 @@ from licorne.core.amounts.faults import amounts_fault
 from licorne.core.base.rejections import Fault, Reason, naming, refused_application, rejection
 from licorne.core.base.states import TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
 from licorne.core.base.tags import seconds_tag, tag
-from licorne.core.gangs.atomic import gang_of, own_fault
+from licorne.core.gangs.atomic import gang_of, is_lasting, lasting_fault, own_fault
 from licorne.core.placement.placer import RECOVERY_PATH, PlacementRequest, is_forced
+from licorne.core.preemption.together import goes_together
 from licorne.core.queues.application import Application
 from licorne.si.constants import NOBODY_GROUP, NOBODY_USER, TAG_APPLICATION_CREATION_TIME
 from licorne.si.messages import (
@@ -173,11 +174,19 @@ def _reject(
 
 
 def change_application(partition: Partition, message: ChangeApplication) -> None:
-    """Change tags of an application, and what its lasting gang is by them; an unknown application is ignored."""
+    """Change tags of an application, and what its lasting gang is by them.
+
+    An unknown application is ignored, and so are tags that make a lasting gang of malformed task groups.
+    """
     app = partition.applications.get(message.application_id)
-    if app is not None:
-        app.tags = {**app.tags, **message.tags}
+    if app is None or lasting_fault({**app.tags, **message.tags}):
+        return
+    lasted, together = is_lasting(app.tags), goes_together(app)
+    app.tags = {**app.tags, **message.tags}
+    if lasted or is_lasting(app.tags):
         partition.atomic.regroup(app)
+    if together != goes_together(app):
+        partition.wakeups.victims_changed()
 
 
 def remove_application(partition: Partition, message: RemoveApplication) -> None:

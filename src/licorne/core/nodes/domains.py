@@ -318,11 +318,18 @@ class DomainCheck:
         return pods is not None and pods in self.count.members
 
     def same_domain(self, one: Node, two: Node) -> bool:
-        """Return whether pods on the first node may shut the second one: they are in one domain. Affinity shuts none for pods."""
+        """Return whether pods on the first node may be why the second one is shut; by affinity those in its domain never are."""
         if self.kind == IS_NEAR or one.slot < 0 or two.slot < 0:
             return False
         domain: int = self.key.domain_of[one.slot]
         return domain != 0 and domain == self.key.domain_of[two.slot]
+
+    def may_shut(self, pods: PodClass | None, one: Node, two: Node) -> bool:
+        """Return whether another pod of a class on the first node may shut the second one.
+
+        The first pod of an affinity shuts all domains but its own, to asks that might have been the first.
+        """
+        return self.is_about(pods) and ((self.kind == IS_NEAR and self.room > 0) or self.same_domain(one, two))
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -191,7 +191,7 @@ class Topology:
         """Give a need its checks, in the order in which kube-scheduler runs its filters: the first that fails is told."""
         pods: PodClass = cython.cast(PodClass, need.pods)
         terms: PodTerms = pods.terms
-        for mark in sorted(terms.unless, key=lambda one: not one.topology_key):  # disks before claims
+        for mark in sorted(terms.unless, key=lambda one: not one.topology_key):  # disks before volume claims
             self._check_by(need, self.own(pods, Counted(mark.topology_key, mark=mark.name)), IS_APART, 0, 0)
         for attached in terms.attached:
             self._check_attached(need, self.own(pods, counted_attached(attached)), attached)

@@ -76,12 +76,18 @@ class Claim:
 
 
 class Claims:
-    """The claims of one partition, by ask, oldest first. `generation` rises with each change of any claim."""
+    """The claims of one partition, by ask, oldest first. `generation` rises with each change of any claim.
+
+    `tried`: asks with claims that a trial has put on nodes; there the topology counts their pods already.
+    """
+
+    TRANSIENT = ("tried",)  # of trials, which end within a call
 
     def __init__(self, partition: Partition) -> None:
         self._partition: Partition = partition
         self.by_ask: dict[Ask, Claim] = {}
         self.generation: int = 0
+        self.tried: dict[Ask, None] = {}
         self._sums: dict[Level, Vec] = {}
         self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask
@@ -270,8 +276,7 @@ class Claims:
             if claim.ask is ask or (claim.ask.app is ask.app and ask.app.atomic is not None) or not need.checks:
                 continue
             if not any(
-                (check.is_about(pods) and check.same_domain(node, claim.node)) or any(map(check.is_about, gone))
-                for check in need.checks
+                check.may_shut(pods, node, claim.node) or any(map(check.is_about, gone)) for check in need.checks
             ):
                 continue
             if _outranks(ask.app.queue, ask.priority, claim):
@@ -298,6 +303,7 @@ class Claims:
         changes: list[tuple[int, PodClass, int]] = []
         if need.checks:  # else no term of pods is about the ask
             ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+            without = dict.fromkeys((*without, *self.tried))
             coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
             for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
                 if ask.shape.need.pods is not None and node is not None:
@@ -310,12 +316,15 @@ class Claims:
             for slot, pods, change in reversed(changes):
                 topology.attempt(slot, pods, -change)
 
-    def give_up_if_shut(self, ask: Ask) -> None:
-        """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so."""
+    def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:
+        """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so.
+
+        `later`: asks that are placed after it, members of its gang.
+        """
         claim = self.by_ask.get(ask)
         if claim is None or not ask.shape.need.checks or claim.going():
             return
-        with self.as_planned(ask.shape.need, without=(ask,)):
+        with self.as_planned(ask.shape.need, without=(ask, *later)):
             shut = ask.shape.need.mismatch_of_pods(claim.node)
         if shut:
             self._give_up(claim, Outcome.TERMS)

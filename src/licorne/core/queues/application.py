@@ -25,7 +25,7 @@ from .requests import Requests
 from .usage import Tracker
 
 if TYPE_CHECKING:
-    from licorne.core.gangs.atomic import AtomicGang
+    from licorne.core.gangs.atomic import AtomicGang, LastingGang
     from licorne.core.gangs.placeholders import PlaceholderGang
     from licorne.core.queues.usage_history import PastUsage
 
@@ -58,6 +58,7 @@ class Application(Ranked):
     allocations: dict[str, Ask]
     allocated: Vec
     id: str
+    lasting: LastingGang | None  # what it is if it is a lasting gang; None: it is none, or that is not known yet
     group_chosen: cython.bint
     active: cython.bint  # awake, and woken by something other than a freed node
 
@@ -92,7 +93,7 @@ class Application(Ranked):
     message: str
     past: PastUsage | None  # what it has used so far, if that is recorded
 
-    TRANSIENT = ("table",)  # follows from the dialect and the settings
+    TRANSIENT = ("table", "lasting")  # follow from the dialect and the settings, from its tags and allocations
 
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
         self.heap_index = -1
@@ -140,6 +141,7 @@ class Application(Ranked):
         self.finished_ns = 0
         self.message = ""
         self.atomic = None
+        self.lasting = None
         self.past = None
 
     @cython.cfunc

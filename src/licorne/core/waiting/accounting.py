@@ -295,6 +295,8 @@ class Accounting:
         if cython.compiled:
             self.index.prefetch_target()
         app.allocations[alloc.id] = alloc
+        if app.lasting is not None:
+            app.lasting.count(alloc, 1)
         for tracker in app.trackers:
             tracker.used.plus(amounts)
             if first:
@@ -316,6 +318,8 @@ class Accounting:
         if cython.compiled:
             node.prefetch_fields()
         del app.allocations[alloc.id]
+        if app.lasting is not None:
+            app.lasting.count(alloc, -1)
         node.free.plus(amounts)
         if cython.compiled:
             self.index.aim(node)
