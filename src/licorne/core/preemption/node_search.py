@@ -37,7 +37,7 @@ from .candidates import (
 )
 from .planned_usage import PlannedUsage
 from .ranking import VictimRank, lowest_rank, rank_of
-from .together import goes_together, may_be_evicted
+from .together import broken_by_all, goes_together, may_be_evicted
 from .verdicts import passes_without, verdict_of
 from .victim_search import VictimSearch
 
@@ -230,7 +230,7 @@ class NodeSearch:
         node_group: NodeCandidates | None
         found: Candidate
         budgets: list[Any] = []
-        leaf_group: LeafCandidates = LeafCandidates(self.budget(leaf), budgets)
+        leaf_group: LeafCandidates = LeafCandidates(self.budget(leaf), budgets, carried, frozen)
         while budget is not None:
             if budget.guarded:
                 budgets.append(budget)
@@ -238,6 +238,7 @@ class NodeSearch:
         for app in leaf.apps.values():
             if not may_be_evicted(app, highest) or (self.one_by_one and goes_together(app)):
                 continue
+            broken = broken_by_all(app, self.disruption_budgets)
             for each in app.allocations.values():
                 victim = each
                 if not victim.may_go or (highest is not None and victim.priority > highest):
@@ -245,10 +246,8 @@ class NodeSearch:
                 node_group = self.by_node.get(victim.node)
                 if node_group is None or not self._shares_a_type(victim.shape.amounts):
                     continue
-                limits = self.disruption_budgets.of(victim)
-                found = Candidate(
-                    victim, leaf_group, node_group, victim.priority + carried if frozen is None else frozen, limits
-                )
+                limits = self.disruption_budgets.of(victim) + broken
+                found = Candidate(victim, leaf_group, node_group, leaf_group.priority_of(victim), limits)
                 if limits:
                     self.has_budgets = True
                 leaf_group.members.append(found)

@@ -2,7 +2,8 @@
 
 Victims may free devices, host ports, and what terms of pods shut (`licorne.core.nodes.topology`). A search for victims lets
 candidates end in a `NodeVerdict`, and asks it what the node would say then. Affinity is never brought about by evictions, and
-a victim may be one that the ask wants near. Terms are about what runs elsewhere too, so the counts of the topology are changed,
+a victim may be one that the ask wants near. What other asks claim is not given back: devices of claims are not counted as
+free. Terms are about what runs elsewhere too, so the counts of the topology are changed,
 and changed back, as in the trial of a gang; a search begins with those that there will be (`Claims.as_planned`).
 """
 
@@ -118,12 +119,15 @@ class NodeVerdict:
 
     def _without(self, allocations: list[Ask], test: Callable[[], T]) -> T:
         """Return what a test says when these have ended."""
-        for alloc in allocations:
-            self.add(alloc)
-        found = test()
-        for alloc in allocations:
-            self.remove(alloc)
-        return found
+        ended: list[Ask] = []
+        try:
+            for alloc in allocations:
+                self.add(alloc)
+                ended.append(alloc)
+            return test()
+        finally:
+            for alloc in ended:
+                self.remove(alloc)
 
 
 def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
