@@ -213,6 +213,12 @@ class NodeCandidates:
         """The candidates on the node that may still be evicted."""
         return [c for c in self.members if c.usable()]
 
+    @cython.cfunc
+    def lowest_for(self, amounts: Vec, least: cython.Py_ssize_t) -> VictimRank | None:
+        """A rank that no set of at least so many precedes which makes room for these amounts; None if there is no such set."""
+        found: VictimRank | None = self.willing.lowest_for(amounts, least)
+        return self.all.lowest_for(amounts, least) if found is None else found
+
     @cython.ccall
     def recompute(self) -> cython.void:
         """Recompute the bounds."""

@@ -130,6 +130,20 @@ class NodeVerdict:
                 self.remove(alloc)
 
 
+class Verdicts:
+    """The verdicts of nodes about one ask, each made once: for one search, while which nothing else changes."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._known: dict[Node, NodeVerdict | None] = {}
+
+    def of(self, node: Node) -> NodeVerdict | None:
+        """Return the verdict of a node; None if amounts alone count."""
+        if node not in self._known:
+            self._known[node] = verdict_of(node, self._ask)
+        return self._known[node]
+
+
 def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
     """Return whether the check counts an allocation in the domain of a node, which it would shut for that."""
     pods = alloc.shape.need.pods
@@ -147,8 +161,10 @@ def verdict_of(node: Node, ask: Ask) -> NodeVerdict | None:
     need: Need = ask.shape.need
     if not need.judged:
         return None
-    leaving = [alloc for alloc in node.allocations if alloc.preempted]
     devices = None
+    leaving: list[Ask] = []
+    if need.ports or (need.demand is not None and node.devices is not None):
+        leaving = [alloc for alloc in node.allocations if alloc.preempted]
     if need.demand is not None and node.devices is not None:
         devices = DeviceRoom(node.devices, need.demand, leaving)
     gone = [port for alloc in leaving for port in alloc.shape.need.ports]

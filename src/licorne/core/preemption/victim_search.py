@@ -96,9 +96,13 @@ class VictimSearch:
         self.short_of_quota = short_of_quota
         if not self._reachable():
             return None
-        if self.verdict is not None and not self.verdict.may_suffice_without([each[1].alloc for each in both]):
-            return None
-        self.needed = {} if self.verdict is None else self.verdict.must_go([each[1].alloc for each in both])
+        self.needed = {}
+        if self.verdict is not None:
+            allocations = [each[1].alloc for each in both]
+            self.steps += len(allocations)
+            if not self.verdict.may_suffice_without(allocations):
+                return None
+            self.needed = self.verdict.must_go(allocations)
         self.steps_left = STEPS_MAX if len(both) <= POOL_MAX else 0
         if self.steps_left:
             self._prepare()
