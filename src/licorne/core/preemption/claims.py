@@ -294,6 +294,15 @@ class Claims:
                 return False
         return True
 
+    def spare_domains_of(self, ask: Ask, node: Node, known: dict[object, bool]) -> bool:
+        """Return `spare_domains`, asked once for nodes in the same domains; `known` are the answers so far, by domains."""
+        pods, slot = ask.shape.need.pods, node.slot
+        counts = pods.counts if pods is not None else ()
+        domains = tuple([0 if slot in count.absent else count.key.domain_of[slot] for count in counts])
+        if domains not in known:
+            known[domains] = self.spare_domains(ask, node)
+        return known[domains]
+
     @contextmanager
     def as_planned(
         self,

@@ -561,7 +561,9 @@ class NodeSearch:
             node_group.recompute()
         elsewhere: cython.bint = bool(ask.shape.need.checks)  # victims on other nodes may be enough
         bound = node_group.lowest_for(amounts, 0)
-        if bound is None or (best is not None and best.precedes(bound)) or not self._could_run(node_group, ask):
+        if bound is None or (bound.count == 0 and not ask.shape.need.judged):
+            return None
+        if (best is not None and best.precedes(bound)) or not self._could_run(node_group, ask):
             return None
         if not self._passes_without(node_group.node, ask, []):
             least = 1  # something must go, even if the amounts suffice
