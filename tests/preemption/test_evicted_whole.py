@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
+from licorne import ResourceManagerCallback
 from licorne.core.preemption.together import TOGETHER_TAG
-from licorne.si.messages import AddApplication, ChangeApplication
-from preemption.test_examples import DELAY, confirm, victims
+from licorne.si.messages import AddApplication, ChangeApplication, DisruptionBudgetUpdate
+from preemption.test_examples import DELAY, Choosy, confirm, victims
+from topology.helpers import node_labels
+from topology.helpers import tags as pod
 
 WITHIN = "a properties: {preemption.within-queue: priority}"
 Runs = str
@@ -26,8 +29,10 @@ ROWS: list[tuple[str, tuple[int, ...], Runs, str, str]] = [
 ]
 
 
-def bench(nodes: tuple[int, ...], runs: Runs) -> Bench:
+def bench(nodes: tuple[int, ...], runs: Runs, manager: ResourceManagerCallback | None = None) -> Bench:
     b = Bench(config(WITHIN))
+    if manager is not None:
+        b.register(manager)
     for number, size in enumerate(nodes, 1):
         b.node(f"n{number}", vcore=size)
     for name in sorted({each[0] for each in runs.split()}):
@@ -77,6 +82,41 @@ def test_all_go_for_an_ask_that_requires_a_node() -> None:
     b = bench((4, 4), "A2@0:1 A2@9:2")
     b.ask("k", "k", vcore=4, priority=5, required="n1")
     assert victims(b, after=DELAY) == []
+
+
+@pytest.mark.parametrize("required", ["", "n1"])
+@pytest.mark.parametrize("lone", [False, True])
+def test_nobody_goes_with_whom_a_pod_would_go_that_the_ask_wants_near(required: str, lone: bool) -> None:
+    b = bench((), "")
+    for name in ("n1", "n2"):
+        b.node(name, attributes=node_labels(name, "z"), vcore=6)
+    b.send(AddApplication(application_id="A", queue="root.a", user="u", tags={TOGETHER_TAG: "true"}))
+    b.ask("A", "a0", node="n1", vcore=3)
+    b.ask("A", "db", node="n2", vcore=6, tags=pod("role=db"))
+    b.ask("k", "lone" if lone else "high", node="n1", vcore=3, priority=1 if lone else 9)
+    wish = pod("role=web", near="zone role=db")
+    b.ask("k", "k", vcore=3, priority=5, preempt_other=True, required=required, tags=wish)
+    assert victims(b, after=DELAY) == (["lone"] if lone else [])
+    confirm(b, "lone")
+    assert b.run() == ("k@n1" if lone else "")
+
+
+def test_the_resource_manager_is_asked_about_a_set_without_such_applications() -> None:
+    plugin = Choosy("n2")
+    b = bench((2, 4), "b2@0:2 A2@0:1 A2@0:2", plugin)
+    b.ask("k", "k", vcore=2, priority=5, preempt_other=True)
+    assert victims(b, after=DELAY) == ["a2", "a1"]
+    assert plugin.asked == [("n2", ["a0"], 0), ("n1", ["a1"], 0)]
+
+
+@pytest.mark.parametrize("required", ["", "n1"])
+@pytest.mark.parametrize(("allowed", "lone", "gone"), [(3, True, "a3 a2 a1"), (1, True, "a0"), (1, False, "a3 a2 a1")])
+def test_a_disruption_budget_counts_all(required: str, allowed: int, lone: bool, gone: str) -> None:
+    b = bench((2, 1, 1), f"b1@{1 if lone else 9}:1 A1@0:1 A1@0:2 A1@0:3")
+    ids = tuple(alloc.id for alloc in b.application("A").allocations.values())
+    b.send(DisruptionBudgetUpdate(name="budget", allowed=allowed, joined=ids))
+    b.ask("k", "k", vcore=1, priority=5, preempt_other=True, required=required)
+    assert sorted(victims(b, after=DELAY)) == sorted(gone.split())
 
 
 RUN = st.tuples(st.sampled_from("ABc"), st.integers(1, 3), st.integers(0, 3), st.integers(1, 3))

@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -17,9 +19,11 @@ from hypothesis import strategies as st
 
 from common.examples import examples
 from core.bench import Bench, config
+from gangs_atomic.helpers import GangBench, task_groups
 from gangs_atomic.helpers import tags as gang_tags
-from gangs_atomic.helpers import task_groups
+from licorne.core.preemption.claims import Claims
 from licorne.core.preemption.evictions import Outcome
+from licorne.core.preemption.verdicts import NodeVerdict
 from licorne.si.messages import Allocation
 from preemption.test_examples import DELAY, confirm, quota, victims
 from preemption.test_within import ON
@@ -262,6 +266,16 @@ def test_a_pod_does_not_begin_elsewhere_what_a_claiming_one_is_near() -> None:
     assert bench.run().startswith("other@")
 
 
+def test_a_claim_is_asked_once_about_the_nodes_of_a_domain() -> None:
+    world = World([*"aaaaaabb"], [(WEB, 0, 1, 0), (WEB, 7, 1, 3)], within=False)
+    bench = world.bench
+    assert world.ask(APART, 1) == ["v0"]
+    with patch.object(Claims, "spare_domains", autospec=True, side_effect=Claims.spare_domains) as asked:
+        bench.ask("x", "again", tags=WEB.tags(), vcore=1)
+        assert bench.run() == "again@n6"
+    assert asked.call_count == 2
+
+
 def test_asks_that_exclude_each_other_evict_in_different_domains() -> None:
     world = World([*"ab"], [(Pod("db"), 0, 4, 0), (Pod("db"), 1, 4, 0)], within=False)
     world.bench.ask("y", "other", tags=APART.tags(), priority=2, vcore=2, preempt_other=True)
@@ -269,6 +283,48 @@ def test_asks_that_exclude_each_other_evict_in_different_domains() -> None:
     assert gone == ["v0", "v1"]
     confirm(world.bench, *gone)
     assert sorted(world.bench.run().split()) == ["k@n0", "other@n1"]
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_plans_made_together_leave_claims_their_domains_together(members: int) -> None:
+    """The claim of k stands one pod of zone b that ends, but not two: its spread would not admit it in zone a."""
+    b = GangBench(text=config("a", f"b {quota(20)}"))
+    for name, zone in zip(("n0", "n1", "n2", "n3"), "aabb", strict=True):
+        b.node(name, attributes=node_labels(name, zone), vcore=4)
+    b.app("x", "root.a")
+    b.app("y", "root.b")
+    for key, node, size, priority in (("w0", "n0", 4, 3), ("w1", "n1", 1, 3), ("w2", "n2", 4, 0), ("w3", "n3", 4, 0)):
+        b.ask("x", key, node=node, vcore=size, priority=priority, tags=WEB.tags(), age_s=100)
+    b.ask("x", "db", node="n1", vcore=3, tags=Pod("db").tags(), age_s=1)
+    b.ask("y", "k", vcore=3, priority=2, tags=Pod("db", spread=("zone", "web")).tags(), preempt_other=True)
+    assert victims(b, after=DELAY) == ["db"]
+    b.add("g", task_groups(w=members), "", queue="root.b")
+    for number in range(members):
+        b.member("g", f"g{number}", 4, placeholder=True, allow_preempt_other=True, priority=2)
+    assert len(victims(b, after=DELAY)) == (1 if members == 1 else 0)
+
+
+@pytest.mark.parametrize("calls", range(1, 9))
+def test_an_error_in_a_search_leaves_the_counts_of_pods_as_they_were(calls: int) -> None:
+    world = World([*"aab"], [(WEB, 0, 1, 0), (WEB, 1, 1, 0), (WEB, 2, 1, 0)], within=False)
+    topology = world.bench.partition.needs.topology
+    before = [dict(pods) for pods in topology.on]
+    answers = [*[False] * (calls - 1), ArithmeticError]
+    with patch.object(NodeVerdict, "suffices", side_effect=answers), pytest.raises(ArithmeticError):
+        world.ask(APART, 1)
+    assert [dict(pods) for pods in topology.on] == before
+
+
+def test_an_error_in_the_counts_of_claims_undoes_those_that_were_made() -> None:
+    world = World([*"a"], [(WEB, 0, 1, 0)], within=False)
+    world.ask(APART, 1)
+    claims, topology = world.bench.partition.claims, world.bench.partition.needs.topology
+    (ask,) = claims.by_ask
+    before = [dict(pods) for pods in topology.on]
+    nowhere: Any = SimpleNamespace(slot="none")
+    with pytest.raises(TypeError), claims.as_planned(ask.shape.need, more=[(ask, nowhere)]):
+        pass
+    assert [dict(pods) for pods in topology.on] == before
 
 
 def test_an_ask_gives_up_when_the_pod_ends_that_it_wants_near() -> None:

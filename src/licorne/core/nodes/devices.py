@@ -245,15 +245,6 @@ class DeviceRoom:
         """Return whether the ask would get what it wants."""
         return self._demand.fits(self._free)
 
-    def suffices_without(self, allocations: Iterable[Ask]) -> bool:
-        """Return whether the ask would get what it wants if these ended too; nothing is changed."""
-        known = list(self._free)
-        for alloc in allocations:
-            self.add(alloc)
-        enough = self.suffices()
-        self._free = known
-        return enough
-
     def _change(self, alloc: Ask, sign: int) -> None:
         held = self._held.get(alloc)
         if held is not None:

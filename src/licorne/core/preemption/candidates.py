@@ -78,7 +78,7 @@ class QueueBudget:
                     rest += ask.at(d)
                 self.slack.v[d] = max(rest, 0)
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(check=False)
     def allows(self, amounts: Vec) -> cython.bint:
         """May these amounts be taken from the queue, beyond what is taken already?"""
@@ -97,7 +97,8 @@ class LeafCandidates:
     `budgets` are those of the leaf and its ancestors that must keep their guarantee. `max_loss` is the size of the
     largest victim that they allow, by type; `largest` the largest amounts of any candidate. `eligible` is false while
     the leaf is within its guarantee, so that none of its allocations may be evicted (section 2.4). `own`: it is the leaf
-    of the ask, so the set with the lowest highest priority is best (`VictimRank`).
+    of the ask, so the set with the lowest highest priority is best (`VictimRank`). The root of the search sees the priority of
+    each allocation as `frozen`, or, if that is None, as its own and `carried`.
     """
 
     budget: QueueBudget
@@ -107,8 +108,10 @@ class LeafCandidates:
     largest: Vec
     eligible: cython.bint
     own: cython.bint
+    carried: cython.longlong
+    frozen: Any
 
-    def __init__(self, budget: QueueBudget, budgets: list[Any]) -> None:
+    def __init__(self, budget: QueueBudget, budgets: list[Any], carried: int = 0, frozen: int | None = None) -> None:
         self.budget = budget
         self.budgets = budgets
         self.members = []
@@ -116,6 +119,12 @@ class LeafCandidates:
         self.largest = Vec()
         self.eligible = True
         self.own = budget.within
+        self.carried = carried
+        self.frozen = frozen
+
+    def priority_of(self, alloc: Ask) -> int:
+        """The priority of an allocation of the leaf as the root of the search sees it."""
+        return alloc.priority + self.carried if self.frozen is None else self.frozen
 
     @cython.ccall
     def recompute(self) -> cython.void:
@@ -203,6 +212,12 @@ class NodeCandidates:
     def usable(self) -> list[Any]:
         """The candidates on the node that may still be evicted."""
         return [c for c in self.members if c.usable()]
+
+    @cython.cfunc
+    def lowest_for(self, amounts: Vec, least: cython.Py_ssize_t) -> VictimRank | None:
+        """A rank that no set of at least so many precedes which makes room for these amounts; None if there is no such set."""
+        found: VictimRank | None = self.willing.lowest_for(amounts, least)
+        return self.all.lowest_for(amounts, least) if found is None else found
 
     @cython.ccall
     def recompute(self) -> cython.void:
@@ -314,7 +329,7 @@ def add_at(vec: Vec, d: cython.Py_ssize_t, amount: cython.longlong) -> cython.vo
     vec.v[d] += amount
 
 
-@cython.cfunc
+@cython.ccall
 @cython.exceptval(check=False)
 def enough(room: Vec, more: Vec, ask: Vec) -> cython.bint:
     """Does the ask fit into `room` when `more` is given back? Only types that it requests are compared."""

@@ -263,14 +263,22 @@ class Claims:
             return False
         return self._room(node, rivals).covers(ask.shape.amounts)
 
-    def spare_domains(self, ask: Ask, node: Node, leaving: Sequence[Ask] = ()) -> bool:
-        """Do terms of pods still let each ask with a claim onto its node if this one runs here, and victims have ended?
+    def spare_domains(
+        self,
+        ask: Ask,
+        node: Node,
+        victims: Sequence[Ask] = (),
+        *,
+        leaving: Sequence[Ask] = (),
+        more: Sequence[tuple[Ask, Node]] = (),
+    ) -> bool:
+        """Do terms of pods still let each ask with a claim onto its node if this one runs here, and all victims have ended?
 
-        `leaving`: further victims. Claims of lower order, and those of the same gang, do not count; nor do asks that would be
+        `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it. Claims of lower order, and those of the same gang, do not count; nor do asks that would be
         kept off all the same.
         """
         pods = ask.shape.need.pods
-        gone = [alloc.shape.need.pods for alloc in leaving]
+        gone = [alloc.shape.need.pods for alloc in victims]
         for claim in self.by_ask.values():
             need: Need = claim.ask.shape.need
             if claim.ask is ask or (claim.ask.app is ask.app and ask.app.atomic is not None) or not need.checks:
@@ -281,13 +289,24 @@ class Claims:
                 continue
             if _outranks(ask.app.queue, ask.priority, claim):
                 continue
-            with self.as_planned(need, without=(ask, claim.ask)):
+            with self.as_planned(need, leaving=leaving, more=more, without=(ask, claim.ask)):
                 before = need.mismatch_of_pods(claim.node)
-            with self.as_planned(need, leaving=leaving, more=[(ask, node)], without=(ask, claim.ask)):
+            with self.as_planned(
+                need, leaving=[*leaving, *victims], more=[*more, (ask, node)], without=(ask, claim.ask)
+            ):
                 after = need.mismatch_of_pods(claim.node)
             if after and not before:
                 return False
         return True
+
+    def spare_domains_of(self, ask: Ask, node: Node, known: dict[object, bool]) -> bool:
+        """Return `spare_domains`, asked once for nodes in the same domains; `known` are the answers so far, by domains."""
+        pods, slot = ask.shape.need.pods, node.slot
+        counts = pods.counts if pods is not None else ()
+        domains = tuple([0 if slot in count.absent else count.key.domain_of[slot] for count in counts])
+        if domains not in known:
+            known[domains] = self.spare_domains(ask, node)
+        return known[domains]
 
     @contextmanager
     def as_planned(
@@ -308,12 +327,14 @@ class Claims:
             for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
                 if ask.shape.need.pods is not None and node is not None:
                     changes.append((node.slot, ask.shape.need.pods, change))
-        for slot, pods, change in changes:
-            topology.attempt(slot, pods, change)
+        made = 0
         try:
+            for slot, pods, change in changes:
+                topology.attempt(slot, pods, change)
+                made += 1
             yield
         finally:
-            for slot, pods, change in reversed(changes):
+            for slot, pods, change in reversed(changes[:made]):
                 topology.attempt(slot, pods, -change)
 
     def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:

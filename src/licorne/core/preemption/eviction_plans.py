@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
 
-    from .candidates import Candidate, NodeCandidates
-
 REFUSALS_MAX = 100
 """How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
 NODE_SEARCHES_MAX = 4
@@ -136,16 +134,20 @@ class EvictionPlans:
             ):
                 found = node_search.find(ask, partition.now, refused)
                 if found is not None and any(goes_together(c.alloc.app) for c in found[1]):
+                    tried = found[0]
                     single = self._node_search(planned_usage, ask, plans, within=within, one_by_one=True)
                     also = {single.by_node[node_group.node]: None for node_group in refused}
                     found = better(node_search, ask, found, single.find(ask, partition.now, also))
-                    if found is not None:
-                        found = node_search.by_node[found[0].node], found[1]
+                    if found is None:
+                        refused[tried] = None
+                        continue
+                    found = node_search.by_node[found[0].node], found[1]
             if found is None:
                 break
             node_group, chosen = found
-            if self._allowed(ask, node_group, chosen):
-                return EvictionPlan(ask, node_group.node, [c.alloc for c in chosen], missing, within)
+            victims = [c.alloc for c in chosen]
+            if self._allowed(ask, node_group.node, victims, leaving, coming):
+                return EvictionPlan(ask, node_group.node, victims, missing, within)
             refused[node_group] = None
         return NO_VICTIMS
 
@@ -239,17 +241,22 @@ class EvictionPlans:
         self._node_searches[key] = node_search
         return node_search
 
-    def _allowed(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate]) -> bool:
-        """Do claims, and the resource manager, allow the ask on the node when the victims have ended (section 2.9)?"""
+    def _allowed(
+        self, ask: Ask, node: Node, victims: list[Ask], leaving: list[Ask], coming: list[tuple[Ask, Node]]
+    ) -> bool:
+        """Do claims, and the resource manager, allow the ask on the node when the victims have ended (section 2.9)?
+
+        `leaving` and `coming` are what the plans before this one evict and place.
+        """
         partition = self._partition
         if partition.claims.by_ask and not partition.claims.spare_domains(
-            ask, node_group.node, [c.alloc for c in chosen]
+            ask, node, victims, leaving=leaving, more=coming
         ):
             return False
-        on_node = [c.alloc for c in chosen if c.node_group is node_group]
+        on_node = [victim.key for victim in victims if victim.node is node]
         if on_node and partition.preemption_predicates is not None:
-            return partition.preemption_predicates(ask.key, node_group.node.id, [a.key for a in on_node])
-        return partition.predicate_allows(ask, node_group.node, False)
+            return partition.preemption_predicates(ask.key, node.id, on_node)
+        return partition.predicate_allows(ask, node, False)
 
     def _execute(self, plan: EvictionPlan) -> None:
         """Evict the victims, if any are needed, reserve the node for the ask, and give the ask its claim."""

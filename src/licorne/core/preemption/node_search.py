@@ -37,8 +37,8 @@ from .candidates import (
 )
 from .planned_usage import PlannedUsage
 from .ranking import VictimRank, lowest_rank, rank_of
-from .together import goes_together, may_be_evicted
-from .verdicts import passes_without, verdict_of
+from .together import broken_by_all, goes_together, may_be_evicted
+from .verdicts import Verdicts
 from .victim_search import VictimSearch
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class NodeSearch:
     lowest_priority: cython.longlong  # of a candidate
     yielding: dict[Ask, None]
     one_by_one: cython.bint  # applications whose allocations go together have no candidates
+    verdicts: Any  # of nodes about the ask that is searched for (`Verdicts`)
 
     def __init__(
         self,
@@ -156,6 +157,7 @@ class NodeSearch:
         self.infeasible = []
         self.search = VictimSearch()
         self.searched = 0
+        self.verdicts = Verdicts(ask)
         self._begin(0)
 
     def _count_room(self, node_group: NodeCandidates) -> None:
@@ -230,7 +232,7 @@ class NodeSearch:
         node_group: NodeCandidates | None
         found: Candidate
         budgets: list[Any] = []
-        leaf_group: LeafCandidates = LeafCandidates(self.budget(leaf), budgets)
+        leaf_group: LeafCandidates = LeafCandidates(self.budget(leaf), budgets, carried, frozen)
         while budget is not None:
             if budget.guarded:
                 budgets.append(budget)
@@ -238,6 +240,7 @@ class NodeSearch:
         for app in leaf.apps.values():
             if not may_be_evicted(app, highest) or (self.one_by_one and goes_together(app)):
                 continue
+            broken = broken_by_all(app, self.disruption_budgets)
             for each in app.allocations.values():
                 victim = each
                 if not victim.may_go or (highest is not None and victim.priority > highest):
@@ -245,10 +248,8 @@ class NodeSearch:
                 node_group = self.by_node.get(victim.node)
                 if node_group is None or not self._shares_a_type(victim.shape.amounts):
                     continue
-                limits = self.disruption_budgets.of(victim)
-                found = Candidate(
-                    victim, leaf_group, node_group, victim.priority + carried if frozen is None else frozen, limits
-                )
+                limits = self.disruption_budgets.of(victim) + broken
+                found = Candidate(victim, leaf_group, node_group, leaf_group.priority_of(victim), limits)
                 if limits:
                     self.has_budgets = True
                 leaf_group.members.append(found)
@@ -359,6 +360,7 @@ class NodeSearch:
         if no other is feasible, on any node.
         """
         self.search.keeps_budgets = True
+        self.verdicts = Verdicts(ask)
         found = self._find(ask, now, refused)
         if found is None and self.has_budgets:
             self.search.keeps_budgets = False
@@ -442,6 +444,16 @@ class NodeSearch:
             return node_group.node.open and need.may_match(node_group.node)
         return node_group.node.meets(need)
 
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _passes_without(self, node: Node, ask: Ask, victims: list[Any]) -> cython.bint:
+        """Will amounts alone count for the ask on the node when these, and evicted allocations, have ended?"""
+        if not ask.shape.need.judged:
+            return True
+        self.search.steps += 1
+        verdict: Any = self.verdicts.of(node)
+        return verdict is None or verdict.suffices_without(victims)
+
     def _node_with_room(self, ask: Ask, refused: dict[NodeCandidates, None]) -> NodeCandidates | None:
         """The first node that has room already, or will have when evicted allocations have ended."""
         node_group: NodeCandidates
@@ -451,7 +463,7 @@ class NodeSearch:
                 node_group.room.covers(ask.shape.amounts)
                 and self._could_run(node_group, ask)
                 and node_group not in refused
-                and (not ask.shape.need.judged or passes_without(node_group.node, ask, []))
+                and self._passes_without(node_group.node, ask, [])
             ):
                 return node_group
         return None
@@ -480,8 +492,7 @@ class NodeSearch:
                 gone += 1
                 continue
             here = enough(c.node_group.room, c.amounts, amounts) and self._could_run(c.node_group, ask)
-            if here and ask.shape.need.judged:
-                here = passes_without(c.node_group.node, ask, [c.alloc])
+            here = here and self._passes_without(c.node_group.node, ask, [c.alloc])
             if here and c.node_group in refused:
                 here = False
                 late = True
@@ -495,7 +506,7 @@ class NodeSearch:
                 continue
             if with_room is None or (here and c.node_group.order < with_room.order):
                 self._keep_if_better(c.node_group, [c])
-            elif not ask.shape.need.checks or passes_without(with_room.node, ask, [c.alloc]):
+            elif not ask.shape.need.checks or self._passes_without(with_room.node, ask, [c.alloc]):
                 self._keep_if_better(with_room, [c])
             else:
                 continue  # the ask wants to be near it, or its end leaves fewer pods elsewhere
@@ -520,7 +531,7 @@ class NodeSearch:
         for each in self.node_groups:
             node_group = each
             bound = self._bound(node_group, ask, over_quota, least)
-            if bound is not None and self._could_run(node_group, ask) and node_group not in refused:
+            if bound is not None and node_group not in refused:
                 least = bound
                 first = node_group
         if first is None:
@@ -532,7 +543,7 @@ class NodeSearch:
                 continue
             if (self.best is not None or ask.shape.need.checks) and self.search.steps - start > EFFORT_MAX:
                 break
-            if self._could_run(node_group, ask) and node_group not in refused:
+            if node_group not in refused:
                 self._search_node(node_group, ask, over_quota)
 
     @cython.cfunc
@@ -549,11 +560,15 @@ class NodeSearch:
         if node_group.stale:
             node_group.recompute()
         elsewhere: cython.bint = bool(ask.shape.need.checks)  # victims on other nodes may be enough
-        if ask.shape.need.judged and not passes_without(node_group.node, ask, []):
+        bound = node_group.lowest_for(amounts, 0)
+        if bound is None or (bound.count == 0 and not ask.shape.need.judged):
+            return None
+        if (best is not None and best.precedes(bound)) or not self._could_run(node_group, ask):
+            return None
+        if not self._passes_without(node_group.node, ask, []):
             least = 1  # something must go, even if the amounts suffice
-        bound = node_group.willing.lowest_for(amounts, 0 if elsewhere else least)
-        if bound is None:
-            bound = node_group.all.lowest_for(amounts, 0 if elsewhere else least)
+            if not elsewhere:
+                bound = node_group.lowest_for(amounts, least)
         if bound is not None and bound.count == 0 and elsewhere and (least or not over_quota.zero()):
             bound = lowest_rank(
                 0, self.lowest_priority if self.within else 0, 1, self.lowest_priority, UNLIMITED, UNLIMITED
@@ -569,7 +584,7 @@ class NodeSearch:
         here: Vec = new_vec(amounts.n, 0)
         elsewhere: bool = bool(ask.shape.need.checks)
         self.searched += 1
-        self.search.verdict = verdict_of(node_group.node, ask)
+        self.search.verdict = self.verdicts.of(node_group.node)
         for d in range(amounts.n):
             if amounts.v[d] > 0:
                 here.v[d] = max(amounts.v[d] - node_group.room.at(d), 0)

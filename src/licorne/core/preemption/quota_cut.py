@@ -48,7 +48,10 @@ RULE = (
 
 
 def enforce(partition: Partition, queue: Queue) -> None:
-    """Evict what the queue uses above its max, as far as guarantees and the sizes of allocations allow."""
+    """Evict what the queue uses above its max, as far as guarantees and the sizes of allocations allow.
+
+    Allocations that are evicted together with a victim come on top: single victims that they make unnecessary go all the same.
+    """
     excess = above_max(queue)
     amount = above_guarantees(queue, excess)
     victims = with_the_others(select(queue, amount, partition.disruption_budgets))

@@ -20,7 +20,7 @@ from . import evictions
 from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
 from .evictions import Eviction
 from .ranking import release_order
-from .together import may_be_evicted, with_the_others
+from .together import broken_by_all, goes_together, may_be_evicted, with_the_others
 from .verdicts import verdict_of
 from .victim_search import VictimSearch, wanted_part
 
@@ -64,7 +64,10 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
 
 
 def victims_on(partition: Partition, ask: Ask, node: Node) -> list[Ask] | None:
-    """Return what must be evicted on the node for this ask; nothing if that is not needed, or no search is made; None if nothing helps."""
+    """Return what must be evicted for this ask: allocations of the node, and those elsewhere that are evicted together with them.
+
+    Nothing if that is not needed, or no search is made; None if nothing helps.
+    """
     if any(alloc.node is node for alloc in partition.accounting.overdue):
         return []  # a victim there does not end, and perhaps no other would
     need = ask.shape.need
@@ -80,12 +83,23 @@ def victims_on(partition: Partition, ask: Ask, node: Node) -> list[Ask] | None:
         search = VictimSearch()
         search.verdict = verdict
         candidates = _candidates(ask, node, verdict, partition.disruption_budgets)
-        chosen = search.find(candidates, [], lacking, lacking.clone(), None)
-        if chosen is None and any(c.disruption_budgets for c in candidates):
+        victims = _best(search, candidates, lacking, partition.disruption_budgets)
+        if not victims and partition.disruption_budgets.by_id:
             search.keeps_budgets = False
-            chosen = search.find(candidates, [], lacking, lacking.clone(), None)
-    victims = with_the_others(c.alloc for c in chosen or ())
+            victims = _best(search, candidates, lacking, partition.disruption_budgets)
     return victims if victims and partition.claims.spare_domains(ask, node, victims) else None
+
+
+def _best(search: VictimSearch, candidates: list[Candidate], lacking: Vec, budgets: DisruptionBudgets) -> list[Ask]:
+    """Return the best victims with all that are evicted together with them, or the best that are evicted alone; none if neither will do."""
+    single = [c for c in candidates if not goes_together(c.alloc.app)]
+    for pool in (candidates, single) if len(single) < len(candidates) else (candidates,):
+        chosen = search.find(pool, [], lacking.clone(), lacking.clone(), None)
+        victims = with_the_others(c.alloc for c in chosen or ())
+        allowed = not (search.keeps_budgets and budgets.refusing(victims))
+        if victims and allowed and (search.verdict is None or search.verdict.suffices_without(victims)):
+            return victims
+    return []
 
 
 def evict(
@@ -144,7 +158,9 @@ def _candidates(
     leaf_group = LeafCandidates(QueueBudget(ask.app.queue, None, Vec()), [])
     node_group = NodeCandidates(node, 0)
     return [
-        Candidate(a, leaf_group, node_group, a.priority, disruption_budgets.of(a))
+        Candidate(
+            a, leaf_group, node_group, a.priority, disruption_budgets.of(a) + broken_by_all(a.app, disruption_budgets)
+        )
         for a in node.allocations
         if a.may_go
         and may_be_evicted(a.app, ask.priority)

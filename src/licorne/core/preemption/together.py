@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from licorne.core.amounts.vectors import Vec
-from licorne.core.constants import UNLIMITED
 
-from .candidates import Candidate
+from .candidates import Candidate, enough
+from .disruption_budgets import DisruptionBudget
 from .ranking import VictimRank, rank_of
 from .verdicts import passes_without
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
     from .candidates import NodeCandidates, QueueBudget
+    from .disruption_budgets import DisruptionBudgets
     from .node_search import NodeSearch
 
     Found = tuple[NodeCandidates, list[Candidate]]
@@ -36,7 +37,10 @@ def goes_together(app: Application) -> bool:
 
 
 def may_be_evicted(app: Application, highest: int | None) -> bool:
-    """Return whether no allocation of the application keeps the others; `highest`: none may have a higher priority."""
+    """Return whether no allocation of the application keeps the others; `highest`: none may have a higher priority.
+
+    True for an application whose allocations do not go together.
+    """
     if not goes_together(app):
         return True
     staying = [alloc for alloc in app.allocations.values() if not (alloc.preempted or alloc.released)]
@@ -53,12 +57,23 @@ def with_the_others(victims: Iterable[Ask]) -> list[Ask]:
     return list(found)
 
 
+def broken_by_all(app: Application, budgets: DisruptionBudgets) -> tuple[DisruptionBudget, ...]:
+    """Return a budget with nothing left, if all allocations of an application that go together break one; else none.
+
+    It makes each of them a candidate that breaks a budget.
+    """
+    if not budgets.by_id or not goes_together(app):
+        return ()
+    going = [alloc for alloc in app.allocations.values() if alloc.may_go]
+    return (DisruptionBudget(),) if budgets.refusing(going) else ()
+
+
 def better(search: NodeSearch, ask: Ask, found: Found, without: Found | None) -> Found | None:
     """Return the better of two findings: `found` completed, and the one without applications that go together."""
     whole = _completed(search, ask, *found)
     if whole is None or without is None:
         return without if whole is None else (found[0], whole)
-    if not without[1]:
+    if not without[1] or (_breaks_budgets(search, whole) and not _breaks_budgets(search, without[1])):
         return without
     ours: VictimRank = rank_of(whole, found[0].order)
     theirs: VictimRank = rank_of(without[1], without[0].order)
@@ -66,7 +81,10 @@ def better(search: NodeSearch, ask: Ask, found: Found, without: Found | None) ->
 
 
 def _completed(search: NodeSearch, ask: Ask, node: NodeCandidates, chosen: list[Candidate]) -> list[Candidate] | None:
-    """Return a victim set with the others of its applications, without what is not needed; None if a guarantee forbids it."""
+    """Return a victim set with the others of its applications, without what is not needed.
+
+    None if a guarantee forbids it, or the end of the others keeps the ask off the node.
+    """
     parts: dict[object, list[Candidate]] = {}
     for c in chosen:
         app = c.alloc.app
@@ -75,35 +93,38 @@ def _completed(search: NodeSearch, ask: Ask, node: NodeCandidates, chosen: list[
         elif app not in parts:
             known = {one.alloc: one for one in c.leaf_group.members if one.alloc.app is app}
             parts[app] = [
-                known.get(alloc) or _another(search, c, alloc) for alloc in app.allocations.values() if alloc.may_go
+                known.get(alloc) or _another(search, c, alloc)
+                for alloc in app.allocations.values()
+                if alloc.may_go and alloc.node in search.by_node
             ]
     for key in sorted(parts, key=lambda key: max(c.order for c in parts[key]), reverse=True):
         rest = [c for other, part in parts.items() if other is not key for c in part]
         if rest and _suffice(search, ask, node, rest):
             del parts[key]
     found = [c for part in parts.values() for c in part]
-    return found if _keeps_guarantees(found) else None
+    return found if _keeps_guarantees(found) and _suffice(search, ask, node, found) else None
 
 
 def _suffice(search: NodeSearch, ask: Ask, node: NodeCandidates, victims: list[Candidate]) -> bool:
     """Return whether the ask fits on the node, and within its quotas, when these have ended."""
-    here, total, over = node.room.clone(), Vec(), search.over_quota(ask.shape.amounts)
-    near = [c for c in victims if c.node_group is node]
-    for c in near:
-        here.plus(c.amounts)
+    here, total, over = Vec(), Vec(), search.over_quota(ask.shape.amounts)
     for c in victims:
         total.plus(c.amounts)
-    fits = all(amount <= 0 or here.at(d) >= amount for d, amount in enumerate(ask.shape.amounts.values()))
-    return (
-        fits and over is not None and total.covers(over) and passes_without(node.node, ask, [c.alloc for c in victims])
-    )
+        if c.node_group is node:
+            here.plus(c.amounts)
+    fits = enough(node.room, here, ask.shape.amounts) and over is not None and total.covers(over)
+    return fits and passes_without(node.node, ask, [c.alloc for c in victims])
+
+
+def _breaks_budgets(search: NodeSearch, victims: list[Candidate]) -> bool:
+    budgets: DisruptionBudgets = search.disruption_budgets
+    return bool(budgets.refusing([c.alloc for c in victims]))
 
 
 def _another(search: NodeSearch, c: Candidate, alloc: Ask) -> Candidate:
     """Return an allocation that goes with a candidate, and is none itself: it uses nothing that is wanted."""
-    budgets = search.disruption_budgets.of(alloc)
-    node = search.by_node.get(alloc.node, c.node_group)
-    return Candidate(alloc, c.leaf_group, node, alloc.priority, budgets)
+    leaf_group, budgets = c.leaf_group, search.disruption_budgets.of(alloc)
+    return Candidate(alloc, leaf_group, search.by_node[alloc.node], leaf_group.priority_of(alloc), budgets)
 
 
 def _keeps_guarantees(victims: list[Candidate]) -> bool:
@@ -112,8 +133,4 @@ def _keeps_guarantees(victims: list[Candidate]) -> bool:
         for budget in c.leaf_group.budgets:
             total: Vec = taken.setdefault(budget, Vec())
             total.plus(c.amounts)
-    return all(
-        amount <= 0 or budget.slack.at(d) == UNLIMITED or amount <= budget.slack.at(d)
-        for budget, total in taken.items()
-        for d, amount in enumerate(total.values())
-    )
+    return all(budget.allows(total) for budget, total in taken.items())

@@ -2,7 +2,8 @@
 
 Victims may free devices, host ports, and what terms of pods shut (`licorne.core.nodes.topology`). A search for victims lets
 candidates end in a `NodeVerdict`, and asks it what the node would say then. Affinity is never brought about by evictions, and
-a victim may be one that the ask wants near. Terms are about what runs elsewhere too, so the counts of the topology are changed,
+a victim may be one that the ask wants near. What other asks claim is not given back: devices of claims are not counted as
+free. Terms are about what runs elsewhere too, so the counts of the topology are changed,
 and changed back, as in the trial of a gang; a search begins with those that there will be (`Claims.as_planned`).
 """
 
@@ -118,12 +119,29 @@ class NodeVerdict:
 
     def _without(self, allocations: list[Ask], test: Callable[[], T]) -> T:
         """Return what a test says when these have ended."""
-        for alloc in allocations:
-            self.add(alloc)
-        found = test()
-        for alloc in allocations:
-            self.remove(alloc)
-        return found
+        ended: list[Ask] = []
+        try:
+            for alloc in allocations:
+                self.add(alloc)
+                ended.append(alloc)
+            return test()
+        finally:
+            for alloc in ended:
+                self.remove(alloc)
+
+
+class Verdicts:
+    """The verdicts of nodes about one ask, each made once: for one search, while which nothing else changes."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._known: dict[Node, NodeVerdict | None] = {}
+
+    def of(self, node: Node) -> NodeVerdict | None:
+        """Return the verdict of a node; None if amounts alone count."""
+        if node not in self._known:
+            self._known[node] = verdict_of(node, self._ask)
+        return self._known[node]
 
 
 def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
@@ -143,8 +161,10 @@ def verdict_of(node: Node, ask: Ask) -> NodeVerdict | None:
     need: Need = ask.shape.need
     if not need.judged:
         return None
-    leaving = [alloc for alloc in node.allocations if alloc.preempted]
     devices = None
+    leaving: list[Ask] = []
+    if need.ports or (need.demand is not None and node.devices is not None):
+        leaving = [alloc for alloc in node.allocations if alloc.preempted]
     if need.demand is not None and node.devices is not None:
         devices = DeviceRoom(node.devices, need.demand, leaving)
     gone = [port for alloc in leaving for port in alloc.shape.need.ports]

@@ -96,9 +96,13 @@ class VictimSearch:
         self.short_of_quota = short_of_quota
         if not self._reachable():
             return None
-        if self.verdict is not None and not self.verdict.may_suffice_without([each[1].alloc for each in both]):
-            return None
-        self.needed = {} if self.verdict is None else self.verdict.must_go([each[1].alloc for each in both])
+        self.needed = {}
+        if self.verdict is not None:
+            allocations = [each[1].alloc for each in both]
+            self.steps += len(allocations)
+            if not self.verdict.may_suffice_without(allocations):
+                return None
+            self.needed = self.verdict.must_go(allocations)
         self.steps_left = STEPS_MAX if len(both) <= POOL_MAX else 0
         if self.steps_left:
             self._prepare()
@@ -126,6 +130,8 @@ class VictimSearch:
         if over_quota.zero():
             return found
         for each in by_rank:  # among those that are alike, the newest come first
+            if len(found) >= FAR_MAX:
+                break
             c = each
             if c.node_group is node_group or not c.usable() or c in known:
                 continue
@@ -139,8 +145,6 @@ class VictimSearch:
             if taken.get(key, 0) < helpful:
                 taken[key] = taken.get(key, 0) + 1
                 found.append(c)
-                if len(found) >= FAR_MAX:
-                    break
         return found
 
     def _in_domains(self, node_group: NodeCandidates, by_node: dict[Any, Any]) -> list[Any]:
@@ -325,9 +329,11 @@ class VictimSearch:
             if not self._add(c, cython.cast(Vec, self.amounts_on_node[i])):
                 continue
             self.picked.append(c)
-            self._pick(i + 1, count - 1, reluctant - 1 if c.reluctant else reluctant, total + c.priority)
-            self.picked.pop()
-            self._remove(c, cython.cast(Vec, self.amounts_on_node[i]))
+            try:
+                self._pick(i + 1, count - 1, reluctant - 1 if c.reluctant else reluctant, total + c.priority)
+            finally:
+                self.picked.pop()
+                self._remove(c, cython.cast(Vec, self.amounts_on_node[i]))
 
     @cython.cfunc
     def _within_reach(self, i: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.bint:
@@ -366,18 +372,17 @@ class VictimSearch:
             budget = each
             if not budget.allows(c.amounts):
                 return False
-        if c.disruption_budgets:
-            if self.keeps_budgets and not self.within_budgets(c):
-                return False
-            for each in c.disruption_budgets:
-                each.taken += 1
+        if c.disruption_budgets and self.keeps_budgets and not self.within_budgets(c):
+            return False
+        if self.verdict is not None:
+            self.verdict.add(c.alloc)  # first, as an error there leaves all counts as they were
+        for each in c.disruption_budgets:
+            each.taken += 1
         for each in c.leaf_group.budgets:
             budget = each
             budget.taken.plus(c.amounts)
         self.short_on_node.minus(near)
         self.short_of_quota.minus(c.amounts)
-        if self.verdict is not None:
-            self.verdict.add(c.alloc)
         return True
 
     @cython.cfunc
@@ -409,28 +414,28 @@ class VictimSearch:
         c: Candidate
         near: Vec
         found: list[Any] = []
-        feasible: bool
         order = sorted([(self.pool[i].order, i) for i in range(len(self.pool))])
-        positions: dict[Any, int] = {}
-        for _, i in order:
-            c = self.pool[i]
-            near = self.amounts_on_node[i]
-            if self._covered():
-                break
-            if self._helps(c, near) and self._add(c, near):
-                positions[c] = i
-                found.append(c)
-        feasible = self._covered()
-        # The worst are dropped first. Whatever remains is taken out below, so that budgets and shortages are as before.
-        for c in reversed(found.copy()):
-            self._remove(c, self.amounts_on_node[positions[c]])
-            if not feasible or self._covered():
-                found.remove(c)
-            else:
-                self._add(c, self.amounts_on_node[positions[c]])
-        for c in found:
-            self._remove(c, self.amounts_on_node[positions[c]])
-        return found if feasible else None
+        added: dict[Any, Vec] = {}
+        try:
+            for _, i in order:
+                c = self.pool[i]
+                near = self.amounts_on_node[i]
+                if self._covered():
+                    break
+                if self._helps(c, near) and self._add(c, near):
+                    added[c] = near
+            if not self._covered():
+                return None
+            found = list(added)
+            for c in reversed(found):  # the worst are dropped first
+                near = added.pop(c)
+                self._remove(c, near)
+                if not self._covered() and self._add(c, near):
+                    added[c] = near
+            return [c for c in found if c in added]
+        finally:  # budgets and shortages are as before
+            for c, near in added.items():
+                self._remove(c, near)
 
     @cython.cfunc
     def _helps(self, c: Candidate, near: Vec) -> cython.bint:

@@ -352,10 +352,11 @@ class Descent:
             node = self.preferred_node(ask, None)
             if node is not None:
                 return node
+        spared: dict[object, bool] = {}
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
-                if (self.predicates is None and not self.claims) or self.allowed(ask, node):
+                if (self.predicates is None and not self.claims) or self.allowed(ask, node, spared):
                     return node
             node = self.index.find(shape.amounts, shape.need, node)
         if not self.refused:  # a predicate may answer otherwise for the next ask of this shape
@@ -369,8 +370,9 @@ class Descent:
         None: there is none, or no preference tells nodes apart.
         """
         node: Node
+        spared: dict[object, bool] = {}
         for node in ranked(self.accounting.topology, self.index, ask.shape.amounts, ask.shape.need):
-            if node is not other and self.allowed(ask, node):
+            if node is not other and self.allowed(ask, node, spared):
                 return node
         return None
 
@@ -381,13 +383,14 @@ class Descent:
         Source of the rule: `licorne.core.waiting.parking`.
         """
         node: Node
+        spared: dict[object, bool] = {}
         nodes: list[Node] = self.parking.freed_nodes.in_order()
         if ask.shape.need.prefers:
             nodes = [node for node in nodes if node.fits(ask.shape.amounts, ask.shape.need)]
             nodes = in_order_of_points(self.accounting.topology, ask.shape.need, nodes)
         for node in nodes:
             if node.fits(ask.shape.amounts, ask.shape.need):
-                if self.allowed(ask, node):
+                if self.allowed(ask, node, spared):
                     return node
         if ask.shape.failed:
             self.parking.revive(ask.shape)
@@ -427,24 +430,29 @@ class Descent:
         """
         shape: Shape = ask.shape
         node: Node | None
+        spared: dict[object, bool] = {}
         if only_freed:
             for node in self.parking.freed_nodes.in_order():
-                if node.fits(shape.amounts, shape.need) and self.allowed(ask, node):
+                if node.fits(shape.amounts, shape.need) and self.allowed(ask, node, spared):
                     yield node
             return
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
-            if (shape.need.exact or shape.need.matches(node)) and self.allowed(ask, node):
+            if (shape.need.exact or shape.need.matches(node)) and self.allowed(ask, node, spared):
                 yield node
             node = self.index.find(shape.amounts, shape.need, node)
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def allowed(self, ask: Ask, node: Node) -> cython.bint:
-        """Return whether no predicate refuses the node, nor any claim for terms of pods; one that does is noted in `refused`."""
-        if self.claims and ask.shape.need.pods is not None and not self.partition.claims.spare_domains(ask, node):
-            self.refused = True
-            return False
+    def allowed(self, ask: Ask, node: Node, spared: dict[object, bool]) -> cython.bint:
+        """Return whether no predicate refuses the node, nor any claim for terms of pods; one that does is noted in `refused`.
+
+        `spared`: what claims have said about this ask, by the domains of nodes, while nothing has changed.
+        """
+        if self.claims and ask.shape.need.pods is not None:
+            if not self.partition.claims.spare_domains_of(ask, node, spared):
+                self.refused = True
+                return False
         if self.predicates is None or self.partition.predicate_allows(ask, node, True):
             return True
         self.refused = True
@@ -483,7 +491,7 @@ class Descent:
             return False
         if self.claims and not self.partition.claims.fits_node(ask, node):
             return False
-        return self.allowed(ask, node)
+        return self.allowed(ask, node, {})
 
     # -- the result ------------------------------------------------------------------------------------
 
