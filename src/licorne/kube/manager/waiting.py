@@ -1,7 +1,8 @@
 """Why pods wait, as their condition `PodScheduled` and an event tell it (docs/spec/k8shim.md, section 6).
 
 Autoscalers add nodes for pods whose condition has the reason `Unschedulable`. So only a pod that would run on another
-node has it: one that was tried, and fits its quotas together with the pods before it. What waits for anything else has
+node has it: one that was tried, and fits its quotas together with the pods before it; and one whose volumes or claims of devices
+are not there, as kube-scheduler says it. What waits for anything else has
 `SchedulingSkipped`, or `SchedulerError`; so does a pod that the scheduler refuses.
 
 Writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
@@ -237,8 +238,9 @@ class Waiting:
             return Verdict(ERROR, f"The pod is refused: {record.failure}") if record.failure else None
         if work.fault:
             return Verdict(ERROR, work.fault)
-        if work.later:
-            return Verdict(SKIPPED, work.later)
+        if work.later:  # of volumes and devices kube-scheduler's filters say the same, and so does an autoscaler's simulation
+            of_filters = work.later in (work.volumes.why, work.devices.why)
+            return Verdict(UNSCHEDULABLE if of_filters else SKIPPED, work.later)
         if record.stage is Stage.ASKED:
             return self._of_asked(record, counted)
         if self.is_early(record):
@@ -310,7 +312,7 @@ def was_asked_for(record: PodRecord) -> bool:
     if one is None:
         return False
     held = one.message.startswith(UNTIL) or one.message == record.work.later
-    return one.reason == UNSCHEDULABLE or (one.reason == SKIPPED and not held)
+    return one.reason in (UNSCHEDULABLE, SKIPPED) and not held
 
 
 def is_within(now: float, since: float, seconds: float) -> bool:
