@@ -189,7 +189,8 @@ def _check_waiting(world: World, runner: Runner, view: View, pod: Pod) -> None:
     mates = [other for other in view.places if books.application_of(other[0]) == books.application_of(pod)]
     if books.is_undecided(pod) or any(books.is_undecided(other) and not node for other, node in mates):
         assert told is not None, f"{pod.metadata.name} is told nothing, {_why(runner, pod)}"
-        assert told.reason == "SchedulingSkipped", f"{pod.metadata.name}: {told}, {_why(runner, pod)}"
+        reason = "Unschedulable" if books.is_undecided(pod) else "SchedulingSkipped"
+        assert told.reason == reason, f"{pod.metadata.name}: {told}, {_why(runner, pod)}"
         return
     if record.application.gang_stage is GangStage.RESERVING and not books.is_placeholder(pod):
         lacking = [other for other, node in mates if books.is_placeholder(other) and not node]

@@ -139,7 +139,7 @@ CASES = [
     (room_and_quota_end_together, {"Unschedulable": 1, "SchedulingSkipped": 4}),
     (too_many_applications, {"SchedulingSkipped": 1}),
     (no_such_label, {"Unschedulable": 1}),
-    (without_its_claim, {"SchedulingSkipped": 1}),
+    (without_its_claim, {"Unschedulable": 1}),
     (unreadable, {"SchedulerError": 1}),
     (refused, {"SchedulerError": 1}),
     (before_its_namespace, {"SchedulingSkipped": 1}),
