@@ -17,7 +17,7 @@ from common.planting import raised_by_a_law
 from kube import books, ends, schedules, watched
 from kube.kinds import Kind
 from licorne.core.amounts.vectors import Vec
-from licorne.core.gangs.atomic import AtomicGang
+from licorne.core.gangs.atomic import LastingGang
 from licorne.core.preemption import eviction_plans, evictions
 from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.queues.tree import Tree
@@ -269,7 +269,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a victim that hangs is waited for without an end": (evictions, "OVERDUE_NS", lambda _sound: 10**18),
     "more are evicted than must be": (eviction_plans, "evict", _all_there_are),
     "what others claim on a node is there for everybody": (NodeSearch, "_count_room", _beside_no_claims),
-    "a pod group that has begun may shrink": (AtomicGang, "lacks", lambda _sound: lambda *_: False),
+    "a pod group that has begun may shrink": (LastingGang, "lacks_members", lambda _sound: lambda *_: False),
     "a pod group that changes changes nothing": (PodGroups, "_changed", _nothing),
     "the lease of another process is no reason to wait": (HeldLease, "_may_write", lambda _sound: lambda *_: True),
 }
