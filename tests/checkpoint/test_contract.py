@@ -56,6 +56,7 @@ OTHERS = {
     "DevicesLeft": "a tuple, a part of the labels",
     "DeviceRoom": "made for one search for victims",
     "NodeVerdict": "made for one search for victims",
+    "Verdicts": "made for one search for victims",
     "Grid": "a part of the node index, which is built anew",
     "Columns": "a part of the node index, which is built anew",
     "NodeBlock": "a part of the node index, which is built anew",
