@@ -57,6 +57,7 @@ OTHERS = {
     "LastingGang": "follows from the tags and allocations of its application",
     "DeviceRoom": "made for one search for victims",
     "NodeVerdict": "made for one search for victims",
+    "Verdicts": "made for one search for victims",
     "Grid": "a part of the node index, which is built anew",
     "Columns": "a part of the node index, which is built anew",
     "NodeBlock": "a part of the node index, which is built anew",

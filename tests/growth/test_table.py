@@ -20,6 +20,7 @@ SHORT_LIVED = {
     "ScorePolicy": "the weights of a configuration",
     "LeafVictimSearch": "one search for victims in a leaf",
     "VictimSearch": "one search for victims",
+    "Verdicts": "one search for victims",
     "StaticTree": "one check of a configuration",
     "DeviceRoom": "one search for victims",
     "Trial": "one trial of a gang",
