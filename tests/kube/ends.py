@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from kube.schedules import World
 
 SETTLED_S: Final = 200.0
-"""Controllers replace no pods for so long before the end."""
+"""Controllers replace no pods for so long before the end, or longer by `turns_s`, or where victims hang."""
 LAST_TRY_S: Final = 100.0
-"""Within this time the last try of a Hard gang ends, and what its pods leave lets others evict: later nobody is evicted."""
+"""Within this time, and that of `turns_s`, the last try of a gang ends, and what it leaves lets others evict: then nobody is."""
+TURN_S: Final = 40.0
+"""How long a gang may keep room that others wait for: its timeout, and until the kubelet has ended its placeholders."""
 NEEDS: Final = {
     Outcome.VICTIM: "hangs",
     Outcome.GANG: "atomic",
@@ -135,6 +137,17 @@ def _difference(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         )
         for part in one
     }
+
+
+def turns_s(world: World) -> float:
+    """Return how much longer the calm end takes for the gangs with placeholders that wait when it begins.
+
+    The timeout of such a gang counts from the first placeholder that gets a node. Where there is room for one placeholder,
+    and not for a gang, one gang after the other takes that room, waits for the rest in vain, and leaves it to the next.
+    What the last one leaves lets a pod evict whose queue is guaranteed room for it, and not for both.
+    """
+    waiting = (pod for pod in world.server.pods() if not pod.spec.node_name and books.is_member(pod))
+    return TURN_S * len({books.application_of(pod) for pod in waiting} - {*world.gangs})
 
 
 # -- what must be done -------------------------------------------------------------------------------------------

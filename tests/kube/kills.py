@@ -194,8 +194,8 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
     asyncio.get_running_loop().set_task_factory(None)
     world.server.trouble = calm()
     world.mend_map()
-    calm_s = CALM_S if seed is None else int(schedules.CALM_S)
-    for second in range(calm_s):
+    calm_s, turns_s = (CALM_S, 0) if seed is None else (int(schedules.CALM_S), int(ends.turns_s(world)))
+    for second in range(calm_s + turns_s):
         world.controllers_act = second < calm_s - ends.SETTLED_S
         world.kubelets()
         await asyncio.sleep(1.0)

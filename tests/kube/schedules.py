@@ -876,7 +876,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     for one in processes.running:
         one.client.lease_cut = False
     controlled_until = loop.time() + CALM_S - ends.SETTLED_S
-    ends_at = loop.time() + CALM_S + hung_s(world)
+    ends_at = loop.time() + CALM_S + hung_s(world) + ends.turns_s(world)
     while loop.time() < ends_at:
         world.controllers_act = loop.time() < controlled_until
         world.kubelets()
