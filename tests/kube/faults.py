@@ -36,7 +36,7 @@ from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.pod_groups import PodGroups
 from licorne.kube.objects import Node
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.pods import constraints, foreign, work
+from licorne.kube.pods import constraints, foreign, volumes, work
 from licorne.kube.pods.work import ask_with
 from licorne.kube.reflector import Reflector
 from licorne.kube.writing import Writer
@@ -271,6 +271,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "what others claim on a node is there for everybody": (NodeSearch, "_count_room", _beside_no_claims),
     "a pod group that has begun may shrink": (LastingGang, "lacks_members", lambda _sound: lambda *_: False),
     "a pod group that changes changes nothing": (PodGroups, "_changed", _nothing),
+    "volumes do not count on their nodes": (volumes, "_attached", lambda _sound: lambda *_: {}),
     "the lease of another process is no reason to wait": (HeldLease, "_may_write", lambda _sound: lambda *_: True),
 }
 
@@ -293,6 +294,7 @@ KINDS = {
     "what others claim on a node is there for everybody": Kind(preemption=True),
     "a pod group that has begun may shrink": Kind(groups=True),
     "a pod group that changes changes nothing": Kind(groups=True),
+    "volumes do not count on their nodes": Kind(volumes=True),
     "the lease of another process is no reason to wait": Kind(beside=True),
 }
 """Kinds of worlds for faults that few of the drawn ones can show; the others are looked for in those."""

@@ -15,7 +15,7 @@ import msgspec
 
 from kube import books
 from kube.books import Amounts, Limits, View
-from kube.kinds import GANG_S
+from kube.kinds import GANG_S, LIMIT
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import ConfigMap, Pod
@@ -49,6 +49,7 @@ class Notes(Protocol):
     evictions: list[float]
     bound: dict[str, str]
     gangs: dict[str, int]
+    unlimited: set[str]
 
     @property
     def keeps_nodes(self) -> bool:
@@ -123,6 +124,7 @@ class Watched:
         kept, evicted = self._kept(), self._evicted_in(manager.outbox.commands[known:])
         chosen = {command.uid: command.node for command in manager.outbox.commands[known:] if isinstance(command, Bind)}
         self._check_groups(chosen)
+        self._check_attached(new | chosen)
         shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
         if evicted or shared:
             now = self.view()
@@ -144,6 +146,32 @@ class Watched:
             group = store["podgroups"].store.get(("default", name))
             assert group is not None, f"{pod.metadata.name} gets a node, and its group {name} is not there"
             assert placed >= group.needed, f"{placed} pods of group {name} have a node, it needs {group.needed}"
+
+    def _check_attached(self, placed: dict[str, str]) -> None:
+        """Check that pods which get nodes bring none of them more volumes of the driver than it takes.
+
+        How many these are is what the process has read: a node without a CSINode takes any number, as for kube-scheduler. The
+        watch of CSINodes may be behind that of nodes, and a kubelet makes a node before its CSINode.
+        """
+        store = self._runner.reflectors
+        counted = {
+            one.metadata.name for one in store["persistentvolumeclaims"].store.values() if one.storage_class == "made"
+        }
+        before: dict[str, set[str]] = {}
+        after: dict[str, set[str]] = {}
+        for pod, has in self.view().places:
+            node = placed.get(pod.metadata.uid, has)
+            used = counted.intersection(books.claims(pod)) if node else set()
+            after.setdefault(node, set()).update(used)
+            if pod.metadata.uid not in placed:
+                before.setdefault(node, set()).update(used)
+        for node in {*placed.values()}:
+            if after.get(node, set()) <= before.get(node, set()):
+                continue
+            if ("", node) in store["csinodes"].store:
+                assert len(after[node]) <= LIMIT, f"{node} gets {after[node]} beside {before.get(node)}"
+            else:
+                self._notes.unlimited.add(node)
 
     def _check_kept(self, view: View, shared: dict[str, set[str]], homes: dict[str, str], gone: set[str]) -> None:
         """Check that a pod which gets a node that is kept for others leaves them what they need when their victims have gone."""
