@@ -565,6 +565,23 @@ def test_it_says_how_far_it_is() -> None:
     run(main())
 
 
+def test_a_list_may_be_wanted_while_the_process_ends() -> None:
+    """Its tasks are cancelled one after the other; what waits for the list is cancelled with them, and raises nothing else."""
+
+    async def main() -> None:
+        reflector = Reflector(Script(STREAM), NAMESPACES, Script())
+        task = asyncio.create_task(reflector.run())
+        await reflector.synced.wait()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await reflector.read_again()
+
+    run(main())
+
+
 def test_a_list_is_read_again_when_that_is_wanted() -> None:
     """The watch that is open is given up; the handler hears the difference when the new list is complete."""
 

@@ -76,6 +76,8 @@ class Watched:
             str, tuple[str, str, float]
         ] = {}  # victims: for whom, where, and until when they are waited for
         self._victim = ""
+        # the highest priority of what waited in each queue when a node was first kept for a pod, or others evicted for it
+        self._waited: dict[str, dict[str, int]] = {}
         self._exchanges: Counter[str] = Counter()  # placeholders that make way for a pod, by application
         self._began = _now()
         self._counts_from: dict[str, float] = {}  # since when the placeholder timeout of a gang counts, at the earliest
@@ -125,6 +127,7 @@ class Watched:
         chosen = {command.uid: command.node for command in manager.outbox.commands[known:] if isinstance(command, Bind)}
         self._check_groups(chosen)
         self._check_attached(new | chosen)
+        self._note_waiting({*evicted}.union(set().union(*kept.values()).difference(*before.values())))
         shared = {uid: before[node] & kept.get(node, set()) - {uid} for uid, node in chosen.items() if node in before}
         if evicted or shared:
             now = self.view()
@@ -173,12 +176,35 @@ class Watched:
             else:
                 self._notes.unlimited.add(node)
 
+    def _note_waiting(self, uids: set[str]) -> None:
+        """Note for these pods, for each of which a node is kept from now on, what else waits for a decision."""
+        if not uids:
+            return
+        asked = {one.uid for one in self._runner.manager.records.pods.values() if one.stage is Stage.ASKED}
+        highest: dict[str, int] = {}
+        for pod in self._runner.reflectors["pods"].store.values():
+            for queue in books.lineage(books.queue_of(pod)) if pod.metadata.uid in asked else ():
+                highest[queue] = max(highest.get(queue, 0), pod.spec.priority or 0)
+        self._waited.update(dict.fromkeys(uids, highest))
+
+    def _is_above(self, pod: Pod, other: Pod) -> bool:
+        """Return whether a pod is more important than all that waited, in the lowest queue above both, when a node was kept for the other."""
+        waited, above = self._waited[other.metadata.uid], {*books.lineage(books.queue_of(other))}
+        common = next(queue for queue in books.lineage(books.queue_of(pod)) if queue in above)
+        return (pod.spec.priority or 0) > waited[common]
+
     def _check_kept(self, view: View, shared: dict[str, set[str]], homes: dict[str, str], gone: set[str]) -> None:
-        """Check that a pod which gets a node that is kept for others leaves them what they need when their victims have gone."""
+        """Check that a pod which gets a node that is kept for others leaves them what they need when their victims have gone.
+
+        One that is more important than all that waited when the node was kept, and so has come later, need not: it is
+        not delayed by what was given without it.
+        """
         places = {pod.metadata.uid: (pod, node) for pod, node in view.places}
         for uid, others in shared.items():
             pod, node = places[uid]
             for other in others & places.keys():
+                if self._is_above(pod, places[other][0]):
+                    continue
                 why_not = self._when_gone(view, gone, other, homes).why_not(places[other][0], node)
                 without = self._when_gone(view, {*gone, uid}, other, homes).why_not(places[other][0], node)
                 assert not why_not or without, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"

@@ -253,6 +253,19 @@ def test_a_claim_holds_its_domain() -> None:
     assert bench.run().startswith("again@")
 
 
+@pytest.mark.parametrize(("priority", "placed"), [(2, ""), (3, "again@n0")])
+def test_a_later_pod_of_higher_order_may_shut_the_domain_that_is_claimed(priority: int, placed: str) -> None:
+    world = World([*"aa"], [(WEB, 0, 1, 0)], within=False)
+    bench = world.bench
+    assert world.ask(APART, 1) == ["v0"]
+    bench.ask("y", "again", tags=WEB.tags(), priority=priority, vcore=1)
+    assert bench.run() == placed
+    confirm(bench, "v0")
+    bench.run()
+    outcome = Outcome.TERMS if placed else Outcome.PLACED
+    assert [record.outcome for record in bench.partition.evictions] == [outcome]
+
+
 def test_a_pod_does_not_begin_elsewhere_what_a_claiming_one_is_near() -> None:
     world = World([*"a"], [(Pod("db"), 0, 4, 0)], within=False)
     bench, together = world.bench, Pod("web", near=("zone", "web"))

@@ -238,7 +238,9 @@ class Waiting:
             return Verdict(ERROR, f"The pod is refused: {record.failure}") if record.failure else None
         if work.fault:
             return Verdict(ERROR, work.fault)
-        if work.later:  # of volumes and devices kube-scheduler's filters say the same, and so does an autoscaler's simulation
+        if (
+            work.later
+        ):  # of volumes and devices kube-scheduler's filters say the same, and so does an autoscaler's simulation
             of_filters = work.later in (work.volumes.why, work.devices.why)
             return Verdict(UNSCHEDULABLE if of_filters else SKIPPED, work.later)
         if record.stage is Stage.ASKED:

@@ -142,8 +142,12 @@ class Reflector(Generic[T]):
         """Follow the objects until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None) as self._interrupt:
-                    await self._follow()
+                async with asyncio.timeout(None) as interrupt:
+                    self._interrupt = interrupt
+                    try:
+                        await self._follow()
+                    finally:
+                        self._interrupt = None  # it cannot be rescheduled any more
 
     async def _follow(self) -> None:
         """Read the list if need be, and follow the changes until the watch ends."""
