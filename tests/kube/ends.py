@@ -26,14 +26,14 @@ LAST_TRY_S: Final = 100.0
 TURN_S: Final = 40.0
 """How long a gang may keep room that others wait for: its timeout, and until the kubelet has ended its placeholders."""
 NEEDS: Final = {
-    Outcome.VICTIM: "hangs",
-    Outcome.GANG: "atomic",
-    Outcome.CONFIGURATION: "maps",
-    Outcome.FOREIGN: "foreign",
-    Outcome.TERMS: "together",
-    Outcome.CHANGED: "volumes",  # a claim gets a volume, which other nodes reach
+    Outcome.VICTIM: ("hangs",),
+    Outcome.GANG: ("atomic",),
+    Outcome.CONFIGURATION: ("maps",),
+    Outcome.FOREIGN: ("foreign",),
+    Outcome.TERMS: ("together",),
+    Outcome.CHANGED: ("volumes", "together"),  # a claim gets a volume, of other nodes; a pod gets another label
 }
-"""What may become of an eviction only in a world with this feature."""
+"""What may become of an eviction only in a world with one of these features."""
 NEVER: Final = {Outcome.WAITING, Outcome.REQUIRED_NODE, Outcome.AGE}
 """What no eviction comes to in the end: no pod of a schedule requires a node."""
 PARTS: Final = ("pods", "nodes", "applications", "users", "queues", "unconfirmed")
@@ -186,7 +186,7 @@ def _check_evictions(world: World, runner: Runner) -> None:
     """Check what became of those for whom others were evicted: placed, ended, or given up for a cause that this world has."""
     for one in runner.api.cluster.partition(runner.manager.outbox.rm_id).evictions:
         sound = one.outcome not in NEVER and (
-            one.outcome not in NEEDS or getattr(world.kind, NEEDS[one.outcome], False)
+            one.outcome not in NEEDS or any(getattr(world.kind, name, False) for name in NEEDS[one.outcome])
         )
         assert sound, f"{one.victim} was evicted for {one.ask}: {one.outcome}"
 
@@ -250,12 +250,12 @@ def _check_reservations(world: World, runner: Runner, view: View, waiting: list[
     """Check that a node is kept for somebody, where pods wait for room that one would have if nothing ran there.
 
     For which of the pods, and which node, is the scheduler's choice. One that requires more than its queue has left
-    reserves nothing, neither does a gang that is placed as a whole.
+    reserves nothing, neither does a gang or a pod group that is placed as a whole.
     """
     partition = runner.api.cluster.partition(runner.manager.outbox.rm_id)
     for pod in waiting:
         stage = runner.manager.records.pods[pod.metadata.uid].stage
-        whole = books.application_of(pod) in world.gangs
+        whole = books.application_of(pod) in world.gangs or group_name(pod)
         if books.claims(pod) or stage is not Stage.ASKED or whole or view.full_queue(pod) or view.is_full(pod):
             continue
         large = [name for name in view.nodes if partition.nodes[name].open and view.may_be_kept(name, pod)]
