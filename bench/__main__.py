@@ -50,7 +50,6 @@ from bench.turns import (
     state_of,
 )
 from bench.turnsreport import show_turns
-from bench.viewers import measure_viewers
 from bench.walks import walks
 from bench.workloads import make
 from bench.workloads.generate import Options
@@ -208,6 +207,8 @@ def measure_page(
         Print the result as JSON.
     """
     if past or viewers:
+        from bench.viewers import measure_viewers  # noqa: PLC0415  it needs a package of those who develop
+
         print_json(measure_past(say=say) if past else measure_viewers(viewers, (nodes, running, waiting, queues), say))
         return 0
     found = measure_pages(nodes, running, waiting, queues, say)
