@@ -32,6 +32,23 @@ SEED = 7
 NEVER = 1 << 60
 
 
+def killed_after(client: FakeClient, writes: int) -> asyncio.Event:
+    """Kill the process that writes volumes and bindings with this client at the write after so many; the event says when it is dead."""
+    dead = asyncio.Event()
+    checked, count = client.on_write, 0
+
+    def on_write(what: str) -> None:
+        nonlocal count
+        checked(what)
+        count += what in ("volume", "bind")
+        if count > writes:
+            dead.set()
+            raise asyncio.CancelledError
+
+    client.on_write = on_write
+    return dead
+
+
 class Killed:
     """Counts the awaits of one process, and says when it is dead."""
 

@@ -205,20 +205,9 @@ def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on
         pod = made.pod("a", "b")
         client = FakeClient(made.server)
         _, task = schedules.start(made.world, client)
-        done = asyncio.Event()
-        checked, count = client.on_write, 0
-
-        def on_write(what: str) -> None:
-            nonlocal count
-            checked(what)
-            count += what in ("volume", "bind")
-            if count > writes:
-                done.set()
-                raise asyncio.CancelledError
-
-        client.on_write = on_write
+        dead = kills.killed_after(client, writes)
         async with asyncio.timeout(60.0):
-            await done.wait()
+            await dead.wait()
         await schedules.stop(task)
         _, task = schedules.start(made.world)
         await asyncio.sleep(60.0)

@@ -12,7 +12,7 @@ import pytest
 
 from common.examples import scaled
 from common.virtual import run
-from kube import schedules
+from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import CSINode, Pod, StorageClass
@@ -234,21 +234,10 @@ def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on
         pod = storage.pod("a", "b")
         client = FakeClient(storage.server)
         _, task = schedules.start(storage.world, client)
-        done = asyncio.Event()
-        checked, count = client.on_write, 0
-
-        def on_write(what: str) -> None:
-            nonlocal count
-            checked(what)
-            count += what in ("volume", "bind")
-            if count > writes:
-                done.set()
-                raise asyncio.CancelledError
-
-        client.on_write = on_write
+        dead = kills.killed_after(client, writes)
         provisioning = asyncio.create_task(storage.provisioner.run())
         async with asyncio.timeout(60.0):
-            await done.wait()
+            await dead.wait()
         await schedules.stop(task)
         _, task = schedules.start(storage.world)
         await asyncio.sleep(60.0)

@@ -319,8 +319,8 @@ class AtomicGangs:
                 self._waits_no_longer(app, gang)
             else:
                 parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on
-                placing = self._try_all(app, gang, members) if gang.stale else None
-                placing = self._try_nodes(gang, members, total) if placing is None and tried else placing
+                if tried:
+                    placing = self._try_all(app, gang, members) or self._try_nodes(gang, members, total)
             if placing is None and tried and is_lasting(app.tags):
                 placing = self._try_others(app, gang)
         if placing is None:

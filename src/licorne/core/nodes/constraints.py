@@ -79,7 +79,9 @@ DISK_IN_USE: Final = "disk in use"
 ATTACHED: Final = "volume limit"
 """Reasons of `Need.mismatch` about volumes of other pods: one that a single pod may use, a disk of the node, and how many volumes
 of a driver a node takes, where the name of the driver follows."""
-VOLUME_REASONS: Final = ("no driver", "volume affinity", "no volume", "no storage", "volume zone", "claim elsewhere")
+CLAIM_ELSEWHERE: Final = "claim elsewhere"
+"""Why a device that a claim of the ask has cannot be used on a node."""
+VOLUME_REASONS: Final = ("no driver", "volume affinity", "no volume", "no storage", "volume zone", CLAIM_ELSEWHERE)
 """Why no volume of the ask, or no device that a claim of it has, can be used on a node (`VolumeDemand`): reasons that do not pass."""
 LACKS_DEVICES: Final = "no devices"
 """How the reason of `Need.mismatch` begins where a node has no devices for the claims of an ask."""

@@ -109,9 +109,9 @@ class VolumeBindings:
     def look(self, uid: str) -> tuple[bool, str]:
         """Return whether all claims of a pod are bound, and else why they will not be; "": they may yet."""
         known = self._bindings.get(uid)
-        done = True
         if known is None:
             return True, ""
+        done = True
         for key, name in known.claims.items():
             claim = self._storage.claims.get(key)
             if claim is None or claim.metadata.uid != known.uids[key] or claim.metadata.deletion_timestamp:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from licorne.kube.api.kinds import OF_DEVICES
 from licorne.kube.objects import (
     CSINode,
-    DeviceClass,
     KubernetesObject,
     Namespace,
     Node,
     PlainWorkload,
     PodGroup,
     PriorityClass,
-    ResourceClaim,
-    ResourceSlice,
     Workload,
 )
 from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
@@ -32,7 +30,7 @@ from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import COUNTED, PodEvent, Stage
 
-DEVICE_OBJECTS: Final = (DeviceClass, ResourceClaim, ResourceSlice)
+DEVICE_OBJECTS: Final = tuple(kind.type for kind in OF_DEVICES)
 
 
 class Manager:

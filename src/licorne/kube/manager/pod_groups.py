@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from licorne.kube.objects import PodGroup
-from licorne.kube.objects.groups import GroupCondition
+from licorne.kube.objects.groups import INITIALLY_SCHEDULED, GroupCondition
 from licorne.kube.pods.groups import group_application, group_tags
 from licorne.kube.pods.work import PodContext
 from licorne.si.messages import ChangeApplication
@@ -23,7 +23,6 @@ from .records import ApplicationRecord, PodRecord, Records, as_creator
 from .stages import PLACED
 from .waiting import AGAIN_S, CONDITIONS_MAX, ERROR, LOOKED_AT_MAX, UNSCHEDULABLE, Verdict, is_within, told_why
 
-INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 SCHEDULED: Final = "Scheduled"
 
 

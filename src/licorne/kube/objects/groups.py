@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from .meta import KubernetesObject, Object
+
+INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+"""The condition of a pod group that has had as many pods with a node at a time as it needs; it stays true."""
 
 
 class GangPolicy(Object):

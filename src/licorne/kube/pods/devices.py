@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from licorne.core.incidents import describe
-from licorne.core.nodes.constraints import LACKS_DEVICES, VOLUME_REASONS
+from licorne.core.nodes.constraints import CLAIM_ELSEWHERE, LACKS_DEVICES
 from licorne.kube.objects.devices import (
     AllocatedDevices,
     ClaimAllocation,
@@ -33,7 +33,6 @@ from .device_pools import NOWHERE, Held, Nodes, Pools, both, terms_of
 from .device_search import Chosen, DeviceSearch, RefusedError, allocated
 from .storage import ClaimKey, Terms, key_of
 
-ELSEWHERE: Final = VOLUME_REASONS[len(VOLUME_REASONS) - 1]
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
 DEMANDS_MAX: Final = 1024
@@ -178,7 +177,7 @@ class DeviceStore:
         return why
 
     def _find(self, node: str, claims: list[DeviceClaim], demand: tuple[str, ...] = ()) -> list[list[Chosen]]:
-        """Return the devices of a node that claims would get; count the steps for this demand. Raises RefusedError."""
+        """Return the devices of a node that claims would get; count the steps for `demand`, unless it is empty. Raises RefusedError."""
         if demand and self._spent[demand] >= DEMAND_STEPS_MAX:
             raise RefusedError(f"{LACKS_DEVICES} within {DEMAND_STEPS_MAX} steps on all nodes")
         try:
@@ -186,7 +185,8 @@ class DeviceStore:
             try:
                 return search.find(claims, self.classes)
             finally:
-                self._spent[demand] += search.steps
+                if demand:
+                    self._spent[demand] += search.steps
         except RefusedError:
             raise
         except Exception as error:  # the scheduler is in the middle of a decision, and goes on without the node
@@ -271,7 +271,7 @@ class DeviceStore:
             allocation = one.status.allocation
             terms = None if allocation is None else terms_of(allocation.node_selector)
             if terms is not None:
-                demands.append({"reason": ELSEWHERE, "terms": terms})
+                demands.append({"reason": CLAIM_ELSEWHERE, "terms": terms})
         without = [one for one in claims if one.status.allocation is None]
         demand = [_Demand(_text(one), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
         text = msgspec.json.encode(demand).decode() if demand else ""

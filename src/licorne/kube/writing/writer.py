@@ -37,6 +37,7 @@ from licorne.kube.manager.commands import (
     SetGroupCondition,
     WriteVolume,
 )
+from licorne.kube.objects.groups import INITIALLY_SCHEDULED
 from licorne.kube.objects.meta import micro_time
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.results import Results
@@ -101,7 +102,8 @@ class _Series:
 
 
 _Command = Evict | Fail | WriteVolume | CreatePod | SetCondition | SetGroupCondition | PostEvent
-_Report = SetCondition | SetGroupCondition | PostEvent
+_Condition = SetCondition | SetGroupCondition
+_Report = _Condition | PostEvent
 _KINDS: Final[dict[type[_Command], str]] = {
     Evict: "eviction",
     Fail: "failure of a pod",
@@ -188,9 +190,7 @@ class Writer:
         self._failing: FailingNamespaces[_Job] = FailingNamespaces(AT_ONCE, self._queue)
         self._creating = 0
         self._reports = 0  # conditions and events that are not done
-        self._newest: dict[
-            str, SetCondition | SetGroupCondition
-        ] = {}  # by UID: an older condition is not written after it
+        self._newest: dict[str, _Condition] = {}  # by UID: an older condition is not written after it
         self._warned: set[str] = set()  # UIDs of pods of which something was refused and is not done
         self.results = results or Results()
         self._lately: dict[_Key, _Series] = {}  # in the order in which they were posted first
@@ -204,7 +204,7 @@ class Writer:
                 self._leave_out(command)
                 return
             self._reports += 1
-            if not isinstance(command, PostEvent):
+            if isinstance(command, _Condition):
                 self._newest[command.uid] = command
         self._queue(_Job(command))
 
@@ -263,8 +263,7 @@ class Writer:
             return None
         if isinstance(command, WriteVolume) and not self._binds_volumes(command.uid, command.number):
             return None
-        newest = not isinstance(command, SetCondition | SetGroupCondition) or self._newest.get(command.uid) is command
-        if not newest:
+        if isinstance(command, _Condition) and self._newest.get(command.uid) is not command:
             self._reports -= 1  # a newer one says what is so now
             return None
         try:
@@ -310,7 +309,7 @@ class Writer:
             await self._post(command)
 
     async def _tell_group(self, command: SetGroupCondition) -> None:
-        told = self._condition("PodGroupInitiallyScheduled", str(command.status), command.reason, command.message)
+        told = self._condition(INITIALLY_SCHEDULED, str(command.status), command.reason, command.message)
         condition: dict[str, Any] = {**told, "observedGeneration": command.generation}
         if command.since:
             condition["lastTransitionTime"] = command.since
@@ -375,7 +374,7 @@ class Writer:
             self._warned.discard(command.uid)
         elif isinstance(command, _Report):
             self._reports -= 1
-            if not isinstance(command, PostEvent) and self._newest.get(command.uid) is command:
+            if isinstance(command, _Condition) and self._newest.get(command.uid) is command:
                 del self._newest[command.uid]
 
     def _take_refusal(self, job: _Job, error: ApiError) -> None:
@@ -427,7 +426,7 @@ class Writer:
 
     def _leave_out(self, command: _Report) -> None:
         self.results.counts[_KINDS[type(command)], "left_out"] += 1
-        if not isinstance(command, PostEvent):
+        if isinstance(command, _Condition):
             self._not_told(command.uid)
         elif (series := self._lately.get(_key(command))) is not None and not series.created:
             del self._lately[_key(command)]
