@@ -9,7 +9,7 @@ from typing import Final
 from licorne.kube.manager.gangs import Gangs
 
 SEEN_S: Final = 30.0
-"""A placeholder that was created is seen within so long, in seconds, or has been deleted before anybody saw it."""
+"""Seconds after which a placeholder that was created, and that no watch has shown, counts as deleted."""
 LOOK_S: Final = 5.0
 """The least time, in seconds, between two checks of a gang's placeholders."""
 

@@ -281,7 +281,7 @@ class AtomicGangs:
             self._partition.wakeups.may_run(app)
 
     def _await_members(self, app: Application, gang: AtomicGang) -> None:
-        """Let all asks of an application wait until its gang has members enough, and room for them."""
+        """Make an application that runs a waiting gang: none of its asks is placed until all that the gang needs have room."""
         self._cancel_reservations(app)
         asks = list(app.asks.values())
         accounting = self._partition.accounting

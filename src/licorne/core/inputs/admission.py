@@ -174,7 +174,7 @@ def _reject(
 
 
 def change_application(partition: Partition, message: ChangeApplication) -> None:
-    """Change tags of an application, and what its lasting gang is by them.
+    """Give an application other values of some tags, and have its lasting gang and the choice of victims follow them.
 
     An unknown application is ignored, and so are tags that make a lasting gang of malformed task groups.
     """

@@ -28,7 +28,7 @@ Nodes = frozenset[str] | None
 
 
 class Allocator(Protocol):
-    """Gives devices to claims."""
+    """What a resource manager provides so that the core can decide claims of devices: it chooses devices of a node for them."""
 
     def refuses(self, demand: str, node: str) -> str:
         """Return why a node has no devices for what claims demand; "" if it has."""
@@ -49,14 +49,14 @@ class ClaimNodeKey(NodeKey):
         self.domains: dict[str, int] = {}
 
     def read(self, domain: int, value: str) -> bool:
-        """Take in the name of a node, if it has one."""
+        """Take in the name of the node that is this domain; return False for a node without a name, which is in no domain."""
         if value:
             self.names[domain] = value
             self.domains[value] = domain
         return bool(value)
 
     def forget(self, domain: int) -> None:
-        """Undo `read`."""
+        """Forget the name of the node that was this domain."""
         del self.domains[self.names.pop(domain)]
 
 

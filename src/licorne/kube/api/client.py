@@ -266,7 +266,10 @@ class Client:
     async def patch_group_status(
         self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
     ) -> None:
-        """Change fields of a pod group's status, as `patch_pod_status`. Raises ApiError, UnansweredError."""
+        """Change fields of the status of a PodGroup that has this UID and version.
+
+        Raises ApiError (409: it is another one, or has changed), UnansweredError.
+        """
         await self._patch_status(POD_GROUPS.path(namespace, name, "status"), uid, status, version)
 
     async def _patch_status(self, path: str, uid: str, status: dict[str, Any], version: str) -> None:

@@ -111,6 +111,7 @@ OF_DEVICES: Final[tuple[Kind[Any], ...]] = (
 )
 """What claims of devices demand, and what is there for them; where they are not read, pods with claims wait."""
 NAMED_BY_PODS: Final[tuple[Kind[Any], ...]] = (POD_GROUPS, *OF_VOLUMES, *OF_DEVICES)
+"""What pods name, pod groups and claims, and what else it takes to know what claims demand; the manager takes in all alike."""
 
 
 def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:

@@ -36,7 +36,10 @@ KEPT_S: Final = 30.0
 
 
 class _Attempt(msgspec.Struct):
-    """The claims of the pod with these names that get devices on `node`, with their UIDs."""
+    """An attempt to have devices on `node` allocated to the ResourceClaims of a pod.
+
+    `names`: namespace, name and UID of the pod; `number`: that of the attempt; `uids`: the UIDs of the claims.
+    """
 
     names: tuple[str, str, str]
     node: str
@@ -63,7 +66,7 @@ class Devices:
     # -- objects ------------------------------------------------------------------------------------------------
 
     def seen(self, one: KubernetesObject) -> None:
-        """Take in an object that is new or has changed."""
+        """Take in a ResourceClaim, ResourceSlice or DeviceClass that is new or has changed."""
         store = self.store
         match one:
             case ResourceClaim():
@@ -76,7 +79,7 @@ class Devices:
                 self._changed |= dict.fromkeys(self._names)
 
     def gone(self, one: KubernetesObject) -> None:
-        """Forget an object."""
+        """Forget a ResourceClaim, ResourceSlice or DeviceClass that was deleted."""
         store = self.store
         match one:
             case ResourceClaim():
@@ -219,7 +222,9 @@ class Devices:
         self.renew(nodes, *devices.open)
 
     def _make_sure(self, uid: str, attempt: _Attempt, claim: ResourceClaim) -> None:
-        """Keep the devices of a claim whose allocation may be written yet, until the claim is shown with another version.
+        """Keep the devices of a ResourceClaim from others while a write that allocates them to it is unanswered.
+
+        They are kept until the API server shows the claim with another version.
 
         A write of the same version, which takes back what the pod has written before, sees to it that one of both has no effect.
         """
@@ -228,7 +233,7 @@ class Devices:
         self._patch(attempt.names, RELEASE, claim, "", {"finalizers": finalizers or None}, {})
 
     def reread(self, claims: Iterable[ClaimKey]) -> None:
-        """Have the pods read again that name one of these claims."""
+        """Mark the pods that name one of these ResourceClaims: what their claims demand is read again in the next step."""
         for key in claims:
             self._changed |= self._users.get(key, {})
 

@@ -166,7 +166,7 @@ class Records:
     classes: dict[str, PriorityClass] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     groups: dict[tuple[str, str], PodGroup] = field(default_factory=dict)
-    """Native pod groups by namespace and name."""
+    """The PodGroup objects of the cluster, by namespace and name."""
     pods: dict[str, PodRecord] = field(default_factory=dict)
     foreign: dict[str, ForeignRecord] = field(default_factory=dict)
     applications: dict[str, ApplicationRecord] = field(default_factory=dict)

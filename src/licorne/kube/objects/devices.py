@@ -20,7 +20,7 @@ class DeviceSelector(Object):
 
 
 class DeviceTaint(Object):
-    """A taint of a device."""
+    """A taint of a device: requests that do not tolerate it do not get the device."""
 
     key: str = ""
     value: str = ""
@@ -28,7 +28,7 @@ class DeviceTaint(Object):
 
 
 class DeviceToleration(Object):
-    """A taint of devices that a request bears. Without an operator values are compared."""
+    """A toleration of a request for taints of devices. Without an operator values are compared."""
 
     key: str = ""
     operator: str = ""
@@ -60,7 +60,7 @@ class SubRequest(ExactRequest):
 
 
 class DeviceRequest(Object):
-    """A request of a claim: `exactly` one, or the first available of several."""
+    """A request of a ResourceClaim for devices: `exactly` one, or the first of several alternatives that is available."""
 
     name: str = ""
     exactly: ExactRequest | None = None
@@ -76,7 +76,7 @@ class DeviceConstraint(Object):
 
 
 class DeviceClaim(Object):
-    """What a claim asks for."""
+    """The devices that a ResourceClaim asks for: requests, and constraints across them. `config` is for drivers."""
 
     requests: tuple[DeviceRequest, ...] | None = None
     constraints: tuple[DeviceConstraint, ...] | None = None
@@ -84,13 +84,13 @@ class DeviceClaim(Object):
 
 
 class ResourceClaimSpec(Object):
-    """`spec` of a claim, which never changes."""
+    """`spec` of a ResourceClaim, which never changes."""
 
     devices: DeviceClaim = msgspec.field(default_factory=DeviceClaim)
 
 
 class AllocatedDevice(Object):
-    """A device that a claim has, or with `share_id` a part of its capacity."""
+    """A device that is allocated to a ResourceClaim, or with `share_id` a part of the capacity of the device."""
 
     request: str = ""
     driver: str = ""
@@ -103,21 +103,21 @@ class AllocatedDevice(Object):
 
 
 class AllocatedDevices(Object):
-    """The devices of a claim, and what their driver is told."""
+    """The devices that are allocated to a ResourceClaim, and what their drivers are told."""
 
     results: tuple[AllocatedDevice, ...] | None = None
     config: tuple[dict[str, Any], ...] | None = None
 
 
 class ClaimAllocation(Object):
-    """What a claim has got, and on which nodes it can be used; without a selector on all."""
+    """The allocation of a ResourceClaim: its devices, and the nodes on which they can be used; without a selector all."""
 
     devices: AllocatedDevices = msgspec.field(default_factory=AllocatedDevices)
     node_selector: NodeSelector | None = None
 
 
 class Consumer(Object):
-    """Who uses a claim: a pod, unless `api_group` is set."""
+    """Who may use a ResourceClaim, an item of `reservedFor`: a pod, unless `api_group` is set."""
 
     api_group: str = ""
     resource: str = ""
@@ -126,14 +126,14 @@ class Consumer(Object):
 
 
 class ResourceClaimStatus(Object):
-    """`status` of a claim."""
+    """`status` of a ResourceClaim: what is allocated to it, and who may use it."""
 
     allocation: ClaimAllocation | None = None
     reserved_for: tuple[Consumer, ...] | None = None
 
 
 class ClaimMeta(ObjectMeta):
-    """`metadata` of a claim."""
+    """`metadata` of a ResourceClaim, with the finalizers that keep it from being removed."""
 
     finalizers: tuple[str, ...] | None = None
 
@@ -147,7 +147,7 @@ class ResourceClaim(KubernetesObject):
 
 
 class DeviceClassSpec(Object):
-    """`spec` of a class."""
+    """`spec` of a DeviceClass: conditions on devices, and configuration for their drivers."""
 
     selectors: tuple[DeviceSelector, ...] | None = None
     config: tuple[dict[str, Any], ...] | None = None
@@ -196,7 +196,7 @@ class Device(Object):
 
 
 class ResourcePool(Object):
-    """The pool of a slice. Only slices of the highest generation count, and only if there are `resource_slice_count`."""
+    """The pool of a ResourceSlice. Only slices of the highest generation count, and only if there are `resource_slice_count`."""
 
     name: str = ""
     generation: int = 0
@@ -204,7 +204,7 @@ class ResourcePool(Object):
 
 
 class ResourceSliceSpec(Object):
-    """`spec` of a slice."""
+    """`spec` of a ResourceSlice: its pool, the nodes that can use the devices, and the devices or shared counters."""
 
     driver: str = ""
     pool: ResourcePool = msgspec.field(default_factory=ResourcePool)

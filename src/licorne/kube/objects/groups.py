@@ -43,7 +43,7 @@ class SchedulingConstraints(Object):
 
 
 class PodGroupSpec(Object):
-    """`spec` of a pod group. `preemption_policy` and what follows it are behind feature gates of their own."""
+    """`spec` of a PodGroup: policies for all of its pods. `preemption_policy` and what follows it are behind feature gates of their own."""
 
     scheduling_policy: SchedulingPolicy = msgspec.field(default_factory=SchedulingPolicy)
     priority: int | None = None
@@ -55,7 +55,7 @@ class PodGroupSpec(Object):
 
 
 class GroupCondition(Object):
-    """A condition of a pod group."""
+    """A condition of a PodGroup, such as whether it has been scheduled."""
 
     type: str = ""
     status: str = ""
@@ -66,7 +66,7 @@ class GroupCondition(Object):
 
 
 class PodGroupStatus(Object):
-    """`status` of a pod group."""
+    """`status` of a PodGroup: its conditions."""
 
     conditions: tuple[GroupCondition, ...] | None = None
 

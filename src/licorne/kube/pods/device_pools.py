@@ -21,9 +21,9 @@ from .device_selectors import SelectorError, is_met, variables
 from .storage import ClaimKey, Terms
 
 PoolId = tuple[str, str]
-"""Driver and pool."""
+"""The identity of a pool of devices: the names of its driver and of itself."""
 DeviceId = tuple[str, str, str]
-"""Driver, pool and device."""
+"""The identity of a device: the names of its driver, its pool and itself."""
 Nodes = frozenset[str] | None
 """Names of nodes; None: all."""
 NOWHERE: Final[Nodes] = frozenset()
@@ -54,7 +54,7 @@ def both(one: Nodes, other: Nodes) -> Nodes:
 
 
 class OfferedDevice:
-    """A device of a slice."""
+    """A device that a ResourceSlice publishes, and what it has said to selectors so far."""
 
     __slots__ = ("_met", "_variables", "device", "id", "slice")
 
@@ -132,7 +132,7 @@ class Pools:
         self._seen: dict[str, tuple[Pool, ...]] = {}
 
     def put(self, of: ResourceSlice) -> Nodes:
-        """Take in a slice that is new or has changed; return the nodes that see other devices now."""
+        """Take in a ResourceSlice that is new or has changed; return the nodes that see other devices now."""
         was = self._drop(of.metadata.name)
         made = Slice(of)
         self._slices[of.metadata.name] = made
@@ -142,7 +142,7 @@ class Pools:
         return self._changed(both(was, self.nodes_of(made.pool)))
 
     def drop(self, name: str) -> Nodes:
-        """Forget a slice; return the nodes that see other devices now."""
+        """Forget the ResourceSlice of a name; return the nodes that see other devices now."""
         return self._changed(self._drop(name))
 
     def _drop(self, name: str) -> Nodes:

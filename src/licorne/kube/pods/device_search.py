@@ -27,8 +27,8 @@ from .device_pools import DeviceId, Held, OfferedDevice, Pool, nano
 from .device_selectors import SelectorError, attribute_of
 
 STEPS_MAX: Final = 20_000
-"""How many steps the search for the claims of a pod on a node has, until the node is refused: devices that are looked at, and
-evaluations of selectors, which take some 15 µs each."""
+"""The most steps of the search for devices of one node for the claims of a pod; after them the node is refused. A step is a device
+that is looked at, or an evaluation of a selector, which takes some 15 µs."""
 SELECTORS_MAX: Final = 256
 """Different selectors of all claims of a pod and their classes."""
 DEVICES_MAX: Final = 32
@@ -40,7 +40,7 @@ _PREVENTS: Final = ("NoSchedule", "NoExecute")
 
 
 class RefusedError(Exception):
-    """A node cannot satisfy claims; the text is the reason."""
+    """Raised where a node has no devices for the claims of a pod; the text is the reason."""
 
 
 class Chosen(NamedTuple):

@@ -95,7 +95,7 @@ class DeviceStore:
     # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
 
     def put_claim(self, claim: ResourceClaim) -> Nodes:
-        """Take in a claim that is new or has changed."""
+        """Take in a ResourceClaim that is new or has changed; return the nodes on which claims may get other devices now."""
         key = key_of(claim)
         known = self.decided.get(key)
         self.claims[key] = claim
@@ -104,27 +104,27 @@ class DeviceStore:
         return self._hold(key, claim.status.allocation)
 
     def drop_claim(self, key: ClaimKey) -> Nodes:
-        """Forget a claim."""
+        """Forget a ResourceClaim, and what was decided of it; return the nodes on which claims may get other devices now."""
         self.claims.pop(key, None)
         self.decided.pop(key, None)
         return self._hold(key, None)
 
     def put_class(self, of_class: DeviceClass) -> Nodes:
-        """Take in a class that is new or has changed."""
+        """Take in a DeviceClass that is new or has changed; claims may get other devices on all nodes now."""
         self.classes[of_class.metadata.name] = of_class
         return self._changed(None)
 
     def drop_class(self, name: str) -> Nodes:
-        """Forget a class."""
+        """Forget the DeviceClass of a name; claims may get other devices on all nodes now."""
         self.classes.pop(name, None)
         return self._changed(None)
 
     def put_slice(self, of: ResourceSlice) -> Nodes:
-        """Take in a slice that is new or has changed."""
+        """Take in a ResourceSlice that is new or has changed; return the nodes on which claims may get other devices now."""
         return self._changed(self.pools.put(of))
 
     def drop_slice(self, name: str) -> Nodes:
-        """Forget a slice."""
+        """Forget the ResourceSlice of a name; return the nodes on which claims may get other devices now."""
         return self._changed(self.pools.drop(name))
 
     def nodes_changed(self) -> None:
