@@ -70,7 +70,7 @@ def test_a_name_is_only_text(view: View, kind: str) -> None:
     name = NAMES[kind]
     source = DumpSource(dump(name), name)
     query = Query(view.path, dict.fromkeys(VIEWS[view], name) | {"filter": name, "partition": name})
-    context = view.context(run(view.fetch(source, name, query)), query)
+    context = view.context(query, *run(view.fetch(source, name, query)))
     around = {
         "title": name, "query": query, "views": [view], "active": view.name, "path": view.path, "source": name, "at_ns": 10**18, "span": (1, 10**18), "changes": True, "live": True,
         "partitions": [name, "other"], "partition_name": name, "logged_in": True, "version": "0",

@@ -82,7 +82,7 @@ def context(view: View, world: World, address: str = "") -> dict[str, Any]:
     source = DumpSource(read_dump(data).state, "dump")
     given = dict(pair.split("=") for pair in address.split("&") if pair)
     query = Query(view.path, given)
-    return view.context(run(view.fetch(source, "default", query)), query)
+    return view.context(query, *run(view.fetch(source, "default", query)))
 
 
 def test_every_link_leads_somewhere() -> None:
@@ -296,7 +296,7 @@ def test_a_dump_of_yunikorn_is_shown_as_it_is() -> None:
     source = DumpSource(read_dump(data).state, "dump")
     for view in (now.VIEW, queues.VIEW, applications.VIEW, nodes.VIEW, people.VIEW):
         query = Query(view.path, {})
-        assert view.context(run(view.fetch(source, "default", query)), query)
+        assert view.context(query, *run(view.fetch(source, "default", query)))
 
 
 # -- pictures ------------------------------------------------------------------------------------------------

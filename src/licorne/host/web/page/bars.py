@@ -7,13 +7,11 @@ Lengths are attributes of SVG, as the content security policy permits no style i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from licorne.si import rest_objects as objects
 from licorne.workload.quantities import amount
-
-Amounts = Mapping[str, int]
 
 
 class Segment(NamedTuple):
@@ -35,30 +33,22 @@ class Bar(NamedTuple):
 
 def bar(resource: str, used: int, guaranteed: int | None, full: int, pending: int = 0) -> Bar:
     """Return a bar of what is used of one type. `guaranteed` None: nothing is guaranteed, so all of it is just used."""
-    if guaranteed is None:
-        parts = [("used", used)]
-    else:
-        parts = [("guaranteed", min(used, guaranteed)), ("borrowed", max(used - guaranteed, 0))]
-    parts.append(("waiting", pending))
+    above = 0 if guaranteed is None else max(used - guaranteed, 0)
+    parts = {"used" if guaranteed is None else "guaranteed": used - above, "borrowed": above, "waiting": pending}
     length = max(full, min(used + pending, 2 * full), used, guaranteed or 0, 1)
     segments, at = [], 0.0
-    for kind, value in parts:
+    for kind, value in parts.items():
         width = min(max(value, 0) * 100 / length, 100 - at)
         if width > 0:
             segments.append(Segment(kind, f"{at:.2f}%", f"{width:.2f}%"))
         at += width
-    words = [f"{amount(resource, used)} used"]
-    if guaranteed is not None:
-        words.append(f"{amount(resource, guaranteed)} guaranteed")
-        if used > guaranteed:
-            words.append(f"{amount(resource, used - guaranteed)} above that")
-    if full:
-        words.append(f"of {amount(resource, full)}")
-    if pending:
-        words.append(f"{amount(resource, pending)} waiting")
+    words = {"used": used, "guaranteed": guaranteed, "above that": above or None}
+    said = [f"{amount(resource, value)} {what}" for what, value in words.items() if value is not None]
+    said += [f"of {amount(resource, full)}"] if full else []
+    said += [f"{amount(resource, pending)} waiting"] if pending else []
     mark = f"{min(guaranteed * 100 / length, 99.6):.2f}%" if guaranteed else None
     most = f"{full * 100 / length:.2f}%" if 0 < full < length else None
-    return Bar(tuple(segments), mark, most, ", ".join(words))
+    return Bar(tuple(segments), mark, most, ", ".join(said))
 
 
 def ordered(names: Iterable[str]) -> list[str]:
@@ -92,16 +82,8 @@ def strip(shares: list[float], columns: int = 240) -> list[tuple[str, str, str, 
     return found
 
 
-def share(used: Amounts, full: Amounts, name: str) -> float:
-    """Return how much of a type is used, as a part of 1; 0 where there is none of it."""
-    return used.get(name, 0) / full[name] if full.get(name) else 0.0
-
-
-def walk(queue: objects.Queue, visit: Callable[[objects.Queue, int], object], depth: int = 0) -> None:
-    """Call a function with each queue of a tree and its depth, parents first."""
-    visit(queue, depth)
+def walk(queue: objects.Queue, depth: int = 0) -> Iterator[tuple[objects.Queue, int]]:
+    """Yield each queue of a tree with its depth, parents first."""
+    yield queue, depth
     for child in queue.children:
-        walk(child, visit, depth + 1)
-
-
-__all__ = ["Bar", "Segment", "bar", "ordered", "share", "strip", "walk", "within_guarantees"]
+        yield from walk(child, depth + 1)

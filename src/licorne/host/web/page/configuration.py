@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from licorne.config import Report
 from licorne.si import rest_objects as objects
-from licorne.state.configuration import as_yaml
 
-from .source import Figures
+from .source import Configuration, Figures
 from .tables import Query
 from .view import View, needs
 
@@ -20,27 +18,28 @@ SHOWN: Final = 60_000
 """Characters of the configuration that the page shows; the rest is behind a link."""
 
 
-_Objects = tuple[
-    objects.Partition, tuple[dict[str, Any], "Report | None"], list[objects.Rule], "Health | None", Figures
-]
-
-
-def _context(found: _Objects, _query: Query) -> dict[str, Any]:
-    partition, (configuration, report), rules, health, figures = found
-    queues = configuration.get("Partitions", [])
-    text = as_yaml({"Partitions": queues}) if queues else ""
+def _context(
+    _query: Query,
+    partition: objects.Partition,
+    configuration: Configuration,
+    rules: list[objects.Rule],
+    health: Health | None,
+    figures: Figures,
+) -> dict[str, Any]:
+    shown, report, text = configuration
+    extra = shown.get("Extra") or {}
     return {
         "partition": partition,
-        "text": text[:SHOWN],
+        "text": text.strip()[:SHOWN],
         "cut": len(text) > SHOWN,
-        "checksum": str(configuration.get("Checksum", "")),
-        "extra": configuration.get("Extra") or {},
+        "checksum": str(shown.get("Checksum", "")),
+        "extra": extra,
         "report": report,
         "rules": [_told(rule) for rule in rules],
         "health": health,
         "figures": figures,
         "facts": lambda: {
-            path: {"": value} for path, value in _flat("", {"Partitions": queues, "Extra": configuration.get("Extra")})
+            path: {"": value} for path, value in _flat("", {"Partitions": shown.get("Partitions", []), "Extra": extra})
         },
     }
 
@@ -48,17 +47,16 @@ def _context(found: _Objects, _query: Query) -> dict[str, Any]:
 def _flat(path: str, part: object) -> Iterator[tuple[str, str]]:
     """Yield the values of a configuration, each with the way to it; parts of a list by their name, where they have one."""
     if isinstance(part, dict):
-        pairs = [(str(key), value) for key, value in part.items()]
+        parts = {str(key): value for key, value in part.items()}
     elif isinstance(part, list):
-        pairs = [
-            (str(value.get("Name") or at) if isinstance(value, dict) else str(at), value)
-            for at, value in enumerate(part)
-        ]
+        parts = {
+            str(value.get("Name") or at) if isinstance(value, dict) else str(at): value for at, value in enumerate(part)
+        }
     else:
         if part is not None:
             yield path, str(part)
         return
-    for key, value in pairs:
+    for key, value in parts.items():
         yield from _flat(f"{path}.{key}" if path else key, value)
 
 
@@ -75,5 +73,3 @@ def _told(rule: objects.Rule) -> tuple[str, str]:
 
 FETCH = needs("partition", "configuration", "rules", "health", "figures")
 VIEW = View("configuration", "Configuration and health", "/configuration", FETCH, _context, compared=True)
-
-__all__ = ["VIEW"]

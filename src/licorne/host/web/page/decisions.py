@@ -14,18 +14,12 @@ from licorne.si.messages import NewAllocation, Released
 from .applications import pod_name
 from .fairness import window_of
 from .source import ApplicationSummary
-from .tables import Column, Query, is_within, table
+from .tables import Query, columns, is_within, table
 from .view import Source, View
 
 BUCKETS = 60
-
-
-class _Found(NamedTuple):
-    decisions: Sequence[tuple[int, NewAllocation | Released]]
-    cut: str
-    applications: Sequence[ApplicationSummary]
-    partition: str
-    recorded: bool
+COLUMNS = "time#=time_ns, kind What, pod, application, queue, node"
+Decision = tuple[int, NewAllocation | Released]
 
 
 class Row(NamedTuple):
@@ -41,51 +35,44 @@ class Row(NamedTuple):
     before: str
 
 
-async def _fetch(source: Source, partition: str, query: Query) -> _Found | None:
+async def _fetch(source: Source, partition: str, query: Query) -> tuple[Any, ...]:
     found = await source.timeline(window_of(query))
     if found is None:
-        return None
-    applications = await source.applications(partition)
-    return _Found(list(found.decisions), found.cut, applications, partition, source.span is not None)
+        return [], "", [], False, False
+    some = [(at_ns, said) for at_ns, said in found.decisions if said.partition == partition]
+    return some, found.cut, await source.applications(partition), True, source.span is not None
 
 
-def _context(found: _Found | None, query: Query) -> dict[str, Any]:
-    rows = [] if found is None else list(_rows(found))
+def _context(
+    query: Query,
+    decisions: Sequence[Decision],
+    cut: str,
+    applications: Sequence[ApplicationSummary],
+    known: bool,
+    recorded: bool,
+) -> dict[str, Any]:
+    rows = list(_rows(decisions, applications, recorded))
     path, kind = query["queue"], query["kind"]
     some = [row for row in rows if is_within(row.queue, path) and kind in ("", row.kind)]
-    columns = (
-        Column[Row]("time", "Time", lambda row: row.time_ns, number=True),
-        Column[Row]("kind", "What", lambda row: row.kind),
-        Column[Row]("pod", "Pod", lambda row: row.pod),
-        Column[Row]("application", "Application", lambda row: row.application),
-        Column[Row]("queue", "Queue", lambda row: row.queue),
-        Column[Row]("node", "Node", lambda row: row.node),
-    )
     counts = Counter((row.queue, row.kind) for row in rows)
-    queues = sorted(
-        {queue for queue, _ in counts}, key=lambda queue: (-counts[queue, "evicted"], -counts[queue, "allocated"])
-    )
+    queues = [(queue, counts[queue, "allocated"], counts[queue, "evicted"]) for queue in {queue for queue, _ in counts}]
     return {
-        "table": table(
-            some, columns, query, names=lambda row: (row.pod, row.application, row.queue, row.node), sort="-time"
-        ),
-        "queues": [(queue, counts[queue, "allocated"], counts[queue, "evicted"]) for queue in queues[:20]],
+        "table": table(some, columns(COLUMNS), query, "-time"),
+        "queues": sorted(queues, key=lambda row: (-row[2], -row[1], row[0]))[:20],
         "queues_all": len(queues),
         "plot": _plot(some),
-        "cut": "" if found is None else found.cut,
-        "known": found is not None,
-        "recorded": found is not None and found.recorded,
+        "cut": cut,
+        "known": known,
+        "recorded": recorded,
         "window": window_of(query),
         "since_ns": min((row.time_ns for row in rows), default=0),
     }
 
 
-def _rows(found: _Found) -> Iterator[Row]:
-    queue_of = {each.app.application_id: each.app.queue_name for each in found.applications}
-    for at_ns, said in found.decisions:
-        if said.partition != found.partition:
-            continue
-        before = f"{(at_ns - 1) // SECOND_NS}.{(at_ns - 1) % SECOND_NS:09d}" if found.recorded else ""
+def _rows(found: Sequence[Decision], applications: Sequence[ApplicationSummary], recorded: bool) -> Iterator[Row]:
+    queue_of = {each.app.application_id: each.app.queue_name for each in applications}
+    for at_ns, said in found:
+        before = f"{(at_ns - 1) // SECOND_NS}.{(at_ns - 1) % SECOND_NS:09d}" if recorded else ""
         app = said.application_id
         if isinstance(said, NewAllocation):
             name = pod_name(said.tags or {}, said.key)
@@ -111,5 +98,3 @@ def _plot(rows: Sequence[Row]) -> str:
 
 
 VIEW = View("decisions", "Decisions", "/decisions", _fetch, _context)
-
-__all__ = ["VIEW"]

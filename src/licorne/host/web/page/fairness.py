@@ -11,21 +11,19 @@ import msgspec
 from licorne.answers.timeline import Sample, Share
 from licorne.core.base.states import SECOND_NS
 
-from .tables import Column, Query, is_within, table
+from .tables import Query, columns, is_within, table
 from .view import Source, View, chosen
 
+COLUMNS = (
+    "queue, curve- Share of the guarantee, share# Now, used$=now.used, guaranteed$=now.guaranteed, waiting#=now.waiting, "
+    "below#=below_s Waited below it, since#=since_ns Below since"
+)
 WINDOW_S = 3600.0
 WINDOW_MAX_S = 7 * 86_400.0
 DRAWN = 6
 """Queues that are drawn together, at most."""
 POINTS = 40
 """Points of the small curve in a row, at most."""
-
-
-class _Found(NamedTuple):
-    samples: Sequence[Sample]
-    cut: str
-    partition: str
 
 
 class Row(NamedTuple):
@@ -39,9 +37,9 @@ class Row(NamedTuple):
     shares: list[int | None]
 
 
-async def _fetch(source: Source, partition: str, query: Query) -> _Found | None:
+async def _fetch(source: Source, partition: str, query: Query) -> tuple[Any, ...]:
     found = await source.timeline(window_of(query))
-    return None if found is None else _Found(list(found.samples), found.cut, partition)
+    return ([], "", partition, False) if found is None else (list(found.samples), found.cut, partition, True)
 
 
 def window_of(query: Query) -> float:
@@ -49,25 +47,13 @@ def window_of(query: Query) -> float:
     return query.seconds("window", WINDOW_MAX_S) or WINDOW_S
 
 
-def _context(found: _Found | None, query: Query) -> dict[str, Any]:
-    samples = [] if found is None else found.samples
-    partition = "" if found is None else found.partition
+def _context(query: Query, samples: Sequence[Sample], cut: str, partition: str, known: bool) -> dict[str, Any]:
     keys = {key for sample in samples for key in sample.keys if key[0] == partition}
     types, name = chosen((key[2] for key in keys), query)
     path = query["queue"]
     queues = sorted(queue for _, queue, type_ in keys if type_ == name and is_within(queue, path))
     by_time = [(sample.time_ns, dict(sample.shares())) for sample in samples]
     rows = [_row(queue, [(at, shares.get((partition, queue, name))) for at, shares in by_time]) for queue in queues]
-    columns = (
-        Column[Row]("queue", "Queue", lambda row: row.queue),
-        Column[Row]("", "Share of the guarantee"),
-        Column[Row]("share", "Now", lambda row: _ratio(row.now) or 0, number=True),
-        Column[Row]("used", "Used", lambda row: row.now.used, number=True, unit="amount"),
-        Column[Row]("guaranteed", "Guaranteed", lambda row: row.now.guaranteed, number=True, unit="amount"),
-        Column[Row]("waiting", "Waiting", lambda row: row.now.waiting, number=True),
-        Column[Row]("below", "Waited below it", lambda row: row.below_s, number=True),
-        Column[Row]("since", "Below since", lambda row: row.since_ns, number=True),
-    )
     drawn = sorted(rows, key=lambda row: (-row.below_s, -row.now.guaranteed))[:DRAWN]
     plot = {
         "times": [at // SECOND_NS for at, _ in by_time],
@@ -77,12 +63,12 @@ def _context(found: _Found | None, query: Query) -> dict[str, Any]:
     return {
         "types": types,
         "resource": name,
-        "table": table(rows, columns, query, names=lambda row: (row.queue,), sort="-below"),
+        "table": table(rows, columns(COLUMNS, share=lambda row: _ratio(row.now)), query, "-below"),
         "plot": msgspec.json.encode(plot).decode() if drawn and len(by_time) > 1 else "",
         "since_ns": by_time[0][0] if by_time else 0,
         "until_ns": by_time[-1][0] if by_time else 0,
-        "cut": "" if found is None else found.cut,
-        "known": found is not None,
+        "cut": cut,
+        "known": known,
         "window": window_of(query),
         "ratio": _ratio,
     }
@@ -108,5 +94,3 @@ def _ratio(share: Share) -> float | None:
 
 
 VIEW = View("fairness", "Fairness", "/fairness", _fetch, _context)
-
-__all__ = ["VIEW", "window_of"]

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from licorne.answers.process import Question
 from licorne.answers.timeline import Timeline
-from licorne.config import Report
 from licorne.core.partition import Partition
-from licorne.host.pace import SLICE_S, paced
+from licorne.host.pace import SLICE_S
 from licorne.host.web.rest import allocations as allocation_views
 from licorne.host.web.rest import views
 from licorne.host.web.rest.errors import PARTITION_NOT_FOUND, refuse
@@ -24,17 +23,18 @@ from licorne.host.web.rest.pieces import rejection_view
 from licorne.host.web.rest.questions import answered
 from licorne.si import rest_objects as objects
 
-from .source import ROWS, ApplicationSummary, Figures, NodeSummary, People
+from .source import ROWS, ApplicationSummary, Configuration, Figures, NodeSummary, People
 
 if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
+    from licorne.host.web.backend import Backend
     from licorne.host.web.health import Health
     from licorne.host.web.rest.handlers import Handlers
 
 FACTOR: Final = 500.0
 KEPT_S: Final = 10.0
 """Seconds for which a list is given again, at most."""
-KEPT_MAX: Final = 16
+KEPT_MAX: Final = 64
 """Lists that are kept at a time, at most."""
 _T = TypeVar("_T")
 
@@ -48,8 +48,8 @@ class LiveSource:
         self.span: tuple[int, int] | None = None
         self._handlers = handlers
         self._backend = handlers.backend
-        self._making: dict[tuple[str, str], asyncio.Task[list[Any]]] = {}
-        self._kept: dict[tuple[str, str], tuple[float, list[Any]]] = {}
+        self._making: dict[tuple[object, ...], asyncio.Task[list[Any]]] = {}
+        self._kept: dict[tuple[object, ...], tuple[float, list[Any]]] = {}
 
     def version(self) -> object:
         """Return something that is another when anything of the scheduler has changed."""
@@ -63,22 +63,20 @@ class LiveSource:
         found = self._backend.find_partition(partition)
         return found if isinstance(found, Partition) else refuse(404, f"{PARTITION_NOT_FOUND}: {partition}")
 
-    async def _list(self, what: str, partition: str, make: Callable[[Partition], Iterable[_T]]) -> list[_T]:
-        """Return a list about a partition."""
-        return await self._shared((what, partition), lambda: make(self._home(partition)))
-
-    async def _shared(self, key: tuple[str, str], make: Callable[[], Iterable[_T]]) -> list[_T]:
-        """Return a list that was made a short time ago, is being made, or is made now."""
+    async def _list(self, make: Callable[..., Iterable[_T]], partition: str, *rest: object) -> list[_T]:
+        """Return what `make` yields of a partition: as it was made a short time ago, is being made, or is made now."""
+        key = (make.__name__, partition, *rest)
         until, kept = self._kept.get(key, (0.0, []))
         if time.monotonic() < until:
             return kept
         making = self._making.get(key)
         if making is None:
-            making = self._making[key] = asyncio.create_task(self._make(key, make()))
+            items = make(self._home(partition) if partition else self._backend, *rest)
+            making = self._making[key] = asyncio.create_task(self._make(key, items))
             making.add_done_callback(lambda _: self._making.pop(key, None))
         return cast("list[_T]", await asyncio.shield(making))  # others may wait for it too
 
-    async def _make(self, key: tuple[str, str], items: Iterable[_T]) -> list[_T]:
+    async def _make(self, key: tuple[object, ...], items: Iterable[_T]) -> list[_T]:
         """Make a list in slices of `SLICE_S`, counting the processor time of these alone."""
         found: list[_T] = []
         busy_s, began, ends = 0.0, time.thread_time(), time.perf_counter() + SLICE_S
@@ -97,10 +95,7 @@ class LiveSource:
 
     async def partitions(self) -> list[objects.Partition]:
         """Return all partitions."""
-        backend = self._backend
-        return await self._shared(
-            ("partitions", ""), lambda: (views.partition(backend, found) for found in list(backend.partitions()))
-        )
+        return await self._list(_partitions, "")
 
     async def partition(self, name: str) -> objects.Partition:
         """Return a partition."""
@@ -108,44 +103,19 @@ class LiveSource:
 
     async def queues(self, partition: str) -> objects.Queue:
         """Return the root queue of a partition, with all below it."""
-        found = await self._list("queues", partition, lambda home: _walked(home.tree.root, None))
-        return found[0]
+        return (await self._list(_queues, partition))[0]
 
     async def applications(self, partition: str) -> Sequence[ApplicationSummary]:
         """Return all applications that are known, also those that have ended or were rejected."""
-
-        def make(home: Partition) -> Iterable[ApplicationSummary]:
-            for app in [*home.applications.values(), *home.terminated]:
-                view = allocation_views.application(app, home, partition)
-                yield ApplicationSummary(view, len(app.allocations), len(app.asks))
-            for rejected in list(home.rejected):
-                yield ApplicationSummary(rejection_view(rejected, partition), 0, 0)
-
-        return await self._list("applications", partition, make)
+        return await self._list(_applications, partition, partition)
 
     async def application(self, partition: str, name: str, asks: int, allocations: int) -> objects.Application | None:
         """Return an application with a part of its asks and allocations."""
-        home = self._home(partition)
-        app = home.applications.get(name) or next((each for each in home.terminated if each.id == name), None)
-        if app is None:
-            refused = next((each for each in home.rejected if each.application_id == name), None)
-            return None if refused is None else rejection_view(refused, partition)
-        view = allocation_views.application(app, home, partition)
-        some = islice(allocation_views.asks(app, home, nodes=True), asks, asks + ROWS)
-        view.requests = [ask async for ask in paced(some)]  # each may have to look at all nodes
-        view.allocations = list(islice(allocation_views.allocations(app), allocations, allocations + ROWS))
-        return view
+        return next(iter(await self._list(_application, partition, partition, name, asks, allocations)), None)
 
     async def nodes(self, partition: str) -> Sequence[NodeSummary]:
         """Return all nodes."""
-
-        def make(home: Partition) -> Iterable[NodeSummary]:
-            for name in sorted(home.nodes):
-                node = home.nodes.get(name)
-                if node is not None:  # it may have gone since the list was begun
-                    yield NodeSummary(views.node(node, home, whole=False), len(node.allocations))
-
-        return await self._list("nodes", partition, make)
+        return await self._list(_nodes, partition)
 
     async def node(self, partition: str, name: str) -> objects.Node | None:
         """Return a node with its allocations."""
@@ -155,22 +125,17 @@ class LiveSource:
 
     async def people(self, partition: str) -> People:
         """Return what users and groups use, with their limits."""
-        users = await self._list(
-            "users", partition, lambda home: (views.user_usage(home, *each) for each in home.limits.users().items())
-        )
-        groups = await self._list(
-            "groups", partition, lambda home: (views.group_usage(home, *each) for each in home.limits.groups().items())
-        )
-        return People(users, groups, limited=True)
+        return People(await self._list(_users, partition), await self._list(_groups, partition), limited=True)
 
     async def rules(self, partition: str) -> list[objects.Rule]:
         """Return the placement rules."""
         return views.rules(self._home(partition))
 
-    async def configuration(self, _partition: str) -> tuple[dict[str, Any], Report | None]:
-        """Return the queue configuration in force, and what is odd about it."""
+    async def configuration(self, _partition: str) -> Configuration:
+        """Return the queue configuration in force, as it was written."""
         managers = self._backend.managers()
-        return await self._handlers.running(managers[0] if managers else None)
+        found = await self._handlers.running(managers[0] if managers else None)
+        return Configuration(*found, managers[0].configuration.text if managers else "")
 
     async def health(self, _partition: str) -> Health | None:
         """Return the result of the last health checks."""
@@ -178,8 +143,7 @@ class LiveSource:
 
     async def figures(self, _partition: str) -> Figures:
         """Return the rate of decisions, the history by the minute, and how the recording goes."""
-        monitor = self._handlers.monitor
-        recorder = self._backend.recorder()
+        monitor, recorder = self._handlers.monitor, self._backend.recorder()
         return Figures(
             tuple((minute.timestamp, minute.applications, minute.containers) for minute in monitor.history.minutes),
             None if self.name else monitor.rate,
@@ -196,7 +160,15 @@ class LiveSource:
         return await answered(self._handlers, question)
 
 
-def _walked(queue: Queue, above: objects.Queue | None) -> Iterable[objects.Queue]:
+def _partitions(backend: Backend) -> Iterator[objects.Partition]:
+    return (views.partition(backend, found) for found in list(backend.partitions()))
+
+
+def _queues(home: Partition) -> Iterator[objects.Queue]:
+    return _walked(home.tree.root, None)
+
+
+def _walked(queue: Queue, above: objects.Queue | None) -> Iterator[objects.Queue]:
     """Yield a queue and all below it, parents first, children by name, each as a child of the one above."""
     view = views.queue(queue)
     if above is not None:
@@ -206,4 +178,40 @@ def _walked(queue: Queue, above: objects.Queue | None) -> Iterable[objects.Queue
         yield from _walked(child, view)
 
 
-__all__ = ["LiveSource"]
+def _applications(home: Partition, partition: str) -> Iterator[ApplicationSummary]:
+    for app in [*home.applications.values(), *home.terminated]:
+        view = allocation_views.application(app, home, partition, whole=False)
+        yield ApplicationSummary(view, len(app.allocations), len(app.asks))
+    for rejected in list(home.rejected):
+        yield ApplicationSummary(rejection_view(rejected, partition), 0, 0)
+
+
+def _application(
+    home: Partition, partition: str, name: str, asks: int, allocations: int
+) -> Iterator[objects.Application]:
+    """Yield an application, again with each of its asks: for the reason why one waits all nodes may have to be looked at."""
+    app = home.applications.get(name) or next((each for each in home.terminated if each.id == name), None)
+    if app is None:
+        yield from [rejection_view(each, partition) for each in home.rejected if each.application_id == name]
+        return
+    view = allocation_views.application(app, home, partition)
+    view.allocations = list(islice(allocation_views.allocations(app), allocations, allocations + ROWS))
+    yield view
+    for ask in islice(allocation_views.asks(app, home, nodes=True), asks, asks + ROWS):
+        view.requests.append(ask)
+        yield view
+
+
+def _nodes(home: Partition) -> Iterator[NodeSummary]:
+    for name in sorted(home.nodes):
+        node = home.nodes.get(name)
+        if node is not None:  # it may have gone since the list was begun
+            yield NodeSummary(views.node(node, home, whole=False), len(node.allocations))
+
+
+def _users(home: Partition) -> Iterator[objects.UserUsage]:
+    return (views.user_usage(home, *each) for each in home.limits.users().items())
+
+
+def _groups(home: Partition) -> Iterator[objects.GroupUsage]:
+    return (views.group_usage(home, *each) for each in home.limits.groups().items())

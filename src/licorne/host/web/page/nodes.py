@@ -10,10 +10,16 @@ from licorne.si import rest_objects as objects
 from licorne.workload.quantities import amount
 
 from .applications import pod
-from .bars import Bar, Segment, bar, ordered, share, strip
+from .bars import Bar, Segment, bar, ordered, strip
 from .source import NodeSummary
-from .tables import Column, Query, table
+from .tables import Query, columns, table
 from .view import Source, View, chosen, needs
+
+COLUMNS = (
+    "node=node.node_id, bar- Use, share%, used$=node.allocated, others$=node.occupied Used by others, free$=node.available, "
+    "pods#=running, state"
+)
+PODS = "pod, application=application_id, priority#, used$=resource, since#=allocation_time"
 
 
 class Packing(NamedTuple):
@@ -28,28 +34,16 @@ class Packing(NamedTuple):
     packed: int
 
 
-def _context(found: tuple[Sequence[NodeSummary]], query: Query) -> dict[str, Any]:
-    [nodes] = found
+def _context(query: Query, nodes: Sequence[NodeSummary]) -> dict[str, Any]:
     types, name = chosen((key for each in nodes for key in each.node.capacity), query)
     state = query["state"]
     rows = [each for each in nodes if not state or state in _states(each.node)]
-    columns = (
-        Column[NodeSummary]("node", "Node", lambda row: row.node.node_id),
-        Column[NodeSummary]("", "Use"),
-        Column[NodeSummary]("share", "Share", lambda row: _share(row.node, name), number=True, compared=False),
-        Column[NodeSummary]("used", "Used", lambda row: row.node.allocated.get(name, 0), number=True, unit="amount"),
-        Column[NodeSummary](
-            "others", "Used by others", lambda row: row.node.occupied.get(name, 0), number=True, unit="amount"
-        ),
-        Column[NodeSummary]("free", "Free", lambda row: row.node.available.get(name, 0), number=True, unit="amount"),
-        Column[NodeSummary]("pods", "Pods", lambda row: row.running, number=True),
-        Column[NodeSummary]("state", "State", lambda row: _states(row.node)),
-    )
+    by = {"share": lambda row: _share(row.node, name), "state": lambda row: _states(row.node)}
     return {
         "types": types,
         "resource": name,
         "packing": [_packing(each, nodes) for each in types],
-        "table": table(rows, columns, query, names=lambda row: (row.node.node_id, row.node.host_name), sort="node"),
+        "table": table(rows, columns(COLUMNS, name, **by), query, "node"),
         "bar": lambda node: node_bar(node, name),
         "share": lambda node: _share(node, name),
         "states": _states,
@@ -58,18 +52,18 @@ def _context(found: tuple[Sequence[NodeSummary]], query: Query) -> dict[str, Any
 
 
 def _share(node: objects.Node, name: str) -> float:
-    return share(node.allocated, node.capacity, name) + share(node.occupied, node.capacity, name)
+    """Return how much of a type is used, also by others, as a part of 1; 0 where there is none of it."""
+    used, full = node.allocated.get(name, 0) + node.occupied.get(name, 0), node.capacity.get(name, 0)
+    return used / full if full else 0.0
 
 
 def _states(node: objects.Node) -> list[str]:
-    found = []
-    if not node.schedulable:
-        found.append("unschedulable")
-    if node.is_reserved:
-        found.append("reserved")
-    if not any(node.allocated.values()):
-        found.append("empty")
-    return found
+    states = {
+        "unschedulable": not node.schedulable,
+        "reserved": node.is_reserved,
+        "empty": not any(node.allocated.values()),
+    }
+    return [name for name, is_so in states.items() if is_so]
 
 
 def node_bar(node: objects.Node, name: str) -> Bar:
@@ -102,25 +96,18 @@ def _packing(name: str, found: Sequence[NodeSummary]) -> Packing:
 # -- one node ------------------------------------------------------------------------------------------------
 
 
-async def _fetch_one(source: Source, partition: str, query: Query) -> objects.Node:
-    return await source.node(partition, query["name"]) or refuse(404, f"There is no node {query['name']}")
+async def _fetch_one(source: Source, partition: str, query: Query) -> tuple[objects.Node]:
+    return (await source.node(partition, query["name"]) or refuse(404, f"There is no node {query['name']}"),)
 
 
-def _context_one(node: objects.Node, query: Query) -> dict[str, Any]:
+def _context_one(query: Query, node: objects.Node) -> dict[str, Any]:
     types, name = chosen(node.capacity, query)
-    columns = (
-        Column[objects.Allocation]("pod", "Pod", pod),
-        Column[objects.Allocation]("application", "Application", lambda row: row.application_id),
-        Column[objects.Allocation]("priority", "Priority", lambda row: row.priority, number=True),
-        Column[objects.Allocation]("used", "Used", lambda row: row.resource.get(name, 0), number=True),
-        Column[objects.Allocation]("since", "Since", lambda row: row.allocation_time, number=True),
-    )
     return {
         "node": node,
         "types": types,
         "resource": name,
         "bars": [(each, node_bar(node, each)) for each in ordered(node.capacity)],
-        "table": table(node.allocations, columns, query, names=lambda row: (pod(row), row.application_id), sort="pod"),
+        "table": table(node.allocations, columns(PODS, name, pod=pod), query, "pod"),
         "pod": pod,
         "states": _states(node),
     }
@@ -128,5 +115,3 @@ def _context_one(node: objects.Node, query: Query) -> dict[str, Any]:
 
 VIEW = View("nodes", "Nodes", "/nodes", needs("nodes"), _context, compared=True)
 ONE = View("node", "Node", "/node", _fetch_one, _context_one, nav=False, parent="nodes")
-
-__all__ = ["ONE", "VIEW"]

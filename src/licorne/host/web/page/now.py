@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from licorne._wording import counted
@@ -25,9 +24,8 @@ LONGEST = 8
 """Applications that wait, of which the view shows the first."""
 
 
-_Objects = tuple[
-    objects.Partition, objects.Queue, Sequence[ApplicationSummary], Sequence[NodeSummary], "Health | None", Figures
-]
+_Case = tuple[objects.Queue, str, int, int]
+"""A queue that waits for a type, what it uses of a bound, and the bound."""
 
 
 class Finding(NamedTuple):
@@ -36,16 +34,6 @@ class Finding(NamedTuple):
     kind: str
     text: str
     link: str
-
-
-class _Case(NamedTuple):
-    """A queue that waits for a type, what it uses of a bound, and what waits."""
-
-    queue: objects.Queue
-    resource: str
-    used: int
-    bound: int
-    waits: int
 
 
 class Resource(NamedTuple):
@@ -58,21 +46,33 @@ class Resource(NamedTuple):
     waiting: int
 
 
-def _context(found: _Objects, query: Query) -> dict[str, Any]:
-    partition, root, applications, nodes, _health, figures = found
+def _context(
+    query: Query,
+    partition: objects.Partition,
+    root: objects.Queue,
+    applications: Sequence[ApplicationSummary],
+    nodes: Sequence[NodeSummary],
+    health: Health | None,
+    figures: Figures,
+) -> dict[str, Any]:
     live = [each for each in applications if each.app.application_state not in ENDED]
     resources = list(_resources(partition, root))
     pods = {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)}
     waiting = sorted((each for each in live if each.waiting), key=lambda each: each.app.submission_time)
+    findings = (
+        *_of_health(health, query),
+        *_of_queues(root, query),
+        *_of_nodes(nodes, query),
+        *_of_applications(applications, query),
+    )
     return {
-        "partition": partition,
         "resources": resources,
         **pods,
         "applications": len(live),
         "running_applications": sum(each.running > 0 for each in live),
         "nodes": len(nodes),
         "rate": figures.rate,
-        "findings": list(_findings(found, query)),
+        "findings": findings,
         "first": waiting[:LONGEST],
         "waiting_applications": len(waiting),
         "history": _history(figures),
@@ -81,9 +81,8 @@ def _context(found: _Objects, query: Query) -> dict[str, Any]:
             "Cluster": {"applications": len(live), "nodes": len(nodes)},
             **{
                 each.name: {
-                    "used": amount(each.name, each.used),
-                    "of": amount(each.name, each.full),
-                    "waiting": amount(each.name, each.waiting),
+                    what: amount(each.name, value)
+                    for what, value in (("used", each.used), ("of", each.full), ("waiting", each.waiting))
                 }
                 for each in resources
             },
@@ -115,39 +114,51 @@ def _history(figures: Figures) -> dict[str, Any] | None:
 # -- what needs attention ------------------------------------------------------------------------------------
 
 
-def _findings(found: _Objects, query: Query) -> Iterator[Finding]:
-    _partition, root, applications, nodes, health, _figures = found
+def _of_health(health: Health | None, query: Query) -> Iterator[Finding]:
     for check in () if health is None else health.health_checks:
         if not check.succeeded:
             text = f"Health check failed: {check.name}. {check.diagnosis_message}"
             yield Finding("refused", text, query.link("/configuration"))
-    yield from _of_queues(root, query)
+
+
+def _of_nodes(nodes: Sequence[NodeSummary], query: Query) -> Iterator[Finding]:
     off = [each.node.node_id for each in nodes if not each.node.schedulable]
     if off:
-        text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: {_named(off)}"
+        named = ", ".join(name[:60] for name in off[:NAMED]) + (
+            f" and {len(off) - NAMED:,} more" if len(off) > NAMED else ""
+        )
+        text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: {named}"
         yield Finding("waiting", text, query.link("/nodes", state="unschedulable"))
+
+
+def _of_applications(applications: Sequence[ApplicationSummary], query: Query) -> Iterator[Finding]:
     rejected = sum(each.app.application_state == "Rejected" for each in applications)
     if rejected:
-        link = query.link("/applications", state="Rejected")
-        yield Finding("refused", f"{counted(rejected, 'application')} rejected, of those that are remembered", link)
+        text = f"{counted(rejected, 'application')} rejected, of those that are remembered"
+        yield Finding("refused", text, query.link("/applications", state="Rejected"))
 
 
 def _of_queues(root: objects.Queue, query: Query) -> Iterator[Finding]:
-    below: list[_Case] = []
-    full: list[_Case] = []
-
-    def look(queue: objects.Queue, _depth: int) -> None:
+    below, full = list[_Case](), list[_Case]()
+    for queue, _ in walk(root):
         for name in ordered(name for name, waits in queue.pending_resource.items() if waits):
             used, waits = queue.allocated_resource.get(name, 0), queue.pending_resource[name]
             owed, most = queue.guaranteed_resource.get(name, 0), queue.max_resource.get(name)
             if used < owed:
-                below.append(_Case(queue, name, used, owed, waits))
+                below.append((queue, name, used, owed))
             elif queue.parent and most is not None and used + waits > most and queue.is_leaf:
-                full.append(_Case(queue, name, used, most, waits))
-
-    walk(root, look)
-    yield from _first(below, "guaranteed", "guaranteed", "below their guarantee with pods that wait", query)
-    yield from _first(full, "waiting", "that its max permits", "at their max with pods that wait", query)
+                full.append((queue, name, used, most))
+    for found, kind, bound, what in (
+        (below, "guaranteed", "guaranteed", "below their guarantee"),
+        (full, "waiting", "that its max permits", "at their max"),
+    ):
+        for queue, name, used, bounds in found[:NAMED]:
+            waits_for = amount(name, queue.pending_resource[name])
+            text = f"{queue.queuename} uses {_of(name, used, bounds)} {bound}, and {waits_for} wait"
+            yield Finding(kind, text, query.link("/queues", queue=queue.queuename, resource=name))
+        if len(found) > NAMED:
+            text = f"{counted(len(found) - NAMED, 'more case')} of queues {what} with pods that wait"
+            yield Finding(kind, text, query.link("/queues", sort="-waiting"))
 
 
 def _of(name: str, used: int, most: int) -> str:
@@ -159,23 +170,5 @@ def _of(name: str, used: int, most: int) -> str:
     return f"{number} of {amount(name, most)}{kind}"
 
 
-def _first(found: list[_Case], kind: str, bound: str, what: str, query: Query) -> Iterator[Finding]:
-    for queue, name, used, most, waits in found[:NAMED]:
-        text = f"{queue.queuename} uses {_of(name, used, most)} {bound}, and {amount(name, waits)} wait"
-        yield Finding(kind, text, query.link("/queues", queue=queue.queuename, resource=name))
-    if len(found) > NAMED:
-        text = f"{counted(len(found) - NAMED, 'more case')} of queues {what}"
-        yield Finding(kind, text, query.link("/queues", sort="-waiting"))
-
-
-def _named(names: Iterable[str]) -> str:
-    """Return the first of some names, and how many there are besides."""
-    listed = list(names)
-    more = f" and {len(listed) - NAMED:,} more" if len(listed) > NAMED else ""
-    return ", ".join(name[:60] for name in islice(listed, NAMED)) + more
-
-
 NEEDS = ("partition", "queues", "applications", "nodes", "health", "figures")
 VIEW = View("now", "Now", "/", needs(*NEEDS), _context, compared=True)
-
-__all__ = ["VIEW"]

@@ -126,7 +126,7 @@ class Pages:
             refuse(404, f"There is no partition {wanted}; there are: {', '.join(names)}")
         found = await view.fetch(source, wanted, query)
         more = {**around, "partition_name": wanted}
-        make, template = partial(view.context, found, query), view.name
+        make, template = partial(view.context, query, *found), view.name
         if query["against"] and not view.compared:
             more["compared"] = ", ".join(each.title for each in VIEWS if each.compared)
         elif query["against"]:
@@ -255,7 +255,7 @@ class Pages:
 
 def _compared(view: View, found: tuple[Any, Any], query: Query) -> dict[str, Any]:
     """Return what has changed of a view from one moment to another."""
-    before, after = (view.context(each, query) for each in found)
+    before, after = (view.context(query, *each) for each in found)
     return changes(before, after, query)
 
 

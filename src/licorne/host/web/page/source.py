@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -51,6 +50,14 @@ class People(NamedTuple):
     users: list[objects.UserUsage]
     groups: list[objects.GroupUsage]
     limited: bool
+
+
+class Configuration(NamedTuple):
+    """The queue configuration in force, as JSON has it, what is odd about it, and its text."""
+
+    shown: dict[str, Any]
+    report: Report | None
+    text: str
 
 
 class Figures(NamedTuple):
@@ -109,14 +116,13 @@ class DumpSource:
 
     async def application(self, partition: str, name: str, asks: int, allocations: int) -> objects.Application | None:
         """Return an application with a part of its asks and allocations."""
-        for app in self._state.applications:
-            if (app.partition, app.application_id) == (partition, name):
-                return replace(
-                    app,
-                    requests=list(islice(app.requests, asks, asks + ROWS)),
-                    allocations=list(islice(app.allocations, allocations, allocations + ROWS)),
-                )
-        return None
+        named = (app for app in self._state.applications if (app.partition, app.application_id) == (partition, name))
+        app = next(named, None)
+        return app and replace(
+            app,
+            requests=app.requests[asks : asks + ROWS],
+            allocations=app.allocations[allocations : allocations + ROWS],
+        )
 
     async def nodes(self, partition: str) -> Sequence[NodeSummary]:
         """Return all nodes of a partition."""
@@ -134,32 +140,25 @@ class DumpSource:
 
     async def people(self, partition: str) -> People:
         """Return what users use by their applications; a dump does not say what is counted for which group."""
-        used: dict[str, Counter[str]] = {}
-        running: dict[str, list[str]] = {}
+        found: dict[str, objects.Usage] = {}
         for app in self._state.applications:
             if app.partition == partition and (app.allocations or app.requests):
-                used.setdefault(app.user, Counter()).update(app.used_resource)
-                running.setdefault(app.user, []).append(app.application_id)
-        users = [
-            objects.UserUsage(
-                user_name=user,
-                queues=objects.Usage(
-                    queue_path="root", resource_usage=dict(used[user]), running_applications=running[user]
-                ),
-            )
-            for user in sorted(used)
-        ]
-        return People(users, [], limited=False)
+                usage = found.setdefault(app.user, objects.Usage(queue_path="root"))
+                usage.resource_usage = dict(Counter(usage.resource_usage) + Counter(app.used_resource))
+                usage.running_applications.append(app.application_id)
+        return People(
+            [objects.UserUsage(user_name=user, queues=found[user]) for user in sorted(found)], [], limited=False
+        )
 
     async def rules(self, partition: str) -> list[objects.Rule]:
         """Return the placement rules of a partition."""
         return next((each.rules for each in self._state.placement_rules if each.partition == partition), [])
 
-    async def configuration(self, _partition: str) -> tuple[dict[str, Any], Report | None]:
-        """Return the queue configuration of the dump, and what is odd about it."""
-        found = self._state.config
-        only = {"Partitions": found.get("Partitions")}
-        return found, await COMMON.run(lambda: check(as_yaml(only))) if only["Partitions"] else None
+    async def configuration(self, _partition: str) -> Configuration:
+        """Return the queue configuration of the dump; its text is written anew."""
+        partitions = self._state.config.get("Partitions")
+        text = as_yaml({"Partitions": partitions}) if partitions else ""
+        return Configuration(self._state.config, await COMMON.run(lambda: check(text)) if text else None, text)
 
     async def health(self, _partition: str) -> Health | None:
         """Return None: a dump has no health."""
@@ -191,6 +190,3 @@ class DumpSource:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
-
-
-__all__ = ["ROWS", "ApplicationSummary", "DumpSource", "Figures", "NodeSummary", "People"]

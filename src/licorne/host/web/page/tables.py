@@ -1,6 +1,6 @@
 """The query of a page, and tables: sorted, filtered and paged on the server, so that they work without a script.
 
-`sort=NAME` sorts by a column, `sort=-NAME` downwards; `filter=TEXT` keeps the rows that have the text in any of their names;
+`sort=NAME` sorts by a column, `sort=-NAME` downwards; `filter=TEXT` keeps the rows that have the text in any of their texts;
 `page=2` shows the next `ROWS` of them. Each is part of the address, so a table can be sent to somebody as it is seen.
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from .source import ROWS
 
-Row = TypeVar("Row")
 KEPT: Final = ("partition", "t", "against", "every", "step")
 """Parameters that stay from one view to the next: what is looked at, at which time, and how often anew."""
 
@@ -56,63 +57,68 @@ def is_within(queue: str, path: str) -> bool:
     return not path or f"{queue}.".startswith(f"{path}.")
 
 
-class Column(NamedTuple, Generic[Row]):
-    """A column: its name in addresses, its title, and by what rows are sorted. `number`: right-aligned, largest first.
+class Column(NamedTuple):
+    """A column: its name in addresses, its title, and what a row has in it; None: a picture, by which nothing is sorted.
 
-    `unit`: `amount` for those of the type of resource that is shown. `compared`: it is, between two moments.
+    `kind`: empty for a text, `#` for a number, `$` for an amount of the type of resource that is shown, `%` for a part of 1, which
+    is not compared between two moments. All but texts are right-aligned, and sorted with the largest first.
     """
 
     name: str
     title: str
-    by: Callable[[Row], Any] | None = None
-    number: bool = False
-    unit: str = ""
-    compared: bool = True
+    by: Callable[[Any], Any] | None
+    kind: str
 
 
-class Table(NamedTuple, Generic[Row]):
-    """One page of a table. `all`: rows before filtering; `found`: after it; `given`: these rows, `name` says which each is."""
+def columns(wanted: str, resource: str = "", **by: Callable[[Any], Any]) -> list[Column]:
+    """Return the columns that a text such as `queue, bar- Use, running# Pods running, used$=app.used_resource` names.
 
-    columns: Sequence[Column[Row]]
-    rows: Sequence[Row]
+    Each has a name, its kind (`-`: a picture), an attribute of the row if that has another name, and a title if that is another word.
+    `by`: functions in place of attributes, by the name of the column; `resource`: the type of which amounts are shown.
+    """
+    found = []
+    for name, kind, path, title in re.findall(r"(\w+)([#$%-]?)(?:=([\w.]+))?(?: ([\w ]+))?(?:, |$)", wanted):
+        value = by.get(name) or attrgetter(path or name)
+        shown = None if kind == "-" else partial(_amount, value, resource) if kind == "$" else value
+        found.append(Column(name, title or name.capitalize(), shown, kind.strip("-")))
+    return found
+
+
+def _amount(by: Callable[[Any], Any], resource: str, row: Any) -> int | None:
+    found = by(row)
+    return found.get(resource, 0) if isinstance(found, Mapping) else found  # type: ignore[no-any-return]
+
+
+class Table(NamedTuple):
+    """One page of a table. `all`: rows before filtering; `found`: after it; `given`: all these rows."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Any]
     all: int
     found: int
     page: int
     pages: int
     sort: str
     param: str = "page"
-    given: Sequence[Row] = ()
-    name: Callable[[Row], str] = str
+    given: Sequence[Any] = ()
 
 
-def table(
-    rows: Iterable[Row],
-    columns: Sequence[Column[Row]],
-    query: Query,
-    *,
-    names: Callable[[Row], Iterable[str]],
-    sort: str = "",
-) -> Table[Row]:
-    """Return the page of a table that a query asks for. `names`: what of a row is searched; `sort`: the order by default."""
+def table(rows: Iterable[Any], shown: Sequence[Column], query: Query, sort: str = "") -> Table:
+    """Return the page of a table that a query asks for. The texts of a row are searched; `sort`: the order by default."""
     given = list(rows)
+    by = {column.name: column.by for column in shown if column.by is not None}
+    texts = [by[column.name] for column in shown if column.name in by and not column.kind]
     wanted = query["filter"].casefold()
-    found = [row for row in given if any(wanted in name.casefold() for name in names(row))] if wanted else list(given)
-    by = {column.name: column.by for column in columns if column.by is not None}
+    found = [row for row in given if any(wanted in str(text(row)).casefold() for text in texts)] if wanted else given[:]
     order = query["sort"] if query["sort"].removeprefix("-") in by else sort
     key = by.get(order.removeprefix("-"))
     if key is not None:
-        found.sort(key=key, reverse=order.startswith("-"))
+        found.sort(key=lambda row: -1 if (value := key(row)) is None else value, reverse=order.startswith("-"))
     pages = max((len(found) - 1) // ROWS + 1, 1)
     page = min(query.number("page"), pages)
-    shown = found[(page - 1) * ROWS : page * ROWS]
-    return Table(
-        columns, shown, len(given), len(found), page, pages, order, given=given, name=lambda row: next(iter(names(row)))
-    )
+    return Table(shown, found[(page - 1) * ROWS : page * ROWS], len(given), len(found), page, pages, order, given=given)
 
 
-def part(rows: Sequence[Row], total: int, query: Query, param: str) -> Table[Row]:
+def part(rows: Sequence[Any], total: int, query: Query, param: str) -> Table:
     """Return a page of a table that is known only in part: `rows` are those of the page that the parameter `param` names."""
     return Table((), rows, total, total, query.number(param), max((total - 1) // ROWS + 1, 1), "", param)
-
-
-__all__ = ["KEPT", "Column", "Query", "Table", "is_within", "part", "table"]

@@ -11,16 +11,14 @@ from .source import DumpSource
 from .tables import Query
 
 Source = LiveSource | DumpSource
-
-
-Fetch = Callable[[Source, str, Query], Coroutine[Any, Any, Any]]
+Fetch = Callable[[Source, str, Query], Coroutine[Any, Any, tuple[Any, ...]]]
 
 
 def needs(*names: str) -> Fetch:
-    """Return a function that asks a source for objects about a partition, each by the method of this name, and returns them in a list."""
+    """Return a function that asks a source for objects about a partition, each by the method of this name."""
 
-    async def fetch(source: Source, partition: str, _query: Query) -> list[Any]:
-        return [await getattr(source, name)(partition) for name in names]
+    async def fetch(source: Source, partition: str, _query: Query) -> tuple[Any, ...]:
+        return tuple([await getattr(source, name)(partition) for name in names])
 
     return fetch
 
@@ -28,17 +26,17 @@ def needs(*names: str) -> Fetch:
 class View(NamedTuple):
     """A view: its name, which is that of its template, its title and its path.
 
-    `fetch` asks the source for the objects about a partition; it runs in the loop of the scheduler, and only waits. `context`
-    makes what the template shows; it runs in a thread. `nav`: it stands in the navigation; `parent`: the name of the view
-    under which it is found there. `live`: it is cheap enough to be asked for again whenever something has changed;
-    `compared`: two moments of it are.
+    `fetch` asks the source for the objects about a partition; it runs in the loop of the scheduler, and only waits. `context` is
+    given the query and these objects, and makes what the template shows; it runs in a thread. `nav`: it stands in the navigation;
+    `parent`: the name of the view under which it is found there. `live`: it is cheap enough to be asked for again whenever
+    something has changed; `compared`: two moments of it are.
     """
 
     name: str
     title: str
     path: str
     fetch: Fetch
-    context: Callable[[Any, Query], dict[str, Any]]
+    context: Callable[..., dict[str, Any]]
     nav: bool = True
     parent: str = ""
     live: bool = True
@@ -50,6 +48,3 @@ def chosen(types: Iterable[str], query: Query) -> tuple[list[str], str]:
     found = ordered(types)
     wanted = query["resource"]
     return found, wanted if wanted in found else found[0] if found else ""
-
-
-__all__ = ["Source", "View", "chosen", "needs"]

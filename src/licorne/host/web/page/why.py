@@ -9,9 +9,8 @@ import msgspec
 
 from licorne.answers.chain import Chain
 from licorne.answers.process import Question
-from licorne.answers.proposals import Proposal
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Overview
-from licorne.answers.written import Written, written
+from licorne.answers.written import written
 from licorne.host.web.rest.errors import RestError
 
 from .bars import Bar, bar, ordered
@@ -20,15 +19,6 @@ from .view import Source, View
 
 LIMIT_S = 10.0
 """Seconds for which changes are looked for."""
-
-
-class _Asked(NamedTuple):
-    """The answer, or why there is none."""
-
-    answer: bytes
-    fault: str
-    status: int
-    follows: bool | None
 
 
 class Level(NamedTuple):
@@ -43,40 +33,31 @@ class Level(NamedTuple):
     missing: int
 
 
-class Proved(NamedTuple):
-    """A proposal, and how its changes are written."""
-
-    proposal: Proposal
-    written: tuple[Written, ...]
-
-
-async def _fetch(source: Source, partition: str, query: Query) -> _Asked:
+async def _fetch(source: Source, partition: str, query: Query) -> tuple[bytes, str, int, bool | None]:
+    """Return the answer, or why there is none, with its status, and whether a process follows this one."""
     question = Question("why", query["name"].strip(), partition, query["prove"] != "false", LIMIT_S)
     follows = (await source.figures(partition)).follows
     try:
-        return _Asked(await source.answer(question), "", 200, follows)
+        return await source.answer(question), "", 200, follows
     except RestError as error:
-        return _Asked(b"", error.message, error.status, follows)
+        return b"", error.message, error.status, follows
 
 
-def _context(found: _Asked, query: Query) -> dict[str, Any]:
-    answer = msgspec.json.decode(found.answer, type=Answer) if found.answer else None
+def _context(query: Query, found: bytes, fault: str, status: int, follows: bool | None) -> dict[str, Any]:
+    answer = msgspec.json.decode(found, type=Answer) if found else None
     ask = answer.first if isinstance(answer, ApplicationAnswer) else answer if isinstance(answer, AskAnswer) else None
-    groups = answer.groups if isinstance(answer, Overview | ApplicationAnswer) else ()
     return {
         "name": query["name"].strip(),
-        "fault": found.fault,
-        "status": found.status,
-        "follows": found.follows,
+        "fault": fault,
+        "status": status,
+        "follows": follows,
         "answer": answer,
         "overview": answer if isinstance(answer, Overview) else None,
         "application": answer if isinstance(answer, ApplicationAnswer) else None,
         "ask": ask,
-        "groups": groups,
-        "levels": [] if ask is None or ask.chain is None else list(_levels(ask.chain, ask.resource)),
-        "proved": []
-        if ask is None or ask.proposals is None
-        else [Proved(each, written(each, ask)) for each in ask.proposals.found],
+        "groups": getattr(answer, "groups", ()),
+        "levels": list(_levels(ask.chain, ask.resource)) if ask and ask.chain else [],
+        "proved": [(each, written(each, ask)) for each in ask.proposals.found] if ask and ask.proposals else [],
         "unexplained": getattr(answer, "unexplained", 0),
     }
 
@@ -95,5 +76,3 @@ def _levels(chain: Chain, wanted: Mapping[str, int]) -> Iterator[Level]:
 
 
 VIEW = View("why", "Why", "/why", _fetch, _context, live=False)
-
-__all__ = ["VIEW"]

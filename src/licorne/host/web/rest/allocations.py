@@ -88,13 +88,16 @@ def _resource(found: Ask) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount} if 0 in amounts.values() else amounts
 
 
-def application(app: Application, home: Partition, name: str) -> objects.Application:
-    """Return an application without its asks and allocations; `name` is that of its partition."""
+def application(app: Application, home: Partition, name: str, *, whole: bool = True) -> objects.Application:
+    """Return an application without its asks and allocations; `name` is that of its partition.
+
+    Not `whole`: without its history and what is computed from all of its asks, as lists of the page show it.
+    """
     waiting = app.state is ApplicationState.REJECTED
     return objects.Application(
         application_id=app.id,
         used_resource=app.allocated_resource(),
-        max_used_resource=most_used(app),
+        max_used_resource=most_used(app) if whole else {},
         pending_resource=app.pending_resource(),
         partition=name,
         queue_name=app.queue.path,
@@ -104,13 +107,13 @@ def application(app: Application, home: Partition, name: str) -> objects.Applica
         user=app.user,
         groups=list(app.groups),
         rejected_message=app.message if waiting else "",
-        state_log=[objects.StateChange(time=at, application_state=state) for at, state in app.state_log],
-        placeholder_data=_placeholders(app),
+        state_log=[objects.StateChange(time=at, application_state=state) for at, state in app.state_log if whole],
+        placeholder_data=_placeholders(app) if whole else [],
         has_reserved=bool(app.reservations),
         reservations=list(app.reservations),
-        max_request_priority=max(a.priority for a in app.asks.values()) if app.asks else NO_PRIORITY,
+        max_request_priority=max(a.priority for a in app.asks.values()) if whole and app.asks else NO_PRIORITY,
         start_time=app.started_ns // 1_000_000 if app.started_ns else NEVER_STARTED_MS,
-        resource_history=_resource_history(app.past),
+        resource_history=_resource_history(app.past if whole else None),
         backoff_deadline=_moment(app.backoff_until) if app.backoff_until > home.now else "",
     )
 

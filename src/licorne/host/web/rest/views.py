@@ -148,7 +148,7 @@ def _template(found: Queue) -> objects.Template | None:
 
 
 def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
-    """Return a node, with its allocations unless it is not wanted `whole`."""
+    """Return a node; not `whole`: only what lists of the page show, without allocations, attributes and percentages."""
     types = home.types
     capacity = listed(found.capacity, types)
     allocated = listed(found.allocated, types)
@@ -156,12 +156,12 @@ def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
         node_id=found.id,
         host_name=found.attributes.get(HOST_NAME, ""),
         rack_name=found.attributes.get(RACK_NAME, ""),
-        attributes={NODE_PARTITION: full_name(home)} | dict(sorted(found.attributes.items())),
+        attributes={NODE_PARTITION: full_name(home)} | dict(sorted(found.attributes.items())) if whole else {},
         capacity=capacity,
         allocated=allocated,
         occupied=listed(found.occupied, types),
         available=listed(found.free, types),
-        utilized=used_percent(capacity, allocated),
+        utilized=used_percent(capacity, allocated) if whole else {},
         allocations=[allocation(alloc) for alloc in found.allocations] if whole else [],
         foreign_allocations=[
             _foreign(key, home.foreign[key], listed(amounts, types)) for key, amounts in sorted(found.foreign.items())
