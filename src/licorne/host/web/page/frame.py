@@ -38,13 +38,12 @@ def environment() -> Environment:
     """Return the templates with what they may call."""
     loader = PackageLoader("licorne.host.web.page", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(
-        count=count, age=age, moment=moment, clock=clock, iso=iso, kind=kind, short=short, percent=percent
-    )
-    made.globals.update(amount=amount, duration=duration, ordered=ordered, static=static)
-    made.globals.update(ROWS=ROWS, KEPT=KEPT, version=__version__)
+    filters = {"count": count, "age": age, "moment": moment, "clock": clock, "iso": iso, "kind": kind, "short": short}
+    made.filters.update(filters, percent=percent)
+    made.globals.update(amount=amount, duration=duration, ordered=ordered, static=static, ROWS=ROWS, KEPT=KEPT)
+    # What pages have that show no partition.
     made.globals.update(source="", at_ns=0, span=None, changes=False, live=False, partitions=[])
-    made.globals.update(partition_name="", compared="")  # what pages have that show no partition
+    made.globals.update(version=__version__, partition_name="", compared="", active="")
     return made
 
 
@@ -107,6 +106,3 @@ def kind(resource: str) -> str:
 def percent(part: float) -> str:
     """Return a part of 1 in percent."""
     return f"{100 * part:.0f} %"
-
-
-__all__ = ["HEADERS", "TYPES", "render", "static_files"]

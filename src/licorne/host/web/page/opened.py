@@ -10,6 +10,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -85,23 +86,23 @@ class OpenedDump:
 class _Moment(LiveSource):
     """A moment of a recording, with the time before it, which is repeated when it is first looked at."""
 
-    def __init__(self, handlers: Handlers, name: str, folder: Path) -> None:
-        super().__init__(handlers, name)
+    def __init__(self, handlers: Handlers, folder: Path, span: tuple[int, int]) -> None:
+        super().__init__(handlers, f"recording {folder.name}")
+        self.span = span
         self._folder = folder
-        self._timeline: tuple[float, Timeline] | None = None  # with its seconds
+        self._timelines: dict[float, Timeline] = {}
 
     async def timeline(self, window_s: float) -> Timeline | None:
         """Return what was decided, and how queues fared, in so many seconds before the moment."""
-        if self._timeline is None or self._timeline[0] != window_s:
+        if window_s not in self._timelines:
             until_ns, ends = self.now_ns(), time.monotonic() + TIMELINE_S
-            since_ns = max(until_ns - int(window_s * SECOND_NS), (self.span or (0, 0))[0])
+            since_ns = max(until_ns - int(window_s * SECOND_NS), self.span[0] if self.span else 0)
+            run = partial(choose_run, self._folder, at_ns=until_ns)
             found = await COMMON.run(
-                lambda: recorded_timeline(
-                    choose_run(self._folder, at_ns=until_ns), since_ns, until_ns, lambda: time.monotonic() < ends
-                )
+                lambda: recorded_timeline(run(), since_ns, until_ns, lambda: time.monotonic() < ends)
             )
-            self._timeline = window_s, found
-        return self._timeline[1]
+            self._timelines = {window_s: found}
+        return self._timelines[window_s]
 
 
 def begins_ns(folder: Path) -> int:
@@ -151,12 +152,7 @@ class OpenedRecording:
             refuse(404, str(error))
         finally:
             gc.enable()
-        now_ns = restored.now_ns
         if at_ns is None and self._clock is None:
-            self._ends_ns = now_ns
-        found = _Moment(_handlers(restored.api, lambda: now_ns), f"recording {self._folder.name}", self._folder)
-        found.span = self._begins_ns, max(self._ends_ns, now_ns)
-        return found
-
-
-__all__ = ["OpenedDump", "OpenedRecording", "pages_app"]
+            self._ends_ns = restored.now_ns
+        span = self._begins_ns, max(self._ends_ns, restored.now_ns)
+        return _Moment(_handlers(restored.api, lambda: restored.now_ns), self._folder, span)

@@ -173,5 +173,3 @@ async def answer_of(
 
 if __name__ == "__main__":
     asyncio.run(serve(Path(sys.argv[1])))
-
-__all__ = ["Past", "answer_of", "live_pages", "serve"]

@@ -20,7 +20,7 @@ from licorne.host.threads import COMMON
 from licorne.host.web.rest.answers import wants_gzip
 from licorne.host.web.rest.errors import RestError, refuse
 from licorne.host.web.rest.gate import Gate, peer
-from licorne.host.web.rest.routing import Call, Endpoint
+from licorne.host.web.rest.routing import Call, Endpoint, Handler
 from licorne.host.web.rest.sessions import COOKIE, cookie, from_here
 
 from . import applications, configuration, decisions, fairness, frame, nodes, now, people, queues, why
@@ -32,25 +32,18 @@ from .view import Source, View
 if TYPE_CHECKING:
     from licorne.host.web.rest.handlers import Handlers
 
-VIEWS: Final = (
-    now.VIEW,
-    queues.VIEW,
-    why.VIEW,
-    applications.VIEW,
-    applications.ONE,
-    nodes.VIEW,
-    nodes.ONE,
-    people.VIEW,
-    fairness.VIEW,
-    decisions.VIEW,
-    configuration.VIEW,
+VIEWS: Final[tuple[View, ...]] = (
+    *(now.VIEW, queues.VIEW, why.VIEW, applications.VIEW, applications.ONE, nodes.VIEW, nodes.ONE),
+    *(people.VIEW, fairness.VIEW, decisions.VIEW, configuration.VIEW),
 )
 """All views; those of the navigation in its order."""
+NAVIGATION: Final = [view for view in VIEWS if view.nav]
 TOKEN_CHARS: Final = 4_096
 LOGGED_IN: Final = "licorne-logged-in"
 """A header by which a process that shows moments of the past is told that a browser can log out; it permits nothing."""
 TITLES: Final = {404: "Not found", 403: "Not permitted", 429: "Too many attempts", 503: "No answer now"}
 _Method = Callable[[Call], Awaitable[Response]]
+_Map = dict[str, Any]
 
 
 async def _nowhere(_call: Call, _logged_in: bool) -> None:
@@ -78,31 +71,38 @@ class Pages:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Return the endpoints of all pages, of the files that they need, and of logging in and out."""
         return (
-            *(self._get(view.path, partial(self._show, view), limited=view is not why.VIEW) for view in VIEWS),
-            self._get("/find", self._find),
-            self._get("/live", self._live, limited=False),
-            self._get("/static/{file}", self._file, anyone=True),
-            self._get("/login", self._login_form, anyone=True),
-            self._get("/login", self._log_in, anyone=True, method="POST"),
-            self._get("/logout", self._log_out, anyone=True, method="POST"),
+            *(self._read(view.path, partial(self._show, view), limited=view is not why.VIEW) for view in VIEWS),
+            self._read("/find", self._find),
+            self._read("/live", self._live, limited=False),
+            self._open("GET", "/static/{file}", self._file),
+            self._open("GET", "/login", self._login_form),
+            self._open("POST", "/login", self._log_in),
+            self._open("POST", "/logout", self._log_out),
         )
 
-    def _get(
-        self, path: str, answer: _Method, *, anyone: bool = False, limited: bool = True, method: str = "GET"
-    ) -> Endpoint:
+    def _read(self, path: str, answer: _Method, *, limited: bool = True) -> Endpoint:
         async def handler(_handlers: Handlers, call: Call) -> Response:
-            elsewhere = None if anyone else await self._elsewhere(call, self._has_session(call.request))
-            return elsewhere or await answer(call)
+            return await self._elsewhere(call, self._has_session(call.request)) or await answer(call)
 
+        return self._endpoint("GET", path, handler, role="read", limited=limited)
+
+    def _open(self, method: str, path: str, answer: _Method) -> Endpoint:
+        async def handler(_handlers: Handlers, call: Call) -> Response:
+            if method == "POST" and not from_here(call.request):
+                refuse(403, "This form was sent by a page of another site")
+            return await answer(call)
+
+        return self._endpoint(method, path, handler, role="anyone")
+
+    def _endpoint(self, method: str, path: str, handler: Handler, **more: Any) -> Endpoint:
         return Endpoint(
             method=method,
             path=path,
             handler=handler,
             summary="A page",
             media="text/html",
-            role="anyone" if anyone else "read",
-            limited=limited,
             refused=self._refused,
+            **more,
         )
 
     # -- views -----------------------------------------------------------------------------------------
@@ -111,7 +111,9 @@ class Pages:
         query = Query(view.path, call.request.query_params)
         source = await self._opened(query)
         names = [home.name for home in await source.partitions()]
-        around = {
+        more: _Map = {
+            "title": view.title,
+            "active": view.parent or view.name,
             "source": source.name,
             "at_ns": source.now_ns(),
             "partitions": names,
@@ -120,20 +122,19 @@ class Pages:
             "live": source.changes and view.live,
         }
         if not names:
-            return await self._page("empty", "Nothing registered yet", call.request, query, around, view=view)
-        wanted = query["partition"] or names[0]
+            return await self._page(call.request, query, "empty", more | {"title": "Nothing registered yet"})
+        wanted = more["partition_name"] = query["partition"] or names[0]
         if wanted not in names:
             refuse(404, f"There is no partition {wanted}; there are: {', '.join(names)}")
         found = await view.fetch(source, wanted, query)
-        more = {**around, "partition_name": wanted}
         make, template = partial(view.context, query, *found), view.name
         if query["against"] and not view.compared:
             more["compared"] = ", ".join(each.title for each in VIEWS if each.compared)
         elif query["against"]:
             other = await self._opened(Query(view.path, {"t": query["against"]}))
-            make = partial(_compared, view, (await view.fetch(other, wanted, query), found), query)
+            make = partial(_compared, view, query, await view.fetch(other, wanted, query), found)
             template, more["against_ns"] = "changes", other.now_ns()
-        response = await self._page(template, view.title, call.request, query, more, view=view, make=make)
+        response = await self._page(call.request, query, template, more, make)
         again = _again(source, query)
         if again:
             response.headers["Refresh"] = again
@@ -141,26 +142,15 @@ class Pages:
 
     async def _page(
         self,
-        template: str,
-        title: str,
         request: Request,
         query: Query,
-        more: dict[str, Any],
-        *,
-        view: View | None = None,
-        make: Callable[[], dict[str, Any]] = dict,
+        template: str,
+        more: _Map,
+        make: Callable[[], _Map] = dict,
         status: int = 200,
     ) -> Response:
         """Return a page, whose context `make` and whose text are made in a thread."""
-        around = {
-            "title": title,
-            "query": query,
-            "views": [each for each in VIEWS if each.nav],
-            "active": "" if view is None else view.parent or view.name,
-            "path": query.path,
-            "logged_in": self._has_session(request),
-            **more,
-        }
+        around = {"query": query, "views": NAVIGATION, "logged_in": self._has_session(request), **more}
         compress = wants_gzip(request.scope)
 
         def made() -> bytes:
@@ -182,8 +172,8 @@ class Pages:
             asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
         title = TITLES.get(error.status, "Something went wrong")
-        said = {"message": error.message, "status": error.status}
-        return await self._page("error", title, request, Query("/", {}), said, status=error.status)
+        said = {"title": title, "message": error.message, "status": error.status}
+        return await self._page(request, Query("/", {}), "error", said, status=error.status)
 
     async def _find(self, call: Call) -> Response:
         """Lead to what has a name: an application, a node or a queue, and else to the question why it waits."""
@@ -192,14 +182,16 @@ class Pages:
         homes = [home.name for home in await source.partitions()]
         partition = query["partition"] or (homes[0] if homes else "")
         if not name or partition not in homes:
-            return RedirectResponse(query.link("/applications"), 303)
-        if any(each.app.application_id == name for each in await source.applications(partition)):
-            return RedirectResponse(query.link("/application", name=name), 303)
-        if any(each.node.node_id == name for each in await source.nodes(partition)):
-            return RedirectResponse(query.link("/node", name=name), 303)
-        if name == "root" or name.startswith("root."):
-            return RedirectResponse(query.link("/queues", queue=name.lower()), 303)
-        return RedirectResponse(query.link("/why", name=name), 303)
+            link = query.link("/applications")
+        elif any(each.app.application_id == name for each in await source.applications(partition)):
+            link = query.link("/application", name=name)
+        elif any(each.node.node_id == name for each in await source.nodes(partition)):
+            link = query.link("/node", name=name)
+        elif f"{name}.".startswith("root."):
+            link = query.link("/queues", queue=name.lower())
+        else:
+            link = query.link("/why", name=name)
+        return RedirectResponse(link, 303)
 
     async def _live(self, call: Call) -> Response:
         """Tell when what is shown has changed, for pages that are looked at with a script."""
@@ -224,36 +216,36 @@ class Pages:
         after = _local(call.query("next"))
         if self._gate is None or not self._gate.access.wanted or self._has_session(call.request):
             return RedirectResponse(after, 303)
-        return await self._login_page(call, after, "", 200)
+        return await self._login_page(call, after)
 
-    async def _login_page(self, call: Call, after: str, fault: str, status: int) -> Response:
-        more = {"next": after, "fault": fault}
-        return await self._page("login", "Log in", call.request, Query("/login", {}), more, status=status)
+    async def _login_page(self, call: Call, after: str, fault: str = "", status: int = 200) -> Response:
+        more = {"title": "Log in", "next": after, "fault": fault}
+        return await self._page(call.request, Query("/login", {}), "login", more, status=status)
 
     async def _log_in(self, call: Call) -> Response:
         given = parse_qs(call.body.decode("latin-1"), max_num_fields=8, errors="replace")
         after = _local(given.get("next", [""])[0])
-        if not from_here(call.request):
-            refuse(403, "This form was sent by a page of another site")
         if self._gate is None:
             return RedirectResponse(after, 303)
         try:
             name = await self._gate.log_in(given.get("token", [""])[0].strip()[:TOKEN_CHARS], call.request)
         except RestError as error:
             return await self._login_page(call, after, error.message.partition(":")[0], error.status)
-        secure = call.request.url.scheme == "https"
-        return RedirectResponse(after, 303, {"Set-Cookie": cookie(name, secure=secure, lasts=True)})
+        return _with_session(call.request, after, name)
 
     async def _log_out(self, call: Call) -> Response:
-        if not from_here(call.request):
-            refuse(403, "This form was sent by a page of another site")
         if self._gate is not None:
             self._gate.sessions.end(call.request.cookies.get(COOKIE, ""))
-        secure = call.request.url.scheme == "https"
-        return RedirectResponse("/login", 303, {"Set-Cookie": cookie("", secure=secure, lasts=False)})
+        return _with_session(call.request, "/login", "")
 
 
-def _compared(view: View, found: tuple[Any, Any], query: Query) -> dict[str, Any]:
+def _with_session(request: Request, after: str, name: str) -> Response:
+    """Lead to an address with the cookie of a session, or with none any more."""
+    secure = request.url.scheme == "https"
+    return RedirectResponse(after, 303, {"Set-Cookie": cookie(name, secure=secure, lasts=bool(name))})
+
+
+def _compared(view: View, query: Query, *found: tuple[Any, ...]) -> _Map:
     """Return what has changed of a view from one moment to another."""
     before, after = (view.context(query, *each) for each in found)
     return changes(before, after, query)
@@ -273,6 +265,3 @@ def _local(address: str) -> str:
     """Return an address of this server to go to after logging in; `/` in place of any other."""
     local = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
     return address if local and "\\" not in address else "/"
-
-
-__all__ = ["VIEWS", "Pages"]

@@ -62,6 +62,3 @@ class Streams:
         finally:
             self.open -= Counter([client])  # which forgets those that have none left
             ended.cancel()
-
-
-__all__ = ["Streams"]
