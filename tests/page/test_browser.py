@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from licorne.answers.timeline import shares_of
-from licorne.host.web.page.opened import OpenedRecording, pages_app
+from licorne.host.web.page.past import OpenedRecording, pages_app
 from licorne.host.web.rest import Access
 from licorne.state.recording import Recorder
 from rest.world import SECOND_NS, START_NS, World, busy

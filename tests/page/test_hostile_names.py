@@ -10,8 +10,7 @@ import pytest
 from licorne.host.web.page import applications, configuration, nodes, now, people, queues
 from licorne.host.web.page.frame import render
 from licorne.host.web.page.source import DumpSource
-from licorne.host.web.page.tables import Query
-from licorne.host.web.page.view import View
+from licorne.host.web.page.view import Query, View
 from licorne.si import rest_objects as objects
 from page.clients import without_own_scripts
 from rest.world import run

@@ -14,8 +14,7 @@ from licorne.host.web.page import applications, nodes, now, people, queues
 from licorne.host.web.page.bars import bar, strip
 from licorne.host.web.page.frame import static_files
 from licorne.host.web.page.source import ROWS, DumpSource
-from licorne.host.web.page.tables import Query
-from licorne.host.web.page.view import View
+from licorne.host.web.page.view import Query, View
 from licorne.host.web.rest.state import full_state
 from licorne.si import rest_objects as objects
 from licorne.si.messages import NodeAction, NodeUpdate

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from licorne.host.web.page.opened import OpenedDump
+from licorne.host.web.page.past import OpenedDump
 from licorne.state.source import fetch
 from page.test_opened import look
 from yunikorn.original import PROGRAM, REASON, ask, beginning, playing

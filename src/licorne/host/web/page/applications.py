@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from licorne.answers.pods import POD_NAME, POD_NAMESPACE
-from licorne.core.base.states import SECOND_NS
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
 from .source import ROWS, ApplicationSummary
-from .tables import Query, columns, is_within, part, table
-from .view import Source, View, chosen, needs
+from .view import Query, Row, Source, View, chosen, columns, is_within, needs, part, table
 
 ENDED = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
 COLUMNS = (
@@ -44,16 +42,6 @@ def _context(query: Query, applications: Sequence[ApplicationSummary]) -> dict[s
 # -- one application -----------------------------------------------------------------------------------------
 
 
-class Stage(NamedTuple):
-    """A time for which an application was in a state, with its place on the time line in percent."""
-
-    state: str
-    since_ns: int
-    seconds: float
-    x: str
-    width: str
-
-
 async def _fetch_one(source: Source, partition: str, query: Query) -> tuple[objects.Application, int, int, int]:
     name = query["name"]
     counts = (each[1:] for each in await source.applications(partition) if each.app.application_id == name)
@@ -78,24 +66,11 @@ def _context_one(query: Query, app: objects.Application, running: int, waiting: 
     }
 
 
-def _stages(app: objects.Application, now_ns: int | None) -> list[Stage]:
-    """Return the stages of an application until a time, or until it ended."""
+def _stages(app: objects.Application, now_ns: int | None) -> list[Row]:
+    """Return for which times an application was in which state, until a time or until it ended."""
     log = sorted((change.time, change.application_state) for change in app.state_log)
-    if not log:
-        return []
-    first = log[0][0]
-    times = [at for at, _ in log] + [max(log[-1][0], now_ns or 0)]
-    length = max(times[-1] - first, 1)
-    return [
-        Stage(
-            state=state,
-            since_ns=at,
-            seconds=(after - at) / SECOND_NS,
-            x=f"{(at - first) * 100 / length:.2f}%",
-            width=f"{max((after - at) * 100 / length, 0.3):.2f}%",
-        )
-        for (at, state), after in zip(log, times[1:], strict=True)
-    ]
+    ends = [at for at, _ in log[1:]] + [max(log[-1][0], now_ns or 0) if log else 0]
+    return [Row(state=state, since_ns=at, until_ns=after) for (at, state), after in zip(log, ends, strict=False)]
 
 
 def pod(item: objects.Ask | objects.Allocation | objects.ForeignAllocation) -> str:

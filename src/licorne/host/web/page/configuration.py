@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from licorne.si import rest_objects as objects
 
 from .source import Configuration, Figures
-from .tables import Query
-from .view import View, needs
+from .view import Query, View, needs
 
 if TYPE_CHECKING:
     from licorne.host.web.health import Health

@@ -16,7 +16,7 @@ from licorne.workload.quantities import amount, duration
 
 from .bars import ordered
 from .source import ROWS
-from .tables import KEPT
+from .view import KEPT
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -38,8 +38,11 @@ def environment() -> Environment:
     """Return the templates with what they may call."""
     loader = PackageLoader("licorne.host.web.page", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    filters = {"count": count, "age": age, "moment": moment, "clock": clock, "iso": iso, "kind": kind, "short": short}
-    made.filters.update(filters, percent=percent)
+    made.filters.update(
+        age=age, moment=moment, short=short, count="{:,}".format, percent=lambda part: f"{100 * part:.0f} %"
+    )
+    made.filters.update(clock=partial(moment, form="%H:%M:%S UTC"), iso=partial(moment, form="%Y-%m-%dT%H:%M:%SZ"))
+    made.filters.update(kind=lambda name: {"vcore": "CPU", "memory": "Memory", "pods": "Pods"}.get(name) or short(name))
     made.globals.update(amount=amount, duration=duration, ordered=ordered, static=static, ROWS=ROWS, KEPT=KEPT)
     # What pages have that show no partition.
     made.globals.update(source="", at_ns=0, span=None, changes=False, live=False, partitions=[])
@@ -71,11 +74,6 @@ def static(name: str) -> str:
 # -- how values are written ----------------------------------------------------------------------------------
 
 
-def count(number: int) -> str:
-    """Return a number with thousands set apart."""
-    return f"{number:,}"
-
-
 def age(time_ns: int, now_ns: int) -> str:
     """Return how long ago a time was; empty where it is not known."""
     return duration(max(now_ns - time_ns, 0) / SECOND_NS) if time_ns > 0 else ""
@@ -89,20 +87,6 @@ def moment(time_ns: int, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
         return ""
 
 
-clock = partial(moment, form="%H:%M:%S UTC")
-iso = partial(moment, form="%Y-%m-%dT%H:%M:%SZ")
-
-
 def short(name: str, chars: int = NAME_CHARS) -> str:
     """Return a name, cut where it is longer than people read."""
     return name if len(name) <= chars else f"{name[: chars - 1]}…"
-
-
-def kind(resource: str) -> str:
-    """Return what a type of resource is called."""
-    return {"vcore": "CPU", "memory": "Memory", "pods": "Pods"}.get(resource) or short(resource)
-
-
-def percent(part: float) -> str:
-    """Return a part of 1 in percent."""
-    return f"{100 * part:.0f} %"

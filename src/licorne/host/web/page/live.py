@@ -27,7 +27,6 @@ from .source import ROWS, ApplicationSummary, Configuration, Figures, NodeSummar
 
 if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
-    from licorne.host.web.backend import Backend
     from licorne.host.web.health import Health
     from licorne.host.web.rest.handlers import Handlers
 
@@ -63,16 +62,14 @@ class LiveSource:
         found = self._backend.find_partition(partition)
         return found if isinstance(found, Partition) else refuse(404, f"{PARTITION_NOT_FOUND}: {partition}")
 
-    async def _list(self, make: Callable[..., Iterable[_T]], partition: str, *rest: object) -> list[_T]:
-        """Return what `make` yields of a partition: as it was made a short time ago, is being made, or is made now."""
-        key = (make.__name__, partition, *rest)
+    async def _list(self, make: Callable[[], Iterable[_T]], *key: object) -> list[_T]:
+        """Return what `make` yields: as it was made a short time ago, is being made, or is made now."""
         until, kept = self._kept.get(key, (0.0, []))
         if time.monotonic() < until:
             return kept
         making = self._making.get(key)
         if making is None:
-            items = make(self._home(partition) if partition else self._backend, *rest)
-            making = self._making[key] = asyncio.create_task(self._make(key, items))
+            making = self._making[key] = asyncio.create_task(self._make(key, make()))
             making.add_done_callback(lambda _: self._making.pop(key, None))
         return cast("list[_T]", await asyncio.shield(making))  # others may wait for it too
 
@@ -95,7 +92,8 @@ class LiveSource:
 
     async def partitions(self) -> list[objects.Partition]:
         """Return all partitions."""
-        return await self._list(_partitions, "")
+        backend = self._backend
+        return await self._list(lambda: (views.partition(backend, each) for each in list(backend.partitions())), "all")
 
     async def partition(self, name: str) -> objects.Partition:
         """Return a partition."""
@@ -103,19 +101,24 @@ class LiveSource:
 
     async def queues(self, partition: str) -> objects.Queue:
         """Return the root queue of a partition, with all below it."""
-        return (await self._list(_queues, partition))[0]
+        home = self._home(partition)
+        return (await self._list(lambda: _queues(home.tree.root, None), "queues", partition))[0]
 
     async def applications(self, partition: str) -> Sequence[ApplicationSummary]:
         """Return all applications that are known, also those that have ended or were rejected."""
-        return await self._list(_applications, partition, partition)
+        home = self._home(partition)
+        return await self._list(lambda: _applications(home, partition), "applications", partition)
 
     async def application(self, partition: str, name: str, asks: int, allocations: int) -> objects.Application | None:
         """Return an application with a part of its asks and allocations."""
-        return next(iter(await self._list(_application, partition, partition, name, asks, allocations)), None)
+        home, key = self._home(partition), (partition, name, asks, allocations)
+        found = await self._list(lambda: _application(home, *key), "application", *key)
+        return found[0] if found else None
 
     async def nodes(self, partition: str) -> Sequence[NodeSummary]:
         """Return all nodes."""
-        return await self._list(_nodes, partition)
+        home = self._home(partition)
+        return await self._list(lambda: _nodes(home), "nodes", partition)
 
     async def node(self, partition: str, name: str) -> objects.Node | None:
         """Return a node with its allocations."""
@@ -125,7 +128,15 @@ class LiveSource:
 
     async def people(self, partition: str) -> People:
         """Return what users and groups use, with their limits."""
-        return People(await self._list(_users, partition), await self._list(_groups, partition), limited=True)
+        home = self._home(partition)
+        users, groups = home.limits.users, home.limits.groups
+        return People(
+            await self._list(lambda: (views.user_usage(home, *each) for each in users().items()), "users", partition),
+            await self._list(
+                lambda: (views.group_usage(home, *each) for each in groups().items()), "groups", partition
+            ),
+            limited=True,
+        )
 
     async def rules(self, partition: str) -> list[objects.Rule]:
         """Return the placement rules."""
@@ -160,22 +171,14 @@ class LiveSource:
         return await answered(self._handlers, question)
 
 
-def _partitions(backend: Backend) -> Iterator[objects.Partition]:
-    return (views.partition(backend, found) for found in list(backend.partitions()))
-
-
-def _queues(home: Partition) -> Iterator[objects.Queue]:
-    return _walked(home.tree.root, None)
-
-
-def _walked(queue: Queue, above: objects.Queue | None) -> Iterator[objects.Queue]:
+def _queues(queue: Queue, above: objects.Queue | None) -> Iterator[objects.Queue]:
     """Yield a queue and all below it, parents first, children by name, each as a child of the one above."""
     view = views.queue(queue)
     if above is not None:
         above.children.append(view)
     yield view
     for _, child in sorted(queue.children.items()):
-        yield from _walked(child, view)
+        yield from _queues(child, view)
 
 
 def _applications(home: Partition, partition: str) -> Iterator[ApplicationSummary]:
@@ -207,11 +210,3 @@ def _nodes(home: Partition) -> Iterator[NodeSummary]:
         node = home.nodes.get(name)
         if node is not None:  # it may have gone since the list was begun
             yield NodeSummary(views.node(node, home, whole=False), len(node.allocations))
-
-
-def _users(home: Partition) -> Iterator[objects.UserUsage]:
-    return (views.user_usage(home, *each) for each in home.limits.users().items())
-
-
-def _groups(home: Partition) -> Iterator[objects.GroupUsage]:
-    return (views.group_usage(home, *each) for each in home.limits.groups().items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
@@ -12,26 +12,13 @@ from licorne.workload.quantities import amount
 from .applications import pod
 from .bars import Bar, Segment, bar, ordered, strip
 from .source import NodeSummary
-from .tables import Query, columns, table
-from .view import Source, View, chosen, needs
+from .view import Query, Row, Source, View, chosen, columns, needs, table
 
 COLUMNS = (
     "node=node.node_id, bar- Use, share%, used$=node.allocated, others$=node.occupied Used by others, free$=node.available, "
     "pods#=running, state"
 )
 PODS = "pod, application=application_id, priority#, used$=resource, since#=allocation_time"
-
-
-class Packing(NamedTuple):
-    """How one type is packed: a picture with the fullest nodes first, the mean, and how many nodes are empty or full."""
-
-    name: str
-    picture: list[tuple[str, str, str, str]]
-    used: int
-    full: int
-    nodes: int
-    empty: int
-    packed: int
 
 
 def _context(query: Query, nodes: Sequence[NodeSummary]) -> dict[str, Any]:
@@ -79,10 +66,11 @@ def node_bar(node: objects.Node, name: str) -> Bar:
     )
 
 
-def _packing(name: str, found: Sequence[NodeSummary]) -> Packing:
+def _packing(name: str, found: Sequence[NodeSummary]) -> Row:
+    """Return how one type is packed: a picture with the fullest nodes first, the sum, and how many nodes are empty or full."""
     having = [each.node for each in found if each.node.capacity.get(name)]
     shares = [_share(node, name) for node in having]
-    return Packing(
+    return Row(
         name=name,
         picture=strip(shares),
         used=sum(node.allocated.get(name, 0) + node.occupied.get(name, 0) for node in having),

@@ -10,10 +10,9 @@ from licorne.si import rest_objects as objects
 from licorne.workload.quantities import amount
 
 from .applications import ENDED
-from .bars import Bar, bar, ordered, walk, within_guarantees
+from .bars import bar, ordered, walk, within_guarantees
 from .source import ApplicationSummary, Figures, NodeSummary
-from .tables import Query
-from .view import View, needs
+from .view import Query, Row, View, needs
 
 if TYPE_CHECKING:
     from licorne.host.web.health import Health
@@ -36,16 +35,6 @@ class Finding(NamedTuple):
     link: str
 
 
-class Resource(NamedTuple):
-    """A type of resource of the cluster: how much there is, is used and waits."""
-
-    name: str
-    bar: Bar
-    used: int
-    full: int
-    waiting: int
-
-
 def _context(
     query: Query,
     partition: objects.Partition,
@@ -59,12 +48,6 @@ def _context(
     resources = list(_resources(partition, root))
     pods = {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)}
     waiting = sorted((each for each in live if each.waiting), key=lambda each: each.app.submission_time)
-    findings = (
-        *_of_health(health, query),
-        *_of_queues(root, query),
-        *_of_nodes(nodes, query),
-        *_of_applications(applications, query),
-    )
     return {
         "resources": resources,
         **pods,
@@ -72,10 +55,10 @@ def _context(
         "running_applications": sum(each.running > 0 for each in live),
         "nodes": len(nodes),
         "rate": figures.rate,
-        "findings": findings,
+        "findings": list(_findings(query, root, applications, nodes, health)),
         "first": waiting[:LONGEST],
         "waiting_applications": len(waiting),
-        "history": _history(figures),
+        "minutes": figures.minutes,
         "facts": lambda: {
             "Pods": pods,
             "Cluster": {"applications": len(live), "nodes": len(nodes)},
@@ -90,48 +73,37 @@ def _context(
     }
 
 
-def _resources(partition: objects.Partition, root: objects.Queue) -> Iterator[Resource]:
+def _resources(partition: objects.Partition, root: objects.Queue) -> Iterator[Row]:
+    """Yield how much of each type of resource there is, is used and waits."""
     full = partition.capacity.capacity
     for name in ordered((*full, *root.allocated_resource, *root.pending_resource)):
-        used, waits = root.allocated_resource.get(name, 0), root.pending_resource.get(name, 0)
-        if used or waits or full.get(name):
-            drawn = bar(name, used, within_guarantees(root, name), full.get(name, 0), waits)
-            yield Resource(name, drawn._replace(mark=None), used, full.get(name, 0), waits)
-
-
-def _history(figures: Figures) -> dict[str, Any] | None:
-    """Return the curve of containers as points of a line, 300 by 60."""
-    values = [containers for _, _, containers in figures.minutes]
-    if len(values) < 2:
-        return None
-    most = max(*values, 1)
-    points = " ".join(
-        f"{at * 300 / (len(values) - 1):.1f},{58 - 56 * value / most:.1f}" for at, value in enumerate(values)
-    )
-    return {"points": points, "most": max(values), "since_ns": figures.minutes[0][0], "last": values[-1]}
+        used, waits, most = (each.get(name, 0) for each in (root.allocated_resource, root.pending_resource, full))
+        if used or waits or most:
+            drawn = bar(name, used, within_guarantees(root, name), most, waits)._replace(mark=None)
+            yield Row(name=name, bar=drawn, used=used, full=most, waiting=waits)
 
 
 # -- what needs attention ------------------------------------------------------------------------------------
 
 
-def _of_health(health: Health | None, query: Query) -> Iterator[Finding]:
+def _findings(
+    query: Query,
+    root: objects.Queue,
+    applications: Sequence[ApplicationSummary],
+    nodes: Sequence[NodeSummary],
+    health: Health | None,
+) -> Iterator[Finding]:
     for check in () if health is None else health.health_checks:
         if not check.succeeded:
             text = f"Health check failed: {check.name}. {check.diagnosis_message}"
             yield Finding("refused", text, query.link("/configuration"))
-
-
-def _of_nodes(nodes: Sequence[NodeSummary], query: Query) -> Iterator[Finding]:
+    yield from _of_queues(root, query)
     off = [each.node.node_id for each in nodes if not each.node.schedulable]
     if off:
-        named = ", ".join(name[:60] for name in off[:NAMED]) + (
-            f" and {len(off) - NAMED:,} more" if len(off) > NAMED else ""
-        )
-        text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: {named}"
+        more = f" and {len(off) - NAMED:,} more" if len(off) > NAMED else ""
+        text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: "
+        text += ", ".join(name[:60] for name in off[:NAMED]) + more
         yield Finding("waiting", text, query.link("/nodes", state="unschedulable"))
-
-
-def _of_applications(applications: Sequence[ApplicationSummary], query: Query) -> Iterator[Finding]:
     rejected = sum(each.app.application_state == "Rejected" for each in applications)
     if rejected:
         text = f"{counted(rejected, 'application')} rejected, of those that are remembered"

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from licorne.si import rest_objects as objects
 
 from .applications import ENDED
-from .bars import Bar, bar
+from .bars import bar
 from .source import ApplicationSummary, People
-from .tables import Query, columns, table
-from .view import View, chosen, needs
+from .view import Query, Row, View, chosen, columns, needs, table
 
 COLUMNS = "name {who}, used$, bar- Of the limit, limit$, at At queue, running# Running applications, waiting# Pods waiting, wanted$"
-
-
-class Row(NamedTuple):
-    """A user or group, for one type of resource. `limit`: the one of which the largest part is used, `at` a queue; None: there is none."""
-
-    name: str
-    used: int
-    limit: int | None
-    at: str
-    bar: Bar | None
-    running: int
-    waiting: int
-    wanted: int
 
 
 def _context(query: Query, people: People, applications: Sequence[ApplicationSummary]) -> dict[str, Any]:
@@ -64,6 +50,7 @@ def _levels(usage: objects.Usage | None) -> Iterator[objects.Usage]:
 
 
 def _row(name: str, usage: objects.Usage | None, resource: str, waiting: int, wanted: int) -> Row:
+    """Return a user or group, for one type; `limit`: the one of which the largest part is used, and `at` which queue; None: there is none."""
     limits = [
         (level.resource_usage.get(resource, 0), level.max_resources[resource], level.queue_path)
         for level in _levels(usage)

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from licorne.answers.shares import UNGUARANTEED, Borrower, loans
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
-from .bars import Bar, bar, ordered, walk, within_guarantees
+from .bars import bar, ordered, walk, within_guarantees
 from .source import ROWS
-from .tables import Query, columns, is_within, table
-from .view import View, chosen, needs
+from .view import Query, Row, View, chosen, columns, is_within, needs, table
 
 COLUMNS = (
     "queue=path, bar- Use, used$, guaranteed$, borrowed$ Above guarantee, max$, waiting$, "
     "applications#=queue.running_apps Running applications"
 )
-
-
-class Row(NamedTuple):
-    """A queue in the table, for one type of resource. `max` and `guaranteed` are None where nothing is set."""
-
-    path: str
-    depth: int
-    queue: objects.Queue
-    bar: Bar
-    used: int
-    guaranteed: int | None
-    max: int | None
-    waiting: int
-    borrowed: int
 
 
 def _context(query: Query, partition: objects.Partition, root: objects.Queue) -> dict[str, Any]:
@@ -69,6 +54,7 @@ def _types(queue: objects.Queue, full: objects.Resources) -> list[str]:
 
 
 def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, promised: Callable[[str], bool]) -> Row:
+    """Return a queue of the table, for one type. `max` and `guaranteed` are None where nothing is set."""
     used, waiting = queue.allocated_resource.get(name, 0), queue.pending_resource.get(name, 0)
     guaranteed, most = queue.guaranteed_resource.get(name), queue.max_resource.get(name)
     # Without a guarantee of its own, a queue has those of the queues below it; what they do not cover is above them.

@@ -23,18 +23,16 @@ from licorne.host.web.rest.gate import Gate, peer
 from licorne.host.web.rest.routing import Call, Endpoint, Handler
 from licorne.host.web.rest.sessions import COOKIE, cookie, from_here
 
-from . import applications, configuration, decisions, fairness, frame, nodes, now, people, queues, why
-from .changes import changes
+from . import applications, configuration, frame, history, nodes, now, people, queues, why
 from .streams import Streams
-from .tables import Query
-from .view import Source, View
+from .view import Query, Source, View, changes
 
 if TYPE_CHECKING:
     from licorne.host.web.rest.handlers import Handlers
 
 VIEWS: Final[tuple[View, ...]] = (
     *(now.VIEW, queues.VIEW, why.VIEW, applications.VIEW, applications.ONE, nodes.VIEW, nodes.ONE),
-    *(people.VIEW, fairness.VIEW, decisions.VIEW, configuration.VIEW),
+    *(people.VIEW, history.FAIRNESS, history.DECISIONS, configuration.VIEW),
 )
 """All views; those of the navigation in its order."""
 NAVIGATION: Final = [view for view in VIEWS if view.nav]

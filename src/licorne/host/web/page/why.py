@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -13,24 +13,11 @@ from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Overview
 from licorne.answers.written import written
 from licorne.host.web.rest.errors import RestError
 
-from .bars import Bar, bar, ordered
-from .tables import Query
-from .view import Source, View
+from .bars import bar, ordered
+from .view import Query, Row, Source, View
 
 LIMIT_S = 10.0
 """Seconds for which changes are looked for."""
-
-
-class Level(NamedTuple):
-    """Something that an ask has to pass, for one type: what is used there, the max, and what the ask lacks."""
-
-    where: str
-    queue: str
-    resource: str
-    bar: Bar
-    used: int
-    max: int
-    missing: int
 
 
 async def _fetch(source: Source, partition: str, query: Query) -> tuple[bytes, str, int, bool | None]:
@@ -62,17 +49,18 @@ def _context(query: Query, found: bytes, fault: str, status: int, follows: bool 
     }
 
 
-def _levels(chain: Chain, wanted: Mapping[str, int]) -> Iterator[Level]:
-    bounds = [(level.queue, level.queue, level.max, level.allocated, level.missing) for level in chain.queues]
-    bounds += [
-        (f"{limit.kind} {limit.name} at {limit.queue}", limit.queue, limit.max, limit.used, limit.missing)
-        for limit in chain.limits
-    ]
-    for where, queue, most, used, missing in bounds:
-        for name in ordered(name for name in wanted if most and name in most):
-            assert most is not None
-            drawn = bar(name, used.get(name, 0), None, most[name], wanted[name])
-            yield Level(where, queue, name, drawn, used.get(name, 0), most[name], missing.get(name, 0))
+def _levels(chain: Chain, wanted: Mapping[str, int]) -> Iterator[Row]:
+    """Yield what an ask has to pass, for each type that it wants: what is used there, the max, and what the ask lacks."""
+    bounds = [(each.queue, each, each.allocated) for each in chain.queues]
+    bounds += [(f"{each.kind} {each.name} at {each.queue}", each, each.used) for each in chain.limits]
+    for where, each, amounts in bounds:
+        most = each.max or {}
+        for name in ordered(name for name in wanted if name in most):
+            used, missing = amounts.get(name, 0), each.missing.get(name, 0)
+            drawn = bar(name, used, None, most[name], wanted[name])
+            yield Row(
+                where=where, queue=each.queue, resource=name, bar=drawn, used=used, max=most[name], missing=missing
+            )
 
 
 VIEW = View("why", "Why", "/why", _fetch, _context, live=False)
