@@ -28,8 +28,8 @@ from bench.run import BenchError
 from licorne import SchedulerAPI
 from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
+from licorne.host.web.page.live import LOOKS_PER_S
 from licorne.host.web.page.past import live_pages
-from licorne.host.web.page.streams import LOOKS_PER_S
 from licorne.host.web.rest import make_app
 from licorne.si.messages import Allocation, Release
 

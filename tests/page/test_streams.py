@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from licorne.host.web.page import streams
-from licorne.host.web.page.streams import CHANGED, SAME, Streams
+from licorne.host.web.page import live as streams
+from licorne.host.web.page.live import CHANGED, SAME, Streams
 from licorne.host.web.rest.errors import RestError
 from rest.world import World, busy, run
 

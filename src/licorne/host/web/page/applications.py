@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from licorne.answers.pods import POD_NAME, POD_NAMESPACE
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
 
-from .source import ROWS, ApplicationSummary
+from .source import ROWS, Applications, ApplicationSummary
 from .view import Query, Row, Source, View, chosen, columns, is_within, needs, part, table
 
 ENDED = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
@@ -20,7 +20,7 @@ COLUMNS = (
 )
 
 
-def _context(query: Query, applications: Sequence[ApplicationSummary]) -> dict[str, Any]:
+def _context(query: Query, applications: Applications) -> dict[str, Any]:
     amounts = [some for each in applications for some in (each.app.used_resource, each.app.pending_resource)]
     types, name = chosen((key for some in amounts for key in some), query)
     state, queue, user = query["state"], query["queue"], query["user"]
@@ -42,18 +42,14 @@ def _context(query: Query, applications: Sequence[ApplicationSummary]) -> dict[s
 # -- one application -----------------------------------------------------------------------------------------
 
 
-async def _fetch_one(source: Source, partition: str, query: Query) -> tuple[objects.Application, int, int, int]:
-    name = query["name"]
-    counts = (each[1:] for each in await source.applications(partition) if each.app.application_id == name)
-    running, waiting = next(counts, (0, 0))
+async def _fetch_one(source: Source, partition: str, query: Query) -> tuple[ApplicationSummary, int]:
     asks, allocations = ((query.number(param) - 1) * ROWS for param in ("waiting", "running"))
-    app = await source.application(partition, name, asks, allocations)
-    if app is None:
-        refuse(404, f"There is no application {name}, or it ended long ago")
-    return app, max(running, len(app.allocations)), max(waiting, len(app.requests)), source.now_ns()
+    found = await source.application(partition, query["name"], asks, allocations)
+    return found or refuse(404, f"There is no application {query['name']}, or it ended long ago"), source.now_ns()
 
 
-def _context_one(query: Query, app: objects.Application, running: int, waiting: int, now_ns: int) -> dict[str, Any]:
+def _context_one(query: Query, found: ApplicationSummary, now_ns: int) -> dict[str, Any]:
+    app, running, waiting = found
     ended = app.application_state in ENDED
     return {
         "app": app,

@@ -11,14 +11,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 from typing import Any
 
-import msgspec
-
 from licorne.answers.timeline import Sample, Share
 from licorne.core.base.states import SECOND_NS
 from licorne.si.messages import NewAllocation, Released
 
 from .applications import pod_name
-from .source import ApplicationSummary
+from .source import Applications
 from .view import Query, Row, Source, View, chosen, columns, is_within, table
 
 SHARES = (
@@ -60,7 +58,7 @@ def _fairness(query: Query, samples: Sequence[Sample], cut: str, partition: str,
         "types": types,
         "resource": name,
         "table": table(rows, columns(SHARES, share=lambda row: _ratio(row.now)), query, "-below"),
-        "plot": msgspec.json.encode(plot).decode() if drawn and len(by_time) > 1 else "",
+        "plot": plot if drawn and len(by_time) > 1 else None,
         "since_ns": by_time[0][0] if by_time else 0,
         "until_ns": by_time[-1][0] if by_time else 0,
         "cut": cut,
@@ -111,12 +109,7 @@ async def _fetch_decisions(source: Source, partition: str, query: Query) -> tupl
 
 
 def _decisions(
-    query: Query,
-    decisions: Sequence[Decision],
-    cut: str,
-    applications: Sequence[ApplicationSummary],
-    known: bool,
-    recorded: bool,
+    query: Query, decisions: Sequence[Decision], cut: str, applications: Applications, known: bool, recorded: bool
 ) -> dict[str, Any]:
     rows = list(_rows(decisions, applications, recorded))
     path, kind = query["queue"], query["kind"]
@@ -136,7 +129,7 @@ def _decisions(
     }
 
 
-def _rows(found: Sequence[Decision], applications: Sequence[ApplicationSummary], recorded: bool) -> Iterator[Row]:
+def _rows(found: Sequence[Decision], applications: Applications, recorded: bool) -> Iterator[Row]:
     """Yield the decisions; `before`: the moment just before one, as addresses name it; empty: there is no recording."""
     queue_of = {each.app.application_id: each.app.queue_name for each in applications}
     for at_ns, said in found:
@@ -167,20 +160,20 @@ def _rows(found: Sequence[Decision], applications: Sequence[ApplicationSummary],
             )
 
 
-def _plot(rows: Sequence[Row]) -> str:
+def _plot(rows: Sequence[Row]) -> dict[str, Any] | None:
     times_ns = [row.time_ns for row in rows] or [0]
     first, last = min(times_ns), max(times_ns)
     width = max((last - first) // BUCKETS, SECOND_NS)
     counts = Counter(((row.time_ns - first) // width, row.kind) for row in rows)
     length = (last - first) // width + 1
     if length < 2:
-        return ""
+        return None
     series = [
         {"label": kind, "kind": colour, "values": [counts[at, kind] for at in range(length)]}
         for kind, colour in (("allocated", "guaranteed"), ("evicted", "refused"))
     ]
     times = [(first + at * width) // SECOND_NS for at in range(length)]
-    return msgspec.json.encode({"times": times, "unit": "", "series": series, "bars": True}).decode()
+    return {"times": times, "unit": "", "series": series, "bars": True}
 
 
 DECISIONS = View("decisions", "Decisions", "/decisions", _fetch_decisions, _decisions)

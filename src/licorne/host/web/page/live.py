@@ -2,15 +2,22 @@
 
 Lists are made for all viewers together: one is given again for `FACTOR` times as long as it took to make, at most `KEPT_S`, so
 that viewers, however many, take a small part of the scheduler's time (`python -m bench page --viewers 50`).
+
+A page that is looked at learns by a stream that there is something new (server-sent events). A stream says only that something
+has changed: what, the page asks for like anybody who opens it. The more streams there are, the more seldom each is told:
+together they look anew at most `LOOKS_PER_S` times a second, however many viewers there are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from starlette.responses import Response, StreamingResponse
 
 from licorne.answers.process import Question
 from licorne.answers.timeline import Timeline
@@ -18,7 +25,7 @@ from licorne.core.partition import Partition
 from licorne.host.pace import SLICE_S
 from licorne.host.web.rest import allocations as allocation_views
 from licorne.host.web.rest import views
-from licorne.host.web.rest.errors import PARTITION_NOT_FOUND, refuse
+from licorne.host.web.rest.errors import PARTITION_NOT_FOUND, TOO_MANY_STREAMS, refuse
 from licorne.host.web.rest.pieces import rejection_view
 from licorne.host.web.rest.questions import answered
 from licorne.si import rest_objects as objects
@@ -35,7 +42,53 @@ KEPT_S: Final = 10.0
 """Seconds for which a list is given again, at most."""
 KEPT_MAX: Final = 64
 """Lists that are kept at a time, at most."""
+STREAMS_MAX: Final = 64
+CLIENT_MAX: Final = 16
+"""Streams of one login, or of one address without a login, at most."""
+LEAST_S: Final = 2.0
+"""Seconds between two looks at one page, at least."""
+LOOKS_PER_S: Final = 3.0
+CHANGED: Final = b"event: changed\ndata: \n\n"
+SAME: Final = b":\n\n"
+"""A comment, by which a connection is found out that has gone without a word."""
+Version = Callable[[], Awaitable[object]]
 _T = TypeVar("_T")
+
+
+class Streams:
+    """The open streams, by client. `ending`: set when the server ends, and the streams with it."""
+
+    def __init__(self, ending: asyncio.Event) -> None:
+        self.open = Counter[str]()
+        self._ending = ending
+
+    def response(self, version: Version, client: str) -> Response:
+        """Return a stream that tells a client when what `version` returns is another.
+
+        Raises:
+            RestError: 503, there are too many streams.
+        """
+        if self.open.total() >= STREAMS_MAX or self.open[client] >= CLIENT_MAX:
+            refuse(503, TOO_MANY_STREAMS)
+        return StreamingResponse(self._said(version, client), 200, {"Cache-Control": "no-store"}, "text/event-stream")
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds after which each stream looks again."""
+        return max(LEAST_S, self.open.total() / LOOKS_PER_S)
+
+    async def _said(self, version: Version, client: str) -> AsyncIterator[bytes]:
+        self.open[client] += 1
+        ended = asyncio.create_task(self._ending.wait())
+        try:
+            seen = await version()
+            yield SAME
+            while not (await asyncio.wait({ended}, timeout=self.pause_s))[0]:
+                before, seen = seen, await version()
+                yield SAME if seen == before else CHANGED
+        finally:
+            self.open -= Counter([client])  # which forgets those that have none left
+            ended.cancel()
 
 
 class LiveSource:
@@ -109,8 +162,8 @@ class LiveSource:
         home = self._home(partition)
         return await self._list(lambda: _applications(home, partition), "applications", partition)
 
-    async def application(self, partition: str, name: str, asks: int, allocations: int) -> objects.Application | None:
-        """Return an application with a part of its asks and allocations."""
+    async def application(self, partition: str, name: str, asks: int, allocations: int) -> ApplicationSummary | None:
+        """Return an application with a part of its asks and allocations, and how many it has."""
         home, key = self._home(partition), (partition, name, asks, allocations)
         found = await self._list(lambda: _application(home, *key), "application", *key)
         return found[0] if found else None
@@ -191,18 +244,20 @@ def _applications(home: Partition, partition: str) -> Iterator[ApplicationSummar
 
 def _application(
     home: Partition, partition: str, name: str, asks: int, allocations: int
-) -> Iterator[objects.Application]:
+) -> Iterator[ApplicationSummary]:
     """Yield an application, again with each of its asks: for the reason why one waits all nodes may have to be looked at."""
     app = home.applications.get(name) or next((each for each in home.terminated if each.id == name), None)
     if app is None:
-        yield from [rejection_view(each, partition) for each in home.rejected if each.application_id == name]
+        found = [rejection_view(each, partition) for each in home.rejected if each.application_id == name]
+        yield from (ApplicationSummary(each, 0, 0) for each in found)
         return
     view = allocation_views.application(app, home, partition)
     view.allocations = list(islice(allocation_views.allocations(app), allocations, allocations + ROWS))
-    yield view
+    summary = ApplicationSummary(view, len(app.allocations), len(app.asks))
+    yield summary
     for ask in islice(allocation_views.asks(app, home, nodes=True), asks, asks + ROWS):
         view.requests.append(ask)
-        yield view
+        yield summary
 
 
 def _nodes(home: Partition) -> Iterator[NodeSummary]:

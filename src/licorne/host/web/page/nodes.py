@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from licorne.host.web.rest.errors import refuse
@@ -11,7 +10,7 @@ from licorne.workload.quantities import amount
 
 from .applications import pod
 from .bars import Bar, Segment, bar, ordered, strip
-from .source import NodeSummary
+from .source import Nodes
 from .view import Query, Row, Source, View, chosen, columns, needs, table
 
 COLUMNS = (
@@ -21,7 +20,7 @@ COLUMNS = (
 PODS = "pod, application=application_id, priority#, used$=resource, since#=allocation_time"
 
 
-def _context(query: Query, nodes: Sequence[NodeSummary]) -> dict[str, Any]:
+def _context(query: Query, nodes: Nodes) -> dict[str, Any]:
     types, name = chosen((key for each in nodes for key in each.node.capacity), query)
     state = query["state"]
     rows = [each for each in nodes if not state or state in _states(each.node)]
@@ -66,7 +65,7 @@ def node_bar(node: objects.Node, name: str) -> Bar:
     )
 
 
-def _packing(name: str, found: Sequence[NodeSummary]) -> Row:
+def _packing(name: str, found: Nodes) -> Row:
     """Return how one type is packed: a picture with the fullest nodes first, the sum, and how many nodes are empty or full."""
     having = [each.node for each in found if each.node.capacity.get(name)]
     shares = [_share(node, name) for node in having]

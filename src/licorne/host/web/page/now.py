@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from licorne._wording import counted
 from licorne.si import rest_objects as objects
@@ -11,7 +11,7 @@ from licorne.workload.quantities import amount
 
 from .applications import ENDED
 from .bars import bar, ordered, walk, within_guarantees
-from .source import ApplicationSummary, Figures, NodeSummary
+from .source import Applications, Figures, Nodes
 from .view import Query, Row, View, needs
 
 if TYPE_CHECKING:
@@ -27,20 +27,12 @@ _Case = tuple[objects.Queue, str, int, int]
 """A queue that waits for a type, what it uses of a bound, and the bound."""
 
 
-class Finding(NamedTuple):
-    """Something that needs attention: how it is marked, what it is, and where it is seen."""
-
-    kind: str
-    text: str
-    link: str
-
-
 def _context(
     query: Query,
     partition: objects.Partition,
     root: objects.Queue,
-    applications: Sequence[ApplicationSummary],
-    nodes: Sequence[NodeSummary],
+    applications: Applications,
+    nodes: Nodes,
     health: Health | None,
     figures: Figures,
 ) -> dict[str, Any]:
@@ -87,30 +79,27 @@ def _resources(partition: objects.Partition, root: objects.Queue) -> Iterator[Ro
 
 
 def _findings(
-    query: Query,
-    root: objects.Queue,
-    applications: Sequence[ApplicationSummary],
-    nodes: Sequence[NodeSummary],
-    health: Health | None,
-) -> Iterator[Finding]:
+    query: Query, root: objects.Queue, applications: Applications, nodes: Nodes, health: Health | None
+) -> Iterator[Row]:
+    """Yield what needs attention: how it is marked, what it is, and where it is seen."""
     for check in () if health is None else health.health_checks:
         if not check.succeeded:
             text = f"Health check failed: {check.name}. {check.diagnosis_message}"
-            yield Finding("refused", text, query.link("/configuration"))
+            yield Row(kind="refused", text=text, link=query.link("/configuration"))
     yield from _of_queues(root, query)
     off = [each.node.node_id for each in nodes if not each.node.schedulable]
     if off:
         more = f" and {len(off) - NAMED:,} more" if len(off) > NAMED else ""
         text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: "
         text += ", ".join(name[:60] for name in off[:NAMED]) + more
-        yield Finding("waiting", text, query.link("/nodes", state="unschedulable"))
+        yield Row(kind="waiting", text=text, link=query.link("/nodes", state="unschedulable"))
     rejected = sum(each.app.application_state == "Rejected" for each in applications)
     if rejected:
         text = f"{counted(rejected, 'application')} rejected, of those that are remembered"
-        yield Finding("refused", text, query.link("/applications", state="Rejected"))
+        yield Row(kind="refused", text=text, link=query.link("/applications", state="Rejected"))
 
 
-def _of_queues(root: objects.Queue, query: Query) -> Iterator[Finding]:
+def _of_queues(root: objects.Queue, query: Query) -> Iterator[Row]:
     below, full = list[_Case](), list[_Case]()
     for queue, _ in walk(root):
         for name in ordered(name for name, waits in queue.pending_resource.items() if waits):
@@ -127,10 +116,10 @@ def _of_queues(root: objects.Queue, query: Query) -> Iterator[Finding]:
         for queue, name, used, bounds in found[:NAMED]:
             waits_for = amount(name, queue.pending_resource[name])
             text = f"{queue.queuename} uses {_of(name, used, bounds)} {bound}, and {waits_for} wait"
-            yield Finding(kind, text, query.link("/queues", queue=queue.queuename, resource=name))
+            yield Row(kind=kind, text=text, link=query.link("/queues", queue=queue.queuename, resource=name))
         if len(found) > NAMED:
             text = f"{counted(len(found) - NAMED, 'more case')} of queues {what} with pods that wait"
-            yield Finding(kind, text, query.link("/queues", sort="-waiting"))
+            yield Row(kind=kind, text=text, link=query.link("/queues", sort="-waiting"))
 
 
 def _of(name: str, used: int, most: int) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from licorne.si import rest_objects as objects
 
 from .applications import ENDED
 from .bars import bar
-from .source import ApplicationSummary, People
+from .source import Applications, People
 from .view import Query, Row, View, chosen, columns, needs, table
 
 COLUMNS = "name {who}, used$, bar- Of the limit, limit$, at At queue, running# Running applications, waiting# Pods waiting, wanted$"
 
 
-def _context(query: Query, people: People, applications: Sequence[ApplicationSummary]) -> dict[str, Any]:
+def _context(query: Query, people: People, applications: Applications) -> dict[str, Any]:
     groups = query["kind"] == "groups"
     usages = {user.user_name: user.queues for user in people.users}
     of_group = {app: each.group_name for each in people.groups for app in each.applications}

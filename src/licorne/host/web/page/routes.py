@@ -24,7 +24,7 @@ from licorne.host.web.rest.routing import Call, Endpoint, Handler
 from licorne.host.web.rest.sessions import COOKIE, cookie, from_here
 
 from . import applications, configuration, frame, history, nodes, now, people, queues, why
-from .streams import Streams
+from .live import Streams
 from .view import Query, Source, View, changes
 
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ _Method = Callable[[Call], Awaitable[Response]]
 _Map = dict[str, Any]
 
 
-async def _nowhere(_call: Call, _logged_in: bool) -> None:
-    return None
-
-
 class Pages:
     """The pages about what `opened` returns for a query. `handlers`: those of the server; `gate`: checks who logs in; None: nobody has to.
 
@@ -59,7 +55,7 @@ class Pages:
         opened: Callable[[Query], Awaitable[Source]],
         handlers: Handlers,
         gate: Gate | None = None,
-        elsewhere: Callable[[Call, bool], Awaitable[Response | None]] = _nowhere,
+        elsewhere: Callable[[Call, bool], Awaitable[Response | None]] | None = None,
     ) -> None:
         self._opened = opened
         self._elsewhere = elsewhere
@@ -80,7 +76,8 @@ class Pages:
 
     def _read(self, path: str, answer: _Method, *, limited: bool = True) -> Endpoint:
         async def handler(_handlers: Handlers, call: Call) -> Response:
-            return await self._elsewhere(call, self._has_session(call.request)) or await answer(call)
+            found = await self._elsewhere(call, self._has_session(call.request)) if self._elsewhere else None
+            return found or await answer(call)
 
         return self._endpoint("GET", path, handler, role="read", limited=limited)
 
@@ -130,7 +127,7 @@ class Pages:
             more["compared"] = ", ".join(each.title for each in VIEWS if each.compared)
         elif query["against"]:
             other = await self._opened(Query(view.path, {"t": query["against"]}))
-            make = partial(_compared, view, query, await view.fetch(other, wanted, query), found)
+            make = partial(changes, view, query, await view.fetch(other, wanted, query), found)
             template, more["against_ns"] = "changes", other.now_ns()
         response = await self._page(call.request, query, template, more, make)
         again = _again(source, query)
@@ -241,12 +238,6 @@ def _with_session(request: Request, after: str, name: str) -> Response:
     """Lead to an address with the cookie of a session, or with none any more."""
     secure = request.url.scheme == "https"
     return RedirectResponse(after, 303, {"Set-Cookie": cookie(name, secure=secure, lasts=bool(name))})
-
-
-def _compared(view: View, query: Query, *found: tuple[Any, ...]) -> _Map:
-    """Return what has changed of a view from one moment to another."""
-    before, after = (view.context(query, *each) for each in found)
-    return changes(before, after, query)
 
 
 def _again(source: Source, query: Query) -> str:

@@ -44,6 +44,10 @@ class NodeSummary(NamedTuple):
     running: int
 
 
+Applications = Sequence[ApplicationSummary]
+Nodes = Sequence[NodeSummary]
+
+
 class People(NamedTuple):
     """What users and groups use. `limited`: their limits are known too, and groups."""
 
@@ -106,7 +110,7 @@ class DumpSource:
         found = next((queue for queue in self._state.queues if queue.partition in (partition, "")), None)
         return found or refuse(404, f"The dump has no queues of partition {partition}")
 
-    async def applications(self, partition: str) -> Sequence[ApplicationSummary]:
+    async def applications(self, partition: str) -> Applications:
         """Return all applications of the dump."""
         return [
             ApplicationSummary(replace(app, requests=[], allocations=[]), len(app.allocations), len(app.requests))
@@ -114,17 +118,16 @@ class DumpSource:
             if app.partition == partition
         ]
 
-    async def application(self, partition: str, name: str, asks: int, allocations: int) -> objects.Application | None:
-        """Return an application with a part of its asks and allocations."""
-        named = (app for app in self._state.applications if (app.partition, app.application_id) == (partition, name))
-        app = next(named, None)
-        return app and replace(
-            app,
-            requests=app.requests[asks : asks + ROWS],
-            allocations=app.allocations[allocations : allocations + ROWS],
-        )
+    async def application(self, partition: str, name: str, asks: int, allocations: int) -> ApplicationSummary | None:
+        """Return an application with a part of its asks and allocations, and how many it has."""
+        for app in self._state.applications:
+            if (app.partition, app.application_id) == (partition, name):
+                some, others = app.allocations[allocations : allocations + ROWS], app.requests[asks : asks + ROWS]
+                view = replace(app, allocations=some, requests=others)
+                return ApplicationSummary(view, len(app.allocations), len(app.requests))
+        return None
 
-    async def nodes(self, partition: str) -> Sequence[NodeSummary]:
+    async def nodes(self, partition: str) -> Nodes:
         """Return all nodes of a partition."""
         return [
             NodeSummary(replace(node, allocations=[]), len(node.allocations))

@@ -174,17 +174,14 @@ def chosen(types: Iterable[str], query: Query) -> tuple[list[str], str]:
 # -- two moments side by side --------------------------------------------------------------------------------
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any], query: Query) -> dict[str, Any]:
-    """Return what the template shows of the contexts of one view at two moments."""
+def changes(view: View, query: Query, *found: tuple[Any, ...]) -> dict[str, Any]:
+    """Return what the template shows of a view at two moments, of which the objects are given."""
+    before, after = (view.context(query, *each) for each in found)
     kinds = {column.title: column.kind for column in after["table"].columns} if "table" in after else {}
-    shown = columns(
-        "name, what, before#, after#, difference#", before=lambda row: str(row.before), after=lambda row: str(row.after)
-    )
-    return {
-        "resource": after.get("resource", ""),
-        "types": after.get("types", []),
-        "table": table(_changes(_facts(before), _facts(after), kinds), shown, query),
-    }
+    by = {name: lambda row, name=name: str(getattr(row, name)) for name in ("before", "after")}
+    shown = columns("name, what, before#, after#, difference#", **by)
+    rows = _changes(_facts(before), _facts(after), kinds)
+    return {"types": after.get("types", []), "resource": after.get("resource", ""), "table": table(rows, shown, query)}
 
 
 def _facts(context: Mapping[str, Any]) -> Facts:
