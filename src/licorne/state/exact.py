@@ -9,7 +9,7 @@ from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked
 from licorne.config import load
 from licorne.core.api import SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
-from licorne.core.checkpoint.restore import read
+from licorne.core.checkpoint.restore import read_peers
 from licorne.si import v19
 from licorne.si.rest_objects import ExactState
 from licorne.state.recording.replay import CALLBACKS
@@ -41,7 +41,7 @@ def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -
     """
     if config is not None:
         load(config)
-    peers = read(data).peers
+    peers = read_peers(data)
     if not peers:
         raise CheckpointError("no resource manager was registered when it was made")
     outputs = Outputs()

@@ -6,7 +6,7 @@ contract for them, or an error. What was not saved is set at the end, from the c
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -32,6 +32,7 @@ MEMBERS_FOR_A_BYTE: Final = 64
 """How many members of tables a checkpoint may have for each of its bytes: a column of equal values says how many they are."""
 
 _decoder = msgspec.msgpack.Decoder(Content)
+_Whole = TypeVar("_Whole")
 
 
 class _Source:
@@ -47,24 +48,53 @@ class _Source:
         return [*map(known.__getitem__, numbers)]
 
 
+class _Head(msgspec.Struct, array_like=True):
+    """What stands first in a checkpoint, whatever follows."""
+
+    magic: Any = None
+    format: Any = None
+    licorne: Any = ""
+
+
+class _Registered(msgspec.Struct, array_like=True):
+    """The beginning of a `Content`."""
+
+    magic: str
+    format: int
+    licorne: str
+    peers: list[Peer]
+
+
 def read(data: bytes) -> Content:
     """Decode a checkpoint, without restoring a scheduler from it.
 
     Raises:
         CheckpointError: the bytes are no checkpoint, or one of a newer format.
     """
+    return _read(data, _decoder)
+
+
+def read_peers(data: bytes) -> list[Peer]:
+    """Return the resource managers of a checkpoint, and decode nothing else of it; raises as `read` does."""
+    return _read(data, _registered).peers
+
+
+def _read(data: bytes, decoder: msgspec.msgpack.Decoder[_Whole]) -> _Whole:
     try:
-        head = msgspec.msgpack.decode(data, type=list[Any])[:3]
-        if head[:1] != [MAGIC] or len(head) != 3:
+        head = _head.decode(data)
+        if head.magic != MAGIC:
             raise CheckpointError("no checkpoint of licorne")
-        if type(head[1]) is not int or head[1] > FORMAT:
+        if type(head.format) is not int or head.format > FORMAT:
             raise CheckpointError(
-                f"format {head[1]}, of licorne {head[2]}: this is licorne {__version__}, which knows formats up to {FORMAT}; "
-                f"use licorne {head[2]} or newer"
+                f"format {head.format}, of licorne {head.licorne}: this is licorne {__version__}, which knows formats up to "
+                f"{FORMAT}; use licorne {head.licorne} or newer"
             )
-        return _decoder.decode(data)
+        return decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise CheckpointError(f"damaged: {error}") from None
+
+
+_head, _registered = msgspec.msgpack.Decoder(_Head), msgspec.msgpack.Decoder(_Registered)
 
 
 def restore(data: bytes, *, check: bool = True) -> tuple[list[Peer], Cluster]:

@@ -6,6 +6,8 @@ moment, from which one may go on. Predicates are answered as they were; where th
 
 from __future__ import annotations
 
+import contextlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,6 +19,7 @@ from licorne._wording import counted
 from licorne.core.api import SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.checkpoint.restore import read as read_checkpoint
+from licorne.core.checkpoint.restore import read_peers
 from licorne.si import adapt_v19, first, v19
 from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback
@@ -218,9 +221,9 @@ class Replay:
     def _resume(self, saved: Saved) -> None:
         """Begin the repetition at a checkpoint; raises RecordingError if this version of licorne cannot restore it."""
         try:
-            peers = read_checkpoint(saved.state).peers
             self.managers = {
-                peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates](self._answer) for peer in peers
+                peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates](self._answer)
+                for peer in read_peers(saved.state)
             }
             self.api.restore_checkpoint(saved.state, self.managers, check=False)
             for rm_id, data in saved.requests.items():
@@ -429,13 +432,19 @@ def replay_from_newest(run: Run, suits: Callable[[Saved], bool], begin: Callable
 
     `begin` makes the repetition from a checkpoint; from None: from the beginning.
     """
-    for path in reversed(checkpoints_in(run.folder)):
-        try:
+
+    def suits_not(path: Path) -> bool:
+        with contextlib.suppress(RecordingError):  # one that is damaged is passed over below
+            return not suits(read_saved(path))
+        return False
+
+    # A file takes 20 ms to read, so those that are too late are left out by halves; `suits` is true of all before one that suits.
+    found = checkpoints_in(run.folder)
+    for path in reversed(found[: bisect_left(found, True, key=suits_not)]):
+        with contextlib.suppress(RecordingError):  # the one before it serves as well, it only takes longer
             saved = read_saved(path)
             if suits(saved):
                 return begin(saved)
-        except RecordingError:
-            continue  # the one before it serves as well, it only takes longer
     return begin(None)
 
 

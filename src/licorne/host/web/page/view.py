@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from types import SimpleNamespace as Row
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -23,6 +23,8 @@ from .source import ROWS, DumpSource
 Source = LiveSource | DumpSource
 Fetch = Callable[[Source, str, "Query"], Coroutine[Any, Any, tuple[Any, ...]]]
 Facts = Mapping[str, Mapping[str, Any]]
+Row = SimpleNamespace
+"""What a template shows of one thing, such as a row of a table."""
 KEPT: Final = ("partition", "t", "against", "every", "step")
 """Parameters that stay from one view to the next: what is looked at, at which time, and how often anew."""
 
@@ -178,8 +180,7 @@ def changes(view: View, query: Query, *found: tuple[Any, ...]) -> dict[str, Any]
     """Return what the template shows of a view at two moments, of which the objects are given."""
     before, after = (view.context(query, *each) for each in found)
     kinds = {column.title: column.kind for column in after["table"].columns} if "table" in after else {}
-    by = {name: lambda row, name=name: str(getattr(row, name)) for name in ("before", "after")}
-    shown = columns("name, what, before#, after#, difference#", **by)
+    shown = columns("name, what, before#=sorted_before, after#=sorted_after, difference#")
     rows = _changes(_facts(before), _facts(after), kinds)
     return {"types": after.get("types", []), "resource": after.get("resource", ""), "table": table(rows, shown, query)}
 
@@ -197,10 +198,11 @@ def _changes(before: Facts, after: Facts, kinds: Mapping[str, str]) -> Iterator[
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was is None or now is None:
-            yield Row(name=name, what="", before=was, after=now, kind="", difference=0)
-            continue
-        for what in dict.fromkeys((*was, *now)):
-            one, other = was.get(what), now.get(what)
+            found = {"": (was, now)}
+        else:
+            found = {what: (was.get(what), now.get(what)) for what in dict.fromkeys((*was, *now))}
+        for what, (one, other) in found.items():
             if one != other:
                 more = other - one if isinstance(one, int) and isinstance(other, int) else 0
-                yield Row(name=name, what=what, before=one, after=other, kind=kinds.get(what, ""), difference=more)
+                row = {"before": one, "after": other, "sorted_before": str(one), "sorted_after": str(other)}
+                yield Row(name=name, what=what, kind=kinds.get(what, ""), difference=more, **row)

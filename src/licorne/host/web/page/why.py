@@ -51,7 +51,7 @@ def _context(query: Query, found: bytes, fault: str, status: int, follows: bool 
 
 def _levels(chain: Chain, wanted: Mapping[str, int]) -> Iterator[Row]:
     """Yield what an ask has to pass, for each type that it wants: what is used there, the max, and what the ask lacks."""
-    bounds = [(each.queue, each, each.allocated) for each in chain.queues]
+    bounds: list[tuple[str, Any, Any]] = [(each.queue, each, each.allocated) for each in chain.queues]
     bounds += [(f"{each.kind} {each.name} at {each.queue}", each, each.used) for each in chain.limits]
     for where, each, amounts in bounds:
         most = each.max or {}
