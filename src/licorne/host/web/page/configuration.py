@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from licorne.si import rest_objects as objects
 
 from .source import Configuration, Figures
 from .view import Query, View, needs
 
-if TYPE_CHECKING:
-    from licorne.host.web.health import Health
-
 SHOWN: Final = 60_000
 """Characters of the configuration that the page shows; the rest is behind a link."""
 
 
 def _context(
-    _query: Query,
-    partition: objects.Partition,
-    configuration: Configuration,
-    rules: list[objects.Rule],
-    health: Health | None,
-    figures: Figures,
+    _query: Query, partition: objects.Partition, loaded: Configuration, rules: list[objects.Rule], figures: Figures
 ) -> dict[str, Any]:
-    shown, report, text = configuration
+    shown, report, text = loaded
     extra = shown.get("Extra") or {}
     return {
         "partition": partition,
@@ -35,7 +27,7 @@ def _context(
         "extra": extra,
         "report": report,
         "rules": [_told(rule) for rule in rules],
-        "health": health,
+        "health": figures.health,
         "figures": figures,
         "facts": lambda: {
             path: {"": value} for path, value in _flat("", {"Partitions": shown.get("Partitions", []), "Extra": extra})
@@ -70,5 +62,5 @@ def _told(rule: objects.Rule) -> tuple[str, str]:
     return rule.name, "; ".join(words)
 
 
-FETCH = needs("partition", "configuration", "rules", "health", "figures")
+FETCH = needs("partition", "configuration", "rules", "figures")
 VIEW = View("configuration", "Configuration and health", "/configuration", FETCH, _context, compared=True)

@@ -49,11 +49,8 @@ def _fairness(query: Query, samples: Sequence[Sample], cut: str, partition: str,
     by_time = [(sample.time_ns, dict(sample.shares())) for sample in samples]
     rows = [_row(queue, [(at, shares.get((partition, queue, name))) for at, shares in by_time]) for queue in queues]
     drawn = sorted(rows, key=lambda row: (-row.below_s, -row.now.guaranteed))[:DRAWN]
-    plot = {
-        "times": [at // SECOND_NS for at, _ in by_time],
-        "unit": "%",
-        "series": [{"label": row.queue, "values": row.shares} for row in drawn],
-    }
+    series = [{"label": row.queue, "values": row.shares} for row in drawn]
+    plot = {"times": [at // SECOND_NS for at, _ in by_time], "unit": "%", "series": series}
     return {
         "types": types,
         "resource": name,

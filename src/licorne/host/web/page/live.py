@@ -34,7 +34,6 @@ from .source import ROWS, ApplicationSummary, Configuration, Figures, NodeSummar
 
 if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
-    from licorne.host.web.health import Health
     from licorne.host.web.rest.handlers import Handlers
 
 FACTOR: Final = 500.0
@@ -198,21 +197,18 @@ class LiveSource:
     async def configuration(self, _partition: str) -> Configuration:
         """Return the queue configuration in force, as it was written."""
         managers = self._backend.managers()
-        found = await self._handlers.running(managers[0] if managers else None)
-        return Configuration(*found, managers[0].configuration.text if managers else "")
-
-    async def health(self, _partition: str) -> Health | None:
-        """Return the result of the last health checks."""
-        return self._handlers.monitor.health
+        shown, report = await self._handlers.running(managers[0] if managers else None)
+        return shown, report, managers[0].configuration.text if managers else ""
 
     async def figures(self, _partition: str) -> Figures:
-        """Return the rate of decisions, the history by the minute, and how the recording goes."""
+        """Return the rate of decisions, the history by the minute, how the recording goes, and the last health checks."""
         monitor, recorder = self._handlers.monitor, self._backend.recorder()
         return Figures(
             tuple((minute.timestamp, minute.applications, minute.containers) for minute in monitor.history.minutes),
             None if self.name else monitor.rate,
             "" if recorder is None else str(recorder.folder),
             None if self.name else self._backend.follower is not None,
+            monitor.health,
         )
 
     async def timeline(self, _window_s: float) -> Timeline | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from licorne._wording import counted
 from licorne.si import rest_objects as objects
@@ -13,9 +13,6 @@ from .applications import ENDED
 from .bars import bar, ordered, walk, within_guarantees
 from .source import Applications, Figures, Nodes
 from .view import Query, Row, View, needs
-
-if TYPE_CHECKING:
-    from licorne.host.web.health import Health
 
 NAMED = 4
 """Things of one kind that need attention and are named; the others are counted."""
@@ -33,7 +30,6 @@ def _context(
     root: objects.Queue,
     applications: Applications,
     nodes: Nodes,
-    health: Health | None,
     figures: Figures,
 ) -> dict[str, Any]:
     live = [each for each in applications if each.app.application_state not in ENDED]
@@ -47,7 +43,7 @@ def _context(
         "running_applications": sum(each.running > 0 for each in live),
         "nodes": len(nodes),
         "rate": figures.rate,
-        "findings": list(_findings(query, root, applications, nodes, health)),
+        "findings": list(_findings(query, root, applications, nodes, figures)),
         "first": waiting[:LONGEST],
         "waiting_applications": len(waiting),
         "minutes": figures.minutes,
@@ -79,10 +75,10 @@ def _resources(partition: objects.Partition, root: objects.Queue) -> Iterator[Ro
 
 
 def _findings(
-    query: Query, root: objects.Queue, applications: Applications, nodes: Nodes, health: Health | None
+    query: Query, root: objects.Queue, applications: Applications, nodes: Nodes, figures: Figures
 ) -> Iterator[Row]:
     """Yield what needs attention: how it is marked, what it is, and where it is seen."""
-    for check in () if health is None else health.health_checks:
+    for check in figures.health.health_checks if figures.health else ():
         if not check.succeeded:
             text = f"Health check failed: {check.name}. {check.diagnosis_message}"
             yield Row(kind="refused", text=text, link=query.link("/configuration"))
@@ -131,5 +127,5 @@ def _of(name: str, used: int, most: int) -> str:
     return f"{number} of {amount(name, most)}{kind}"
 
 
-NEEDS = ("partition", "queues", "applications", "nodes", "health", "figures")
+NEEDS = ("partition", "queues", "applications", "nodes", "figures")
 VIEW = View("now", "Now", "/", needs(*NEEDS), _context, compared=True)

@@ -15,7 +15,7 @@ import gc
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -46,11 +46,10 @@ from licorne.state.recording.moments import parse_moment
 from licorne.state.source import SourceError
 
 from .live import LiveSource
-from .routes import LOGGED_IN, Pages
+from .routes import LOGGED_IN, Opened, Pages
 from .source import DumpSource
 from .view import Query, Source
 
-Opened = Callable[[Query], Awaitable[Source]]
 AGAIN_S: Final = 5.0
 """Seconds for which a dump of a running scheduler is shown before another one is asked for."""
 TIMELINE_S: Final = 20.0

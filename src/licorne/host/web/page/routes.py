@@ -40,8 +40,11 @@ TOKEN_CHARS: Final = 4_096
 LOGGED_IN: Final = "licorne-logged-in"
 """A header by which a process that shows moments of the past is told that a browser can log out; it permits nothing."""
 TITLES: Final = {404: "Not found", 403: "Not permitted", 429: "Too many attempts", 503: "No answer now"}
+Opened = Callable[[Query], Awaitable[Source]]
 _Method = Callable[[Call], Awaitable[Response]]
+_Elsewhere = Callable[[Call, bool], Awaitable[Response | None]]
 _Map = dict[str, Any]
+_Make = Callable[[], _Map]
 
 
 class Pages:
@@ -51,11 +54,7 @@ class Pages:
     """
 
     def __init__(
-        self,
-        opened: Callable[[Query], Awaitable[Source]],
-        handlers: Handlers,
-        gate: Gate | None = None,
-        elsewhere: Callable[[Call, bool], Awaitable[Response | None]] | None = None,
+        self, opened: Opened, handlers: Handlers, gate: Gate | None = None, elsewhere: _Elsewhere | None = None
     ) -> None:
         self._opened = opened
         self._elsewhere = elsewhere
@@ -90,15 +89,8 @@ class Pages:
         return self._endpoint(method, path, handler, role="anyone")
 
     def _endpoint(self, method: str, path: str, handler: Handler, **more: Any) -> Endpoint:
-        return Endpoint(
-            method=method,
-            path=path,
-            handler=handler,
-            summary="A page",
-            media="text/html",
-            refused=self._refused,
-            **more,
-        )
+        page = partial(Endpoint, summary="A page", media="text/html", refused=self._refused)
+        return page(method=method, path=path, handler=handler, **more)
 
     # -- views -----------------------------------------------------------------------------------------
 
@@ -136,13 +128,7 @@ class Pages:
         return response
 
     async def _page(
-        self,
-        request: Request,
-        query: Query,
-        template: str,
-        more: _Map,
-        make: Callable[[], _Map] = dict,
-        status: int = 200,
+        self, request: Request, query: Query, template: str, more: _Map, make: _Make = dict, status: int = 200
     ) -> Response:
         """Return a page, whose context `make` and whose text are made in a thread."""
         around = {"query": query, "views": NAVIGATION, "logged_in": self._has_session(request), **more}
@@ -166,8 +152,11 @@ class Pages:
         if error.status == 401 and request.method == "GET":
             asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
-        title = TITLES.get(error.status, "Something went wrong")
-        said = {"title": title, "message": error.message, "status": error.status}
+        said = {
+            "title": TITLES.get(error.status, "Something went wrong"),
+            "message": error.message,
+            "status": error.status,
+        }
         return await self._page(request, Query("/", {}), "error", said, status=error.status)
 
     async def _find(self, call: Call) -> Response:
@@ -236,8 +225,8 @@ class Pages:
 
 def _with_session(request: Request, after: str, name: str) -> Response:
     """Lead to an address with the cookie of a session, or with none any more."""
-    secure = request.url.scheme == "https"
-    return RedirectResponse(after, 303, {"Set-Cookie": cookie(name, secure=secure, lasts=bool(name))})
+    given = cookie(name, secure=request.url.scheme == "https", lasts=bool(name))
+    return RedirectResponse(after, 303, {"Set-Cookie": given})
 
 
 def _again(source: Source, query: Query) -> str:

@@ -46,6 +46,8 @@ class NodeSummary(NamedTuple):
 
 Applications = Sequence[ApplicationSummary]
 Nodes = Sequence[NodeSummary]
+Configuration = tuple[dict[str, Any], Report | None, str]
+"""The queue configuration in force, as JSON has it, what is odd about it, and its text."""
 
 
 class People(NamedTuple):
@@ -56,16 +58,8 @@ class People(NamedTuple):
     limited: bool
 
 
-class Configuration(NamedTuple):
-    """The queue configuration in force, as JSON has it, what is odd about it, and its text."""
-
-    shown: dict[str, Any]
-    report: Report | None
-    text: str
-
-
 class Figures(NamedTuple):
-    """What only a process that schedules knows: decisions per second, how its recording goes, and whether one follows it.
+    """What only a process that schedules knows: decisions per second, how its recording goes, whether one follows it, and its health.
 
     `minutes`: time (ns), running applications and containers, minute by minute, oldest first.
     """
@@ -74,6 +68,7 @@ class Figures(NamedTuple):
     rate: float | None = None
     recording: str = ""
     follows: bool | None = None
+    health: Health | None = None
 
 
 class DumpSource:
@@ -161,11 +156,7 @@ class DumpSource:
         """Return the queue configuration of the dump; its text is written anew."""
         partitions = self._state.config.get("Partitions")
         text = as_yaml({"Partitions": partitions}) if partitions else ""
-        return Configuration(self._state.config, await COMMON.run(lambda: check(text)) if text else None, text)
-
-    async def health(self, _partition: str) -> Health | None:
-        """Return None: a dump has no health."""
-        return None
+        return self._state.config, await COMMON.run(lambda: check(text)) if text else None, text
 
     async def figures(self, _partition: str) -> Figures:
         """Return the history, if the dump has it."""

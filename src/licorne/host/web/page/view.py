@@ -197,9 +197,8 @@ def _changes(before: Facts, after: Facts, kinds: Mapping[str, str]) -> Iterator[
     """Yield the values that are others; an empty `what`: all of it was not there, or is no more."""
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
-        if was is None or now is None:
-            found = {"": (was, now)}
-        else:
+        found: dict[str, tuple[Any, Any]] = {"": (was, now)}
+        if was is not None and now is not None:
             found = {what: (was.get(what), now.get(what)) for what in dict.fromkeys((*was, *now))}
         for what, (one, other) in found.items():
             if one != other:
