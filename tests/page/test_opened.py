@@ -16,7 +16,8 @@ import httpx
 import pytest
 
 from licorne.host.web.page import past as opening
-from licorne.host.web.page.past import Opened, OpenedDump, OpenedRecording, pages_app
+from licorne.host.web.page.past import OpenedDump, OpenedRecording, pages_app
+from licorne.host.web.page.routes import Opened
 from licorne.host.web.rest.state import full_state
 from licorne.si.rest_objects import FullState
 from licorne.state.dump import DumpError, read_dump

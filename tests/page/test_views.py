@@ -255,7 +255,8 @@ def test_configuration_and_health() -> None:
     run(world.monitor.check_health())
     page = text_of(world, "/configuration")
     assert "All checks of the state passed" in page
-    assert "submitacl" in page and "provided" in page
+    assert "provided" in page
+    assert "filter: {type: deny, users: [mallory]}" in page  # as it was written
 
 
 def test_without_a_resource_manager_the_page_says_so() -> None:

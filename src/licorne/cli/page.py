@@ -44,7 +44,8 @@ def page(
     """
     require("web")
     from licorne.cli.showing import serve_pages  # noqa: PLC0415  # its packages may be missing
-    from licorne.host.web.page.past import Opened, OpenedDump, OpenedRecording  # noqa: PLC0415
+    from licorne.host.web.page.past import OpenedDump, OpenedRecording  # noqa: PLC0415
+    from licorne.host.web.page.routes import Opened  # noqa: PLC0415
 
     token = read_token(token_file)
 

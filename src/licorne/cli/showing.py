@@ -10,7 +10,8 @@ from collections.abc import Callable
 import uvicorn
 
 from licorne.cli.common import CommandError, say
-from licorne.host.web.page.past import Opened, pages_app
+from licorne.host.web.page.past import pages_app
+from licorne.host.web.page.routes import Opened
 
 
 def serve_pages(opened: Opened, port: int, told: Callable[[str], object]) -> None:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
     from licorne.host.web.rest.handlers import Handlers
 
-FACTOR: Final = 500.0
-KEPT_S: Final = 10.0
+FACTOR: Final = 1_000.0
+KEPT_S: Final = 15.0
 """Seconds for which a list is given again, at most."""
 KEPT_MAX: Final = 64
 """Lists that are kept at a time, at most."""
