@@ -46,7 +46,7 @@ CLIENT_MAX: Final = 16
 """Streams of one login, or of one address without a login, at most."""
 LEAST_S: Final = 2.0
 """Seconds between two looks at one page, at least."""
-LOOKS_PER_S: Final = 3.0
+LOOKS_PER_S: Final = 2.0
 CHANGED: Final = b"event: changed\ndata: \n\n"
 SAME: Final = b":\n\n"
 """A comment, by which a connection is found out that has gone without a word."""
@@ -222,7 +222,7 @@ class LiveSource:
 
 def _queues(queue: Queue, above: objects.Queue | None) -> Iterator[objects.Queue]:
     """Yield a queue and all below it, parents first, children by name, each as a child of the one above."""
-    view = views.queue(queue)
+    view = views.queue(queue, whole=False)
     if above is not None:
         above.children.append(view)
     yield view

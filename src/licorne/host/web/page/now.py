@@ -25,14 +25,9 @@ _Case = tuple[objects.Queue, str, int, int]
 
 
 def _context(
-    query: Query,
-    partition: objects.Partition,
-    root: objects.Queue,
-    applications: Applications,
-    nodes: Nodes,
-    figures: Figures,
+    query: Query, partition: objects.Partition, root: objects.Queue, apps: Applications, nodes: Nodes, figures: Figures
 ) -> dict[str, Any]:
-    live = [each for each in applications if each.app.application_state not in ENDED]
+    live = [each for each in apps if each.app.application_state not in ENDED]
     resources = list(_resources(partition, root))
     pods = {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)}
     waiting = sorted((each for each in live if each.waiting), key=lambda each: each.app.submission_time)
@@ -43,7 +38,7 @@ def _context(
         "running_applications": sum(each.running > 0 for each in live),
         "nodes": len(nodes),
         "rate": figures.rate,
-        "findings": list(_findings(query, root, applications, nodes, figures)),
+        "findings": list(_findings(query, root, apps, nodes, figures)),
         "first": waiting[:LONGEST],
         "waiting_applications": len(waiting),
         "minutes": figures.minutes,

@@ -29,6 +29,9 @@ def _context(query: Query, partition: objects.Partition, root: objects.Queue) ->
     one = next((row.queue for row in rows if row.path == path), None)
     if path and one is None:
         refuse(404, f"There is no queue {path}")
+    above = [row.queue for row in rows if is_within(path, row.path)]
+    own_types = () if one is None else _types(one, full)
+    amounts = [(each, _row(above[-1], 0, each, full, promised), _left(above, each)) for each in own_types]
     lent = [
         loan
         for loan in (loans(_as_borrower(root, name), name) if promised(name) else ())
@@ -40,7 +43,7 @@ def _context(query: Query, partition: objects.Partition, root: objects.Queue) ->
         "table": table((row for row in rows if is_within(row.path, path)), columns(COLUMNS), query),
         "flat": bool(query["sort"] or query["filter"]),
         "one": one,
-        "amounts": [] if one is None else [(each, _row(one, 0, each, full, promised)) for each in _types(one, full)],
+        "amounts": amounts,
         "loans": sorted(lent, key=lambda loan: -loan.amount)[:ROWS],
         "loans_all": len(lent),
         "wanted": root.pending_resource.get(name, 0),
@@ -74,6 +77,12 @@ def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, p
         waiting=waiting,
         borrowed=0 if covered is None else max(used - covered, 0),
     )
+
+
+def _left(above: list[objects.Queue], name: str) -> int | None:
+    """Return what is left under each max of a queue and those above it; None where there is none."""
+    bounds = [each for each in above if name in each.max_resource]
+    return min((each.max_resource[name] - each.allocated_resource.get(name, 0) for each in bounds), default=None)
 
 
 def _as_borrower(queue: objects.Queue, name: str) -> Borrower:

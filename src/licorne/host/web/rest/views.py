@@ -89,8 +89,11 @@ def application_counts(found: Partition) -> dict[str, int]:
 # -- queues ----------------------------------------------------------------------------------------------
 
 
-def queue(found: Queue, *, name: str = "") -> objects.Queue:
-    """Return one queue without its children, only with their paths; `name` is the partition's, empty to leave it out."""
+def queue(found: Queue, *, name: str = "", whole: bool = True) -> objects.Queue:
+    """Return one queue without its children, only with their paths; `name` is the partition's, empty to leave it out.
+
+    Not `whole`: only what the page shows, without what can be computed from other queues.
+    """
     settings = found.settings
     maximum = by_name(found.max_resource() or {})
     allocated = found.allocated_resource()
@@ -103,14 +106,14 @@ def queue(found: Queue, *, name: str = "") -> objects.Queue:
         guaranteed_resource=by_name(found.guaranteed_resource() or {}),
         allocated_resource=allocated,
         preempting_resource=found.preempting_resource(),
-        headroom=headroom(found),
+        headroom=headroom(found) if whole else {},
         is_leaf=bool(found.is_leaf),
         is_managed=bool(found.managed),
         properties=dict(sorted(found.properties.items())),
         parent="" if found.parent is None else found.parent.path,
         template=_template(found),
-        child_names=[f"{found.path}.{child}" for child in sorted(found.children)],
-        abs_used_capacity=used_percent(maximum, allocated),
+        child_names=[f"{found.path}.{child}" for child in sorted(found.children)] if whole else [],
+        abs_used_capacity=used_percent(maximum, allocated) if whole else {},
         max_running_apps=found.max_apps,
         running_apps=found.running,
         current_priority=found.priority,
