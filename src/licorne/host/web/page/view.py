@@ -134,9 +134,6 @@ def part(rows: Sequence[Any], total: int, query: Query, param: str) -> Table:
     return Table((), rows, total, total, query.number(param), max((total - 1) // ROWS + 1, 1), "", param)
 
 
-# -- views ---------------------------------------------------------------------------------------------------
-
-
 def needs(*names: str) -> Fetch:
     """Return a function that asks a source for objects about a partition, each by the method of this name."""
 
