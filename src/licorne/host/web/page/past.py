@@ -2,9 +2,8 @@
 
 `licorne page` serves it to the machine that it runs on. A moment of a recording is another scheduler, which is restored
 when it is first looked at, and shown like a running one; the last few are kept. Restoring takes seconds of a processor, which a
-thread that decides must not lose: where a scheduler records while it runs, a process of its own (`python -m` this module)
-shows the moments. It is started when one is first looked at, answers one request at a time, and ends when none came for
-`IDLE_S`, or with the scheduler.
+thread that decides must not lose: where a scheduler records while it runs, a process of its own shows the moments. It is
+started when one is first looked at, answers one request at a time, and ends when none came for `IDLE_S`, or with the scheduler.
 """
 
 from __future__ import annotations
@@ -57,6 +56,9 @@ TIMELINE_S: Final = 20.0
 MOMENTS_MAX: Final = 3
 """Moments of a recording that are kept in memory."""
 IDLE_S: Final = 600.0
+START: Final = """import asyncio, gc, pathlib, sys; gc.disable()
+from licorne.host.web.page import past; asyncio.run(past.serve(pathlib.Path(sys.argv[1])))"""
+"""The program of the process. Garbage is not collected while it starts, which would take a tenth of the time."""
 LIMIT_S: Final = 60.0
 """Seconds that an answer may take, before the process is ended."""
 EMPTY: Final[Mapping[str, str]] = {}
@@ -213,7 +215,7 @@ class Past:
     async def _asked(self, path: str, query: str, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
         process, self._used = self._process, True
         if process is None or process.returncode is not None:
-            command = (sys.executable, "-m", __name__, str(self._folder))
+            command = (sys.executable, "-c", START, str(self._folder))
             process = self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
             self._keeping = asyncio.create_task(self._keep(process))
         assert process.stdin is not None and process.stdout is not None
@@ -306,7 +308,3 @@ async def answer_of(
     await app(scope, receive, send)
     found = {name.decode("latin-1"): value.decode("latin-1") for name, value in said[0]["headers"]}
     return said[0]["status"], found, b"".join(message["body"] for message in said[1:])
-
-
-if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
