@@ -94,6 +94,8 @@ def decode_messages(data: bytes) -> list[Any]:
     Raises:
         ValueError, TypeError, KeyError: the bytes are no such messages.
     """
+    if data == b"[]":  # of refusals, most often
+        return []
     try:
         made = json_value(data)
     except msgspec.DecodeError:
