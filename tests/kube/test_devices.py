@@ -19,21 +19,23 @@ from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
 from licorne.core.nodes.claimed import ClaimCount
 from licorne.core.nodes.counted import CLAIMS
-from licorne.kube.manager.devices import FINALIZER
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import AllocatedDevice, Device
 from licorne.kube.pods import keys
 from licorne.kube.pods.device_selectors import SelectorError, is_met, variables
+from licorne.kube.pods.extended import FINALIZER, IMPLICIT
 from seeds import SEED
 
 from .drivers import (
     CLASS,
     DRIVER,
+    RESOURCE,
     ClaimController,
     check_claims,
     check_devices_held_once,
     check_nobody_holds,
+    containers,
     places,
     resource_claim,
     resource_slice,
@@ -50,6 +52,7 @@ class World:
     def __init__(self, seed: int = 1) -> None:
         self.world = schedules.World(seed)
         self.server = self.world.server
+        self.world.backed = (RESOURCE, IMPLICIT + "gpu")
         self.controller = ClaimController(self.server)
         checked = self.server.on_bind
         for number in range(3):
@@ -390,6 +393,7 @@ def killed_at(at: int, *, arrives: bool) -> int:
         _, task = kills.start_mortal(made.world, killed, arrives=arrives)
         made.claim("shared")
         pods = [made.pod("shared"), made.pod("shared"), *(made.pod(template="two") for _ in range(3))]
+        pods.append(made.world.add_pod(containers=containers(1)))
         for second in range(DAY_S):
             if second == 3:
                 made.end(pods[2])
@@ -403,9 +407,10 @@ def killed_at(at: int, *, arrives: bool) -> int:
                 _, task = schedules.start(made.world)
             check_devices_held_once(made.controller)
         asyncio.get_running_loop().set_task_factory(None)
-        for pod in pods[2:]:
-            made.end(pod)
-        for _ in range(60):
+        killed.at, awaits = kills.NEVER, killed.awaits
+        for number in range(60):
+            for pod in pods[2:] if number % 20 == 0 else ():
+                made.end(pod)
             await asyncio.sleep(1.0)
             made.controller.step()
             check_devices_held_once(made.controller)
@@ -413,7 +418,7 @@ def killed_at(at: int, *, arrives: bool) -> int:
         check_nobody_holds(made.controller)
         schedules.check_runs(task)
         await schedules.stop(task)
-        return killed.awaits
+        return awaits
 
     return run(play())
 
@@ -446,7 +451,8 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
             await asyncio.sleep(rng.expovariate(1.0))
             match rng.randrange(7):
                 case 0 | 1:
-                    pods.append(made.pod(template=rng.choice(("one", "one", "two"))))
+                    one_more = made.world.add_pod(containers=containers(1)) if rng.random() < 0.3 else None
+                    pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two"))))
                 case 2:
                     if rng.random() < 0.5:
                         made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})

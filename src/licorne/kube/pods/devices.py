@@ -9,7 +9,7 @@ docs/understand/devices.md says why it is done this way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ import msgspec
 
 from licorne.core.incidents import describe
 from licorne.core.nodes.constraints import CLAIM_ELSEWHERE, LACKS_DEVICES
+from licorne.kube.objects import Node
 from licorne.kube.objects.devices import (
     AllocatedDevices,
     ClaimAllocation,
@@ -29,8 +30,9 @@ from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
 from .constraints import NODE_NAME
-from .device_pools import NOWHERE, Held, Nodes, Pools, both, terms_of
+from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano, terms_of
 from .device_search import Chosen, DeviceSearch, RefusedError, allocated
+from .extended import Extended, backing, claim_key, extended_of
 from .storage import ClaimKey, Terms, key_of
 
 RESERVED_MAX: Final = 256
@@ -39,6 +41,8 @@ DEMANDS_MAX: Final = 1024
 """Demands that are kept decoded, or whose steps are counted, at most."""
 DEMAND_STEPS_MAX: Final = 1_000_000
 """Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
+UNLIMITED_MAX: Final = 256
+"""Extended resources that nodes do not limit because device classes back them, at most."""
 VERDICTS_MAX: Final = 64
 """Demands whose answer is remembered for a node, at most."""
 
@@ -63,10 +67,14 @@ NO_CLAIMS: Final = PodDevices()
 
 
 class _Demand(msgspec.Struct, frozen=True):
-    """What a claim demands, as JSON; `name`: its name, if it is not made for one pod alone."""
+    """What a claim demands, as JSON; `name`: its name, if it is not made for one pod alone.
+
+    `resource`: the extended resource that nodes must have devices for that do not list it.
+    """
 
     text: str
     name: str = ""
+    resource: str = ""
 
 
 class Decision(NamedTuple):
@@ -77,13 +85,21 @@ class Decision(NamedTuple):
 
 
 class DeviceStore:
-    """Claims, classes and slices, with what has been decided of claims and is not written yet; gives devices (`Allocator`)."""
+    """Claims, classes and slices, with what has been decided of claims and is not written yet; gives devices (`Allocator`).
 
-    def __init__(self, where: Callable[[Terms], Nodes]) -> None:
+    `nodes` are those of the cluster, by name.
+    """
+
+    def __init__(self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] | None = None) -> None:
+        self._nodes: Mapping[str, Node] = {} if nodes is None else nodes
+        self.extended: dict[ClaimKey, Extended] = {}
+        """By their claims, the pods without a node that request extended resources which device classes back."""
         self.claims: dict[ClaimKey, ResourceClaim] = {}
         self.classes: dict[str, DeviceClass] = {}
         self.pools = Pools(where)
         self.held = Held()
+        self.unlimited: dict[str, None] = {}
+        """Resources that pods have requested, and that nodes which do not list them do not limit: they are devices."""
         self.decided: dict[ClaimKey, Decision] = {}
         self.placing: dict[str, PodDevices] = {}
         """By the UID of a pod that has a node, what its claims meant when it got that."""
@@ -112,11 +128,15 @@ class DeviceStore:
     def put_class(self, of_class: DeviceClass) -> Nodes:
         """Take in a DeviceClass that is new or has changed; claims may get other devices on all nodes now."""
         self.classes[of_class.metadata.name] = of_class
-        return self._changed(None)
+        return self._classes_changed()
 
     def drop_class(self, name: str) -> Nodes:
         """Forget the DeviceClass of a name; claims may get other devices on all nodes now."""
         self.classes.pop(name, None)
+        return self._classes_changed()
+
+    def _classes_changed(self) -> Nodes:
+        self.unlimited = {name: None for name in self.unlimited if backing(name, self.classes)}
         return self._changed(None)
 
     def put_slice(self, of: ResourceSlice) -> Nodes:
@@ -160,6 +180,8 @@ class DeviceStore:
         for one in read:
             if one.name and self._has_devices(_key(one.name)):
                 return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
+        listed = self.listed(node)
+        read = [one for one in read if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
         known = self._verdicts.setdefault(node, {})
         devices = tuple(one.text for one in read)
         why = known.get(devices)
@@ -174,7 +196,13 @@ class DeviceStore:
             if len(self._spent) >= DEMANDS_MAX:
                 self._spent.clear()
             known[devices] = why
-        return why
+        resources = ", ".join(one.resource for one in read if one.resource)
+        return f"{why} (for {resources}, which the node does not list)" if why and resources else why
+
+    def listed(self, node: str) -> Mapping[str, Any]:
+        """Return the resources that a node lists, with their amounts."""
+        known = self._nodes.get(node)
+        return (known.status.allocatable if known is not None else None) or {}
 
     def _find(self, node: str, claims: list[DeviceClaim], demand: tuple[str, ...] = ()) -> list[list[Chosen]]:
         """Return the devices of a node that claims would get; count the steps for `demand`, unless it is empty. Raises RefusedError."""
@@ -198,20 +226,29 @@ class DeviceStore:
 
     def take(self, names: tuple[str, ...], node: str) -> Nodes:
         """Give devices of a node to claims that have none; to all, or, if there are too few, to none."""
-        keys = [key for key in map(_key, names) if key in self.claims and not self._has_devices(key)]
-        claims = [self.claims[key] for key in keys]
-        if not keys:
+        keys = [key for key in map(_key, names) if not self._has_devices(key)]
+        demands = [(key, one) for key in keys for one in self.demands(key, node)]
+        if not demands:
             return NOWHERE
         try:
-            found = self._find(node, [one.spec.devices for one in claims])
+            found = self._find(node, [demand for _, demand in demands])
         except RefusedError:
             return NOWHERE
+        by_claim: dict[ClaimKey, list[Chosen]] = {}
+        for (key, _), chosen in zip(demands, found, strict=True):
+            by_claim.setdefault(key, []).extend(chosen)
         nodes = NOWHERE
-        for key, claim, chosen in zip(keys, claims, found, strict=True):
-            allocation = self._allocation(claim, chosen, node)
+        for key, chosen in by_claim.items():
+            allocation = self._allocation(key, chosen, node)
             self.decided[key] = Decision(allocation)
             nodes = both(nodes, self._hold(key, allocation))
         return nodes
+
+    def demands(self, key: ClaimKey, node: str) -> list[DeviceClaim]:
+        """Return what a claim demands of a node; nothing if there is no such claim, or the node lists the resources that it is for."""
+        if key in self.extended:
+            return [*self.extended[key].parts(self.listed(node)).values()]
+        return [self.claims[key].spec.devices] if key in self.claims else []
 
     def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
         """Undo `take`, but for claims whose devices the manager has taken over."""
@@ -230,14 +267,15 @@ class DeviceStore:
         claim = self.claims.get(key)
         return self._hold(key, None if claim is None else claim.status.allocation)
 
-    def _allocation(self, claim: ResourceClaim, chosen: list[Chosen], node: str) -> ClaimAllocation:
+    def _allocation(self, key: ClaimKey, chosen: list[Chosen], node: str) -> ClaimAllocation:
         """Return what is written to the status of a claim."""
-        uid = claim.metadata.uid
+        claim = self.claims.get(key)
+        uid = "/".join(key) if claim is None else claim.metadata.uid
         results = tuple(allocated(one, uid, number) for number, one in enumerate(chosen))
-        config = tuple(self._config(claim, chosen))
+        config = tuple(self._config(() if claim is None else claim.spec.devices.config or (), chosen))
         return ClaimAllocation(AllocatedDevices(results, config or None), _selector(chosen, node))
 
-    def _config(self, claim: ResourceClaim, chosen: list[Chosen]) -> Iterator[dict[str, Any]]:
+    def _config(self, of_claim: tuple[dict[str, Any], ...], chosen: list[Chosen]) -> Iterator[dict[str, Any]]:
         """Yield what drivers are told: of the class of each request first, then of the claim."""
         by_class: dict[str, dict[str, None]] = {}
         for one in chosen:
@@ -246,7 +284,7 @@ class DeviceStore:
         for name, requests in by_class.items():
             for config in self.classes[name].spec.config or ():
                 yield {**config, "source": "FromClass", "requests": [*requests]}
-        for config in claim.spec.devices.config or ():
+        for config in of_claim:
             wanted = config.get("requests") or ()
             if not wanted or not names.isdisjoint(wanted):
                 yield {**config, "source": "FromClaim"}
@@ -255,7 +293,8 @@ class DeviceStore:
 
     def read(self, pod: Pod) -> PodDevices:
         """Return what the claims of a pod mean; nothing for one that has a node, as the devices of its claims are known."""
-        if not pod.spec.resource_claims or pod.spec.node_name:
+        extended = self.extended.get(claim_key(pod)) if self.extended else None
+        if pod.spec.node_name or not (pod.spec.resource_claims or extended):
             return NO_CLAIMS
         known = self.placing.get(pod.metadata.uid)
         if known is not None:
@@ -263,6 +302,14 @@ class DeviceStore:
         names = names_of_claims(pod)
         why = self._why(pod, names)
         keys = tuple(dict.fromkeys((pod.metadata.namespace, one.name) for one in names if one.name))
+        if extended is not None and (known_claim := self.claims.get(claim_key(pod))) is not None:
+            if (
+                known_claim.status.allocation is None
+                or known_claim.metadata.deletion_timestamp
+                or pod.metadata.uid in self.releasing
+            ):
+                why = why or f"resource claim {'/'.join(claim_key(pod))} of its extended resources is being removed"
+            keys, extended = (*keys, claim_key(pod)), None  # as of a process that was killed
         if why:
             return PodDevices(why)
         claims = [self.claims[key] for key in keys]
@@ -274,8 +321,26 @@ class DeviceStore:
                 demands.append({"reason": CLAIM_ELSEWHERE, "terms": terms})
         without = [one for one in claims if one.status.allocation is None]
         demand = [_Demand(_text(one), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
+        made = () if extended is None else (claim_key(pod),)
+        for resource, part in (extended.parts(None) if extended is not None else {}).items():
+            demand.append(_Demand(msgspec.json.encode(part).decode(), resource=resource))
         text = msgspec.json.encode(demand).decode() if demand else ""
-        return PodDevices("", tuple(demands), keys, tuple(key_of(one) for one in without), text)
+        return PodDevices("", tuple(demands), (*keys, *made), (*map(key_of, without), *made), text)
+
+    def note_extended(self, pod: Pod) -> ClaimKey | None:
+        """Note whether a pod without a node requests extended resources that device classes back; return the claim for them."""
+        key = claim_key(pod) if self.classes or self.extended else None
+        if key is None or pod.metadata.uid in self.placing:  # what it has been given is for what was known then
+            return key if key in self.extended else None
+        found = extended_of(pod, self.classes)
+        if found is None:
+            self.extended.pop(key, None)
+            return None
+        self.extended[key] = found
+        for name in found.classes:
+            if len(self.unlimited) < UNLIMITED_MAX:
+                self.unlimited[name] = None
+        return key
 
     def _why(self, pod: Pod, names: list[_Name]) -> str:
         meta = pod.metadata

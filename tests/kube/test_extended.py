@@ -1,0 +1,202 @@
+"""Extended resources that a device class backs: which devices a pod gets for them, what is written, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from common.virtual import run
+from kube import kills, schedules
+from kube.apiserver import FakeClient
+from licorne.kube.api.client import ApiError
+from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
+from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
+
+from .drivers import CLASS, DRIVER, RESOURCE, containers, places
+from .test_devices import World, played
+
+
+def device_class(name: str = "gpu", created: str | None = None) -> DeviceClass:
+    return msgspec.convert({**CLASS, "metadata": {"name": name, "creationTimestamp": created}}, DeviceClass)
+
+
+# -- what is requested -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "main", "requests", "uses"),
+    [
+        ([], containers(2), {"0-1": 2}, ["c0 0-1"]),
+        ([], containers(1, 0, 3), {"0-1": 1, "2-1": 3}, ["c0 0-1", "c2 2-1"]),
+        (containers(1), containers(2), {"1-1": 2}, ["c0 1-1", "c0 1-1"]),
+        (containers(3), containers(2), {"0-1": 1, "1-1": 2}, ["c0 1-1", "c0 1-1", "c0 0-1"]),
+        (containers(3, 5), containers(1), {"1-1": 4, "2-1": 1}, ["c0 2-1", "c0 2-1", "c0 1-1", "c1 2-1", "c1 1-1"]),
+        (containers(2, restartPolicy="Always"), containers(1), {"0-1": 2, "1-1": 1}, ["Always0 0-1", "c0 1-1"]),
+        (
+            [*containers(2, restartPolicy="Always"), *containers(2)],
+            containers(1),
+            {"0-1": 2, "1-1": 1, "2-1": 1},
+            ["Always0 0-1", "c0 2-1", "c0 2-1", "c0 1-1"],
+        ),
+    ],
+)
+def test_each_container_that_stays_has_its_devices_and_init_containers_share_theirs(
+    first: list[Any], main: list[Any], requests: dict[str, int], uses: list[str]
+) -> None:
+    spec = {"initContainers": first, "containers": main}
+    pod = msgspec.convert({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec}, Pod)
+    found = extended_of(pod, {"gpu": device_class()})
+    assert found == Extended(pod, {RESOURCE: "gpu"})
+    claim = msgspec.convert(found.body(claim_key(pod), {}), ResourceClaim)
+    counts = {one.name: one.exactly.count for one in claim.spec.devices.requests or () if one.exactly}
+    said = found.status(claim)["requestMappings"]
+    prefixed = {f"container-{name.replace('-', '-request-')}": count for name, count in requests.items()}
+    assert counts == prefixed
+    short = [
+        f"{one['containerName']} {one['requestName'].replace('container-', '').replace('request-', '')}" for one in said
+    ]
+    assert short == uses
+    assert {one["resourceName"] for one in said} == {RESOURCE}
+    assert not found.parts({RESOURCE: "4"})
+
+
+@pytest.mark.parametrize(
+    ("resource", "of_class"),
+    [
+        (RESOURCE, "new"),
+        ("deviceclass.resource.kubernetes.io/old", "old"),
+        ("deviceclass.resource.kubernetes.io/none", ""),
+        ("example.com/other", ""),
+        ("cpu", ""),
+    ],
+)
+def test_the_class_that_was_created_last_backs_a_resource(resource: str, of_class: str) -> None:
+    known = [device_class("old", created="2026-01-01T00:00:00Z"), device_class("new", created="2026-01-02T00:00:00Z")]
+    spec = {"containers": containers(1, resource=resource)}
+    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod)
+    found = extended_of(pod, {one.metadata.name: one for one in known})
+    assert (found.classes if found else {}) == ({resource: of_class} if of_class else {})
+
+
+# -- on an API server --------------------------------------------------------------------------------------------
+
+
+def asks(made: World, *counts: int, resource: str = RESOURCE, **more: Any) -> Pod:
+    return made.world.add_pod(containers=containers(*counts, resource=resource), **more)
+
+
+def check_claim(made: World, pod: Pod) -> None:
+    """Check that a pod that is bound has a claim with as many devices as it requests, and says so."""
+    (now,) = (one for one in made.server.pods() if one.metadata.uid == pod.metadata.uid)
+    (claim,) = (one for one in made.controller.claims() if one.metadata.name == claim_key(pod)[1])
+    said = now.status.extended_resource_claim_status or {}
+    assert said["resourceClaimName"] == claim.metadata.name
+    assert (claim.metadata.annotations or {})[ANNOTATION] == "true"
+    assert [one.uid for one in claim.status.reserved_for or ()] == [pod.metadata.uid]
+    allocation = claim.status.allocation
+    assert allocation is not None
+    wanted = sum(one.exactly.count for one in claim.spec.devices.requests or () if one.exactly)
+    assert len(allocation.devices.results or ()) == wanted
+    assert {one.driver for one in allocation.devices.results or ()} == {DRIVER}
+
+
+def test_pods_get_devices_where_nodes_do_not_list_the_resource_until_they_end() -> None:
+    async def steps(made: World) -> None:
+        pods = [asks(made, 1, resource=name) for name in [RESOURCE, IMPLICIT + "gpu"] * 4]
+        await asyncio.sleep(30.0)
+        bound = [pod for pod in pods if made.node_of(pod)]
+        assert len(bound) == 6
+        for pod in bound:
+            check_claim(made, pod)
+        (why,) = {made.said_of(pod) for pod in pods if not made.node_of(pod) and RESOURCE in made.said_of(pod)}
+        assert f"no devices (for {RESOURCE}, which the node does not list)" in why
+        made.end(bound[0])
+        await asyncio.sleep(60.0)
+        assert len([pod for pod in pods if made.node_of(pod)]) == 7
+        assert len(made.controller.claims()) == 6, "the claim goes with its pod"
+
+    played(steps)
+
+
+def test_a_pod_waits_until_a_class_backs_what_it_requests() -> None:
+    async def steps(made: World) -> None:
+        made.server.remove("deviceclasses", "", "gpu")
+        pod = asks(made, 2)
+        await asyncio.sleep(30.0)
+        assert not made.node_of(pod)
+        made.server.put("deviceclasses", device_class())
+        await asyncio.sleep(30.0)
+        assert made.node_of(pod)
+        check_claim(made, pod)
+
+    played(steps)
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_process_that_is_killed_between_writes_leaves_no_claim_behind(writes: int) -> None:
+    """The claim is made, gets its devices, the status of the pod names it; then the pod is bound."""
+
+    async def play() -> None:
+        made = World()
+        pod = asks(made, 2)
+        client = FakeClient(made.server)
+        _, task = schedules.start(made.world, client)
+        dead = kills.killed_after(client, writes)
+        async with asyncio.timeout(60.0):
+            await dead.wait()
+        await schedules.stop(task)
+        was = {one.metadata.uid for one in made.controller.claims()}
+        _, task = schedules.start(made.world)
+        await asyncio.sleep(60.0)
+        assert made.node_of(pod)
+        check_claim(made, pod)
+        (claim,) = made.controller.claims()
+        assert (claim.metadata.uid in was) is (writes >= 2), "one that has its devices is used, another one removed"
+        schedules.check_runs(task)
+        await schedules.stop(task)
+
+    run(play())
+
+
+# -- in one call of the scheduler --------------------------------------------------------------------------------
+
+
+def test_a_node_that_lists_the_resource_serves_it_as_an_amount() -> None:
+    made = places(2, 1)
+    made.node("listing", allocatable={RESOURCE: "2"})
+    for number in range(5):
+        made.pod(f"p{number}", containers=containers(1))
+    made.run()
+    nodes = {record.uid: record.node for record in made.manager.records.pods.values()}
+    assert sorted(nodes.values()) == ["", "listing", "listing", "n0", "n1"]
+    store = made.manager.lifecycle.devices.store
+    assert {nodes[one.pod.metadata.uid] for one in store.extended.values()} == {"", "n0", "n1"}
+    made.manager.named_gone(device_class())
+    made.pod("late", containers=containers(1), nodeSelector={"kubernetes.io/hostname": "n0"})
+    made.run()
+    capacity = made.api.cluster.partition("rm").nodes["n0"].capacity
+    assert RESOURCE not in capacity.named(made.api.cluster.partition("rm").types)
+
+
+def test_the_claim_of_a_pod_that_could_not_be_bound_is_removed_and_made_anew() -> None:
+    async def steps(made: World) -> None:
+        client = made.server
+        pod = asks(made, 1)
+        checked, claims = client.on_bind, list[str]()
+
+        def once(pod: Pod, node: str) -> None:
+            claims.extend(one.metadata.uid for one in made.controller.claims())
+            if len(claims) == 1:
+                raise ApiError(422, "Invalid", "the test wants it")
+            checked(pod, node)
+
+        client.on_bind = once
+        await asyncio.sleep(60.0)
+        assert made.node_of(pod)
+        check_claim(made, pod)
+        assert len({*claims}) == 2
+
+    played(steps)
