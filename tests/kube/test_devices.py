@@ -141,7 +141,7 @@ def test_pods_share_a_claim_on_the_node_of_its_devices() -> None:
         (lambda made: made.claim("a", {"count": 3}), "no devices"),
         (
             lambda made: made.claim("a", {"selectors": [{"cel": {"expression": 'device.attributes["x"].y == 1'}}]}),
-            "a selector fails",
+            "CEL runtime error",
         ),
     ],
 )
@@ -260,6 +260,49 @@ def test_two_pods_of_one_call_never_get_one_device() -> None:
     records = made.manager.records.pods.values()
     assert sorted(record.node for record in records if record.node) == ["n0"] * 3 + ["n1"] * 3
     assert set(made.manager.lifecycle.devices.store.held.whole.values()) == {1}
+
+
+NEEDS_X = {"selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].x == 1'}}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "node"),
+    [({}, ""), ({"size": "1"}, "n1"), ({"size": "0"}, "")],
+    ids=["anywhere", "on a node that serves", "on the node that fails"],
+)
+def test_where_a_selector_fails_on_a_node_that_the_pod_allows_it_gets_none(selector: dict[str, str], node: str) -> None:
+    made = places(0, 0)
+    for number, attributes in enumerate(({}, {"x": {"int": 1}})):
+        made.node(f"n{number}", labels={"size": str(number)})
+        made.manager.named_seen(resource_slice(f"n{number}", {"name": "d", "attributes": attributes}))
+    made.manager.named_seen(resource_claim("c", NEEDS_X, namespace="ns"))
+    made.pod("p", resourceClaims=wants("c"), nodeSelector=selector)
+    made.run()
+    record = made.manager.records.pods["p"]
+    assert record.node == node
+    if not selector:
+        ((_, _, why),) = made.api.cluster.partition("rm").waiting()
+        assert "CEL runtime error" in str(why)
+        assert "on node n0" in str(why)
+
+
+@pytest.mark.parametrize("event", ["the slice changes", "the node goes", "the device is taken"])
+def test_a_pod_goes_on_when_no_selector_fails_any_more(event: str) -> None:
+    made = places(2, 0)
+    for number, attributes in enumerate(({}, {"x": {"int": 1}})):
+        made.manager.named_seen(resource_slice(f"n{number}", {"name": "d", "attributes": attributes}))
+    made.manager.named_seen(resource_claim("c", NEEDS_X, namespace="ns"))
+    made.pod("p", resourceClaims=wants("c"))
+    assert not made.run()
+    if event == "the slice changes":
+        made.manager.named_seen(resource_slice("n0", {"name": "d", "attributes": {"x": {"int": 2}}}))
+    elif event == "the node goes":
+        made.no_node("n0")
+    else:
+        made.manager.named_seen(resource_claim("other", namespace="ns", owner="q"))
+        made.pod("q", resourceClaims=wants("other"), nodeSelector={"kubernetes.io/hostname": "n0"})
+    made.run()
+    assert made.manager.records.pods["p"].node == "n1"
 
 
 def test_a_slice_that_no_api_server_stores_keeps_its_node_alone() -> None:

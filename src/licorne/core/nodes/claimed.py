@@ -33,6 +33,9 @@ class Allocator(Protocol):
     def refuses(self, demand: str, node: str) -> str:
         """Return why a node has no devices for what claims demand; "" if it has."""
 
+    def fails(self, demand: str) -> str:
+        """Return why what claims demand cannot be decided on any node, because it could not be on one that was asked; "" if it can."""
+
     def take(self, names: tuple[str, ...], node: str) -> Nodes:
         """Give devices of a node to claims that have none, as far as there are some."""
 
@@ -117,6 +120,8 @@ class ClaimCount(DomainCount):
             if check not in named:
                 for domain in some:
                     check.renew_domain(domain)
+        for one in (*named,) if nodes is not None and not nodes else (*self.by_demand.values(),):
+            one.renew_failure()
 
 
 class ClaimUse(DomainCount):
@@ -139,8 +144,18 @@ class ClaimCheck(DomainCheck):
         self.of = count
         self.demand = demand
         self.names: dict[str, None] = {}  # of claims, in the text of the demand
+        self.failure = ""  # why no node is open, whatever devices it has
         super().__init__(count, IS_APART, 0, 0, eased)
         self.shut = bytearray(self.shuts(domain) for domain in range(len(count.key.members)))
+        self.renew_failure()
+
+    def renew_failure(self) -> None:
+        """Shut all nodes if the demand cannot be decided on one, and look at each again if it can now."""
+        allocator = self.of.allocator()
+        while allocator is not None and (failure := allocator.fails(self.demand)) != self.failure:
+            self.failure = failure
+            for domain in self.of.domains.values():
+                self.renew_domain(domain)
 
     def shuts(self, domain: int) -> bool:
         """Return whether a node has no devices; 0 stands for those without a name."""
@@ -151,4 +166,6 @@ class ClaimCheck(DomainCheck):
         allocator, node = self.of.allocator(), self.of.names.get(domain)
         if allocator is None or domain < 0:
             return ""
+        if self.failure:
+            return self.failure
         return self.count.counted.reason if node is None else allocator.refuses(self.demand, node)

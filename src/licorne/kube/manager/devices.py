@@ -19,10 +19,11 @@ import msgspec
 from licorne.kube.api.kinds import PODS, RESOURCE_CLAIMS
 from licorne.kube.objects import DeviceClass, KubernetesObject, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.devices import ClaimAllocation
+from licorne.kube.pods.constraints import Terms
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
 from licorne.kube.pods.devices import DeviceStore, names_of_claims
 from licorne.kube.pods.extended import FINALIZER
-from licorne.kube.pods.storage import ClaimKey, Terms, key_of
+from licorne.kube.pods.storage import ClaimKey, key_of
 
 from .commands import LoseVolumes, WriteVolume, names_of
 from .outbox import Outbox
@@ -97,11 +98,6 @@ class Devices:
             self.pod_seen(record.pod)
         self._changed |= dict.fromkeys(self._names)
         self.renew(nodes)
-
-    def amounts_changed(self, node: str) -> None:
-        """Note that a node lists other amounts: it may have become one that serves extended resources itself, or no longer."""
-        if self.store.extended:
-            self.renew(frozenset((node,)))
 
     def nodes_changed(self) -> None:
         """Note that nodes are new or gone, or have other labels, before the scheduler is told."""

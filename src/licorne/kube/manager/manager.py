@@ -198,8 +198,7 @@ class Manager:
         if before is None or update != self._node_update(before, action):
             self.lifecycle.flush()
             self.outbox.send(update)
-            if before is not None:
-                self.lifecycle.devices.amounts_changed(name)
+            self.lifecycle.devices.renew(frozenset((name,)))
         if before is not None or name not in self.records.nodes:
             return
         self.lifecycle.yunikorn_events.node_accepted(node)
@@ -253,6 +252,7 @@ class Manager:
                 foreign.known = False
                 self.records.await_node(foreign.pod.metadata.uid, name)
         self.outbox.send(NodeUpdate(node_id=name, action=NodeAction.DECOMISSION))
+        self.lifecycle.devices.renew(frozenset((name,)))
         for command in self.outbox.withdraw_bindings(lambda command: command.node == name):
             self.lifecycle.outdated(command.uid)
         for record in without_volumes:

@@ -27,6 +27,8 @@ DAEMON_SET: Final = "DaemonSet"
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 TOLERATION_OPERATORS: Final = ("", "Equal", "Exists")
 EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+Terms = tuple[tuple[dict[str, Any], ...], ...] | None
+"""Terms about the labels of nodes, as in a node selector: a node meets them if it meets all conditions of one; None: every node does."""
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 """A value that a label can have."""
 
@@ -132,6 +134,15 @@ def required_node(pod: Pod) -> str:
     terms = _required_terms(pod) or ()
     names = node_names(terms[0]) if len(terms) == 1 else None
     return min(names) if names is not None and len(names) == 1 else ""
+
+
+def required_labels(pod: Pod) -> Terms:
+    """Return the terms of which a node must meet one for the selector and the required affinity of a pod; None: every node does."""
+    terms, selector = _required_terms(pod), pod.spec.node_selector or {}
+    made = [[{"key": key, "operator": "In", "values": [value]} for key, value in sorted(selector.items())]]
+    if terms is not None:
+        made = [[*made[0], *known] for one in terms if (known := conditions_of(one)) is not None]
+    return tuple(map(tuple, made)) if selector or terms is not None else None
 
 
 def node_names(term: NodeSelectorTerm) -> set[str] | None:

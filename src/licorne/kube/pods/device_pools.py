@@ -16,9 +16,9 @@ from licorne.config.kubernetes import QuantityError, parse_nano
 from licorne.kube.objects.devices import AllocatedDevice, Device, ResourceSlice
 from licorne.kube.objects.pods import NodeSelector
 
-from .constraints import conditions_of
+from .constraints import Terms, conditions_of
 from .device_selectors import SelectorError, is_met, variables
-from .storage import ClaimKey, Terms
+from .storage import ClaimKey
 
 PoolId = tuple[str, str]
 """The identity of a pool of devices: the names of its driver and of itself."""

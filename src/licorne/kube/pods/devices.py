@@ -29,11 +29,11 @@ from licorne.kube.objects.devices import (
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
-from .constraints import NODE_NAME
+from .constraints import NODE_NAME, Terms, required_labels, required_node
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano, terms_of
-from .device_search import Chosen, DeviceSearch, RefusedError, allocated
+from .device_search import Chosen, DeviceSearch, FailedError, RefusedError, allocated
 from .extended import Extended, backing, claim_key, extended_of
-from .storage import ClaimKey, Terms, key_of
+from .storage import ClaimKey, key_of
 
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
@@ -77,6 +77,20 @@ class _Demand(msgspec.Struct, frozen=True):
     resource: str = ""
 
 
+class _Demands(msgspec.Struct, frozen=True):
+    """What the claims of a pod demand, and which nodes are looked at for it: where the search fails on one, the pod gets none."""
+
+    claims: tuple[_Demand, ...]
+    where: Terms = None
+
+
+class _Verdict(NamedTuple):
+    """Why a node has no devices, "": it has. `fails`: that could not be decided."""
+
+    why: str
+    fails: bool = False
+
+
 class Decision(NamedTuple):
     """What was decided of a claim, and by which pod: its UID, "" until the manager has the decision."""
 
@@ -105,7 +119,9 @@ class DeviceStore:
         """By the UID of a pod that has a node, what its claims meant when it got that."""
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
-        self._verdicts: dict[str, dict[tuple[str, ...], str]] = {}  # by node, then by what is demanded
+        self._where = where
+        self._verdicts: dict[str, dict[tuple[str, ...], _Verdict]] = {}  # by node, then by what is demanded
+        self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search fails
         self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
 
     # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
@@ -176,28 +192,49 @@ class DeviceStore:
 
     def refuses(self, demand: str, node: str) -> str:
         """Return why a node has no devices for what claims demand; "" if it has."""
-        read = _read(demand)
-        for one in read:
+        for one in _read(demand).claims:
             if one.name and self._has_devices(_key(one.name)):
                 return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
+        verdict = self._verdict(demand, node)
+        if verdict.fails:
+            among = self._where(_read(demand).where)
+            if among is None or node in among:
+                if len(self._failing) >= DEMANDS_MAX:
+                    self._failing.clear()
+                self._failing.setdefault(demand, {})[node] = None
+        return verdict.why
+
+    def fails(self, demand: str) -> str:
+        """Return why what claims demand cannot be decided on any node; "" if it can."""
+        failing = self._failing.get(demand, {})
+        for node in [*failing]:
+            if node in self._nodes and (verdict := self._verdict(demand, node)).fails:
+                return f"{verdict.why} (on node {node})"
+            del failing[node]
+        self._failing.pop(demand, None)
+        return ""
+
+    def _verdict(self, demand: str, node: str) -> _Verdict:
         listed = self.listed(node)
-        read = [one for one in read if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
+        read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
         known = self._verdicts.setdefault(node, {})
         devices = tuple(one.text for one in read)
-        why = known.get(devices)
-        if why is None:
+        verdict = known.get(devices)
+        if verdict is None:
             try:
                 self._find(node, [_decoded(text) for text in devices], devices)
-                why = ""
+                verdict = _Verdict("")
             except RefusedError as error:
-                why = str(error)
+                verdict = _Verdict(str(error), isinstance(error, FailedError))
             if len(known) >= VERDICTS_MAX:
                 known.clear()
             if len(self._spent) >= DEMANDS_MAX:
                 self._spent.clear()
-            known[devices] = why
+            known[devices] = verdict
         resources = ", ".join(one.resource for one in read if one.resource)
-        return f"{why} (for {resources}, which the node does not list)" if why and resources else why
+        if verdict.why and resources:
+            return verdict._replace(why=f"{verdict.why} (for {resources}, which the node does not list)")
+        return verdict
 
     def listed(self, node: str) -> Mapping[str, Any]:
         """Return the resources that a node lists, with their amounts."""
@@ -324,7 +361,8 @@ class DeviceStore:
         made = () if extended is None else (claim_key(pod),)
         for resource, part in (extended.parts(None) if extended is not None else {}).items():
             demand.append(_Demand(msgspec.json.encode(part).decode(), resource=resource))
-        text = msgspec.json.encode(demand).decode() if demand else ""
+        where = () if required_node(pod) else required_labels(pod)  # of a DaemonSet only its node is looked at
+        text = msgspec.json.encode(_Demands(tuple(demand), where)).decode() if demand else ""
         return PodDevices("", tuple(demands), (*keys, *made), (*map(key_of, without), *made), text)
 
     def note_extended(self, pod: Pod) -> ClaimKey | None:
@@ -412,8 +450,8 @@ def _text(claim: ResourceClaim) -> str:
 
 
 @lru_cache(maxsize=DEMANDS_MAX)
-def _read(demand: str) -> list[_Demand]:
-    return msgspec.json.decode(demand, type=list[_Demand])
+def _read(demand: str) -> _Demands:
+    return msgspec.json.decode(demand, type=_Demands)
 
 
 @lru_cache(maxsize=DEMANDS_MAX)

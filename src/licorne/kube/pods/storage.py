@@ -26,12 +26,10 @@ from licorne.kube.objects.volumes import (
     StorageClass,
 )
 
-from .constraints import conditions_of
+from .constraints import Terms, conditions_of
 
 ClaimKey = tuple[str, str]
 """The namespace and the name of a claim."""
-Terms = tuple[tuple[dict[str, Any], ...], ...] | None
-"""Terms about the labels of nodes, as in a node selector: a node meets them if it meets all conditions of one; None: every node does."""
 MEMO_MAX: Final = 10_000
 """Terms whose nodes are remembered, at most."""
 
