@@ -63,9 +63,9 @@ def containers(*counts: int, resource: str = RESOURCE, **more: Any) -> list[dict
     ]
 
 
-def places(nodes: int, devices: int) -> Places:
+def places(nodes: int, devices: int, made: Places | None = None) -> Places:
     """Return a cluster with the class `gpu`, and nodes with so many devices each."""
-    made = Places()
+    made = made or Places()
     made.manager.named_seen(msgspec.convert(CLASS, DeviceClass))
     for number in range(nodes):
         made.node(f"n{number}")

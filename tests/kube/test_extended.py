@@ -13,9 +13,13 @@ from kube import kills, schedules
 from kube.apiserver import FakeClient
 from licorne.kube.api.client import ApiError
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
+from licorne.kube.objects.devices import DeviceRequest
+from licorne.kube.pods.devices import OF_CLASS
 from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
 
-from .drivers import CLASS, DRIVER, RESOURCE, containers, places
+from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, wants
+from .places import Places
+from .test_device_steps import steps_of
 from .test_devices import World, played
 
 
@@ -200,3 +204,80 @@ def test_the_claim_of_a_pod_that_could_not_be_bound_is_removed_and_made_anew() -
         assert len({*claims}) == 2
 
     played(steps)
+
+
+# -- quotas ------------------------------------------------------------------------------------------------------
+
+
+class Limited(Places):
+    """A queue whose pods may have two devices of a class."""
+
+    queues = """
+partitions:
+  - name: default
+    placementrules: [{name: fixed, value: root.all}]
+    queues: [{name: root, submitacl: "*", queues: [{name: all, resources: {max: {gpu.deviceclass.resource.k8s.io/devices: 2}}}]}]
+"""
+
+
+def used(made: Places) -> int:
+    partition = made.api.cluster.partition("rm")
+    return partition.tree.root.children["all"].allocated.named(partition.types).get("gpu" + OF_CLASS, 0)
+
+
+def test_a_queue_limits_the_devices_of_a_class() -> None:
+    made = places(1, 10, Limited())
+    for number in range(3):
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
+        made.pod(f"p{number}", resourceClaims=wants(f"c{number}"))
+    steps_of(made)
+    assert used(made) == 2
+    ((_, _, why),) = made.api.cluster.partition("rm").waiting()
+    assert "gpu" + OF_CLASS in str(why)
+
+
+@pytest.mark.parametrize(
+    ("requests", "counted"),
+    [
+        ([{"count": 3}], {"gpu": 3}),
+        ([{}, {"allocationMode": "All", "deviceClassName": "big"}], {"gpu": 1, "big": 32}),
+    ],
+)
+def test_what_a_claim_counts_for_in_quotas(requests: list[dict[str, Any]], counted: dict[str, int]) -> None:
+    made = places(1, 1)
+    claim = resource_claim("c", *requests, namespace="ns")
+    first = {"name": "f", "firstAvailable": [{"name": f"{n}", "deviceClassName": "gpu", "count": n} for n in (2, 5)]}
+    devices = claim.spec.devices
+    devices.requests = (*(devices.requests or ()), msgspec.convert(first, DeviceRequest))
+    made.manager.named_seen(claim)
+    made.pod("p", resourceClaims=wants("c", "c"))
+    counted["gpu"] += 5
+    found = made.manager.records.pods["p"].work.ask.resource or {}
+    assert {name: n for name, n in found.items() if name.endswith(OF_CLASS)} == {
+        name + OF_CLASS: n for name, n in counted.items()
+    }
+
+
+def test_a_shared_claim_counts_once_and_for_the_next_pod_when_the_first_has_ended() -> None:
+    made = places(1, 10, Limited())
+    made.manager.named_seen(resource_claim("c", {"count": 2}, namespace="ns"))
+    for name in "pq":
+        made.pod(name, resourceClaims=wants("c"))
+    steps_of(made)
+    assert used(made) == 2
+    assert all(record.node for record in made.manager.records.pods.values())
+    claim = made.manager.lifecycle.devices.store.claims["ns", "c"]
+    first, *others = claim.status.reserved_for or ()
+    for name in "pq":
+        made.pods[name]["spec"]["nodeName"] = "n0"
+        made.show(name)
+    made.no_pod(first.uid)
+    made.manager.flush()
+    made.manager.named_seen(
+        msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, reserved_for=tuple(others)))
+    )
+    made.manager.flush()
+    assert used(made) == 2
+    made.no_pod(others[0].uid)
+    made.manager.flush()
+    assert used(made) == 0

@@ -21,7 +21,7 @@ from licorne.kube.objects import DeviceClass, KubernetesObject, Pod, ResourceCla
 from licorne.kube.objects.devices import ClaimAllocation
 from licorne.kube.pods.constraints import Terms
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
-from licorne.kube.pods.devices import DeviceStore, names_of_claims
+from licorne.kube.pods.devices import DeviceStore, names_of_claims, payer
 from licorne.kube.pods.extended import FINALIZER
 from licorne.kube.pods.storage import ClaimKey, key_of
 
@@ -73,8 +73,11 @@ class Devices:
         store = self.store
         match one:
             case ResourceClaim():
+                was = payer(store.claims.get(key_of(one)))
                 self.renew(store.put_claim(one), key_of(one))
                 self._claim_changed(key_of(one))
+                if payer(one) != was:  # for whose quotas it counts
+                    self._changed |= {payer(one): None, was: None}
             case ResourceSlice():
                 self.renew(store.put_slice(one))
             case DeviceClass():

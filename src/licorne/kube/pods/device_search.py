@@ -120,7 +120,7 @@ class DeviceSearch:
         """
         try:
             for claim in claims:
-                self._requests.append([tuple(self._choices(one, classes)) for one in _named(claim)])
+                self._requests.append([tuple(self._choices(one, classes)) for one in requests_of(claim)])
                 self._constraints.append([_Constraint(one) for one in claim.constraints or ()])
                 self._chosen.append([])
             least = [min((one.number for one in choices), default=0) for each in self._requests for choices in each]
@@ -280,7 +280,8 @@ class DeviceSearch:
         return True
 
 
-def _named(claim: DeviceClaim) -> Iterator[tuple[str, Sequence[ExactRequest]]]:
+def requests_of(claim: DeviceClaim) -> Iterator[tuple[str, Sequence[ExactRequest]]]:
+    """Yield the requests of a claim: the name of each, and its alternatives."""
     for one in claim.requests or ():
         yield one.name, one.first_available or (() if one.exactly is None else (one.exactly,))
 

@@ -9,7 +9,7 @@ docs/understand/devices.md says why it is done this way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -29,9 +29,10 @@ from licorne.kube.objects.devices import (
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
+from . import keys
 from .constraints import NODE_NAME, Terms, required_labels, required_node
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano, terms_of
-from .device_search import Chosen, DeviceSearch, FailedError, RefusedError, allocated
+from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
 from .storage import ClaimKey, key_of
 
@@ -41,8 +42,10 @@ DEMANDS_MAX: Final = 1024
 """Demands that are kept decoded, or whose steps are counted, at most."""
 DEMAND_STEPS_MAX: Final = 1_000_000
 """Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
+OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
+"""What follows the name of a device class in the name by which quotas limit its devices."""
 UNLIMITED_MAX: Final = 256
-"""Extended resources that nodes do not limit because device classes back them, at most."""
+"""Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
 VERDICTS_MAX: Final = 64
 """Demands whose answer is remembered for a node, at most."""
 
@@ -152,7 +155,12 @@ class DeviceStore:
         return self._classes_changed()
 
     def _classes_changed(self) -> Nodes:
-        self.unlimited = {name: None for name in self.unlimited if backing(name, self.classes)}
+        names = [
+            name
+            for name in self.unlimited
+            if name.removesuffix(OF_CLASS) in self.classes or backing(name, self.classes)
+        ]
+        self.unlimited = dict.fromkeys(names)
         return self._changed(None)
 
     def put_slice(self, of: ResourceSlice) -> Nodes:
@@ -217,6 +225,10 @@ class DeviceStore:
     def _verdict(self, demand: str, node: str) -> _Verdict:
         listed = self.listed(node)
         read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
+        if any(not one.text for one in read):
+            return _Verdict(
+                f"{LACKS_DEVICES}: the node does not list {read[0].resource}, and placeholders hold no devices"
+            )
         known = self._verdicts.setdefault(node, {})
         devices = tuple(one.text for one in read)
         verdict = known.get(devices)
@@ -338,7 +350,7 @@ class DeviceStore:
             return known
         names = names_of_claims(pod)
         why = self._why(pod, names)
-        keys = tuple(dict.fromkeys((pod.metadata.namespace, one.name) for one in names if one.name))
+        claimed = tuple(dict.fromkeys((pod.metadata.namespace, one.name) for one in names if one.name))
         if extended is not None and (known_claim := self.claims.get(claim_key(pod))) is not None:
             if (
                 known_claim.status.allocation is None
@@ -346,10 +358,10 @@ class DeviceStore:
                 or pod.metadata.uid in self.releasing
             ):
                 why = why or f"resource claim {'/'.join(claim_key(pod))} of its extended resources is being removed"
-            keys, extended = (*keys, claim_key(pod)), None  # as of a process that was killed
+            claimed, extended = (*claimed, claim_key(pod)), None  # as of a process that was killed
         if why:
             return PodDevices(why)
-        claims = [self.claims[key] for key in keys]
+        claims = [self.claims[key] for key in claimed]
         demands: list[dict[str, Any]] = []
         for one in claims:
             allocation = one.status.allocation
@@ -358,12 +370,12 @@ class DeviceStore:
                 demands.append({"reason": CLAIM_ELSEWHERE, "terms": terms})
         without = [one for one in claims if one.status.allocation is None]
         demand = [_Demand(_text(one), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
-        made = () if extended is None else (claim_key(pod),)
+        made = () if extended is None or replaces(pod) else (claim_key(pod),)
         for resource, part in (extended.parts(None) if extended is not None else {}).items():
-            demand.append(_Demand(msgspec.json.encode(part).decode(), resource=resource))
+            demand.append(_Demand(msgspec.json.encode(part).decode() if made else "", resource=resource))
         where = () if required_node(pod) else required_labels(pod)  # of a DaemonSet only its node is looked at
         text = msgspec.json.encode(_Demands(tuple(demand), where)).decode() if demand else ""
-        return PodDevices("", tuple(demands), (*keys, *made), (*map(key_of, without), *made), text)
+        return PodDevices("", tuple(demands), (*claimed, *made), (*map(key_of, without), *made), text)
 
     def note_extended(self, pod: Pod) -> ClaimKey | None:
         """Note whether a pod without a node requests extended resources that device classes back; return the claim for them."""
@@ -375,10 +387,35 @@ class DeviceStore:
             self.extended.pop(key, None)
             return None
         self.extended[key] = found
-        for name in found.classes:
+        self._note_unlimited(found.classes)
+        return key
+
+    def _note_unlimited(self, names: Iterable[str]) -> None:
+        for name in names:
             if len(self.unlimited) < UNLIMITED_MAX:
                 self.unlimited[name] = None
-        return key
+
+    def amounts(self, pod: Pod) -> dict[str, int]:
+        """Return how many devices of each class the claims of a pod count as in quotas, by the names that ResourceQuota has for them.
+
+        `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
+        the one that was reserved first counts it, and as long as there is none, each.
+        """
+        found: Counter[str] = Counter()
+        for name in dict.fromkeys(names_of_claims(pod)) if not replaces(pod) else ():
+            claim = self.claims.get((pod.metadata.namespace, name.name or ""))
+            if claim is None or payer(claim) not in ("", pod.metadata.uid):
+                continue
+            for _, alternatives in requests_of(claim.spec.devices):
+                most: dict[str, int] = {}
+                for one in alternatives:
+                    of_class = one.device_class_name + OF_CLASS
+                    number = DEVICES_MAX if one.allocation_mode == ALL else max(one.count, 1)
+                    most[of_class] = max(number, most.get(of_class, 0))
+                found.update(most)
+        if not pod.spec.node_name:
+            self._note_unlimited(found)
+        return found
 
     def _why(self, pod: Pod, names: list[_Name]) -> str:
         meta = pod.metadata
@@ -435,6 +472,18 @@ def names_of_claims(pod: Pod) -> list[_Name]:
         else:
             found.append(_Name((made[one.name] or "") if one.name in made else None, is_made=True))
     return found
+
+
+def payer(claim: ResourceClaim | None) -> str:
+    """Return the UID of the pod that a claim was reserved for first; "" if there is none."""
+    return next((one.uid for one in (claim.status.reserved_for if claim is not None else None) or ()), "")
+
+
+def replaces(pod: Pod) -> bool:
+    """Return whether the pod is a placeholder, or of a gang in which one is replaced by it: it takes no more than that has."""
+    annotations = pod.metadata.annotations or {}
+    of_gang = annotations.get(keys.TASK_GROUP_NAME) and annotations.get(keys.GANG_KIND) != "atomic"
+    return bool(of_gang) or annotations.get(keys.PLACEHOLDER) == "true"
 
 
 def _is_owned(claim: ResourceClaim) -> bool:
