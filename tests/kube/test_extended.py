@@ -14,13 +14,14 @@ from kube.apiserver import FakeClient
 from licorne.kube.api.client import ApiError
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest
+from licorne.kube.pods import keys
 from licorne.kube.pods.devices import OF_CLASS
 from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
 
 from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, wants
 from .places import Places
 from .test_device_steps import steps_of
-from .test_devices import World, played
+from .test_devices import SMALL, World, played
 
 
 def device_class(name: str = "gpu", created: str | None = None) -> DeviceClass:
@@ -281,3 +282,42 @@ def test_a_shared_claim_counts_once_and_for_the_next_pod_when_the_first_has_ende
     made.no_pod(others[0].uid)
     made.manager.flush()
     assert used(made) == 0
+
+
+# -- gangs with placeholders -------------------------------------------------------------------------------------
+
+
+def gang(made: World, resource: dict[str, Any], **spec: Any) -> list[Pod]:
+    """Add the two pods of a gang with placeholders of these resources."""
+    groups = msgspec.json.encode([{"name": "g", "minMember": 2, "minResource": resource}]).decode()
+    annotations = {keys.TASK_GROUPS: groups, keys.TASK_GROUP_NAME: "g"}
+    meta = {"labels": {keys.APP_ID: "gang", keys.QUEUE: "root.a"}, "annotations": annotations}
+    return [made.world.add_pod(metadata={**meta}, **spec) for _ in range(2)]
+
+
+def test_members_of_a_gang_with_placeholders_get_the_devices_of_their_claims() -> None:
+    async def steps(made: World) -> None:
+        spec = {"containers": SMALL, "resourceClaims": wants(template="one")}
+        pods = gang(made, {"cpu": "100m", "memory": "1Mi"}, **spec)
+        await asyncio.sleep(30.0)
+        leaving = [one for one in made.server.pods() if one.metadata.deletion_timestamp]
+        assert len(leaving) == 2, "the placeholders"
+        for one in leaving:
+            made.server.remove("pods", "default", one.metadata.name)
+        await asyncio.sleep(30.0)
+        assert {made.node_of(pod) for pod in pods} == {one.spec.node_name for one in leaving}
+        assert len(made.controller.claims()) == 2
+
+    played(steps)
+
+
+def test_placeholders_hold_no_devices_for_an_extended_resource_and_say_so() -> None:
+    async def steps(made: World) -> None:
+        gang(made, {"cpu": "100m", "memory": "1Mi", RESOURCE: 1}, containers=containers(1))
+        await asyncio.sleep(60.0)
+        said = [made.said_of(pod) for pod in made.server.pods() if not pod.spec.node_name]
+        assert len(said) == 4
+        assert any("placeholders hold no devices" in one for one in said)
+        assert not made.controller.claims()
+
+    played(steps)
