@@ -21,7 +21,7 @@ from licorne.kube.objects import DeviceClass, KubernetesObject, Pod, ResourceCla
 from licorne.kube.objects.devices import ClaimAllocation
 from licorne.kube.pods.constraints import Terms
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
-from licorne.kube.pods.devices import DeviceStore, names_of_claims, payer
+from licorne.kube.pods.devices import SHARED, DeviceStore, names_of_claims, payer
 from licorne.kube.pods.extended import FINALIZER
 from licorne.kube.pods.storage import ClaimKey, key_of
 
@@ -58,7 +58,6 @@ class Devices:
         self._outbox = outbox
         self.store = DeviceStore(where, records.nodes)
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod without a node
-        self._users: dict[ClaimKey, dict[str, None]] = {}
         self._changed: dict[str, None] = {}  # UIDs of pods
         self._attempts: dict[str, _Attempt] = {}  # by the UID of a pod
         self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
@@ -113,7 +112,7 @@ class Devices:
             if self._unsure.pop(key, None) is not None:
                 self.renew(self.store.release(key), key)
         self.reread([key])
-        for uid in self._users.get(key, ()):
+        for uid in self.store.users.get(key, ()):
             self._note_kept(key, uid)
 
     def _note_kept(self, key: ClaimKey, uid: str) -> None:
@@ -154,8 +153,9 @@ class Devices:
         self._outbox.partition.needs.topology.allocator = self.store
         self._names[uid] = names
         for name in names:
-            self._users.setdefault(name, {})[uid] = None
+            self.store.users.setdefault(name, {})[uid] = None
             self._note_kept(name, uid)
+        self.reread(name for name in names if len(self.store.users[name]) == SHARED)
 
     def pod_gone(self, uid: str) -> None:
         """Forget a pod."""
@@ -167,11 +167,13 @@ class Devices:
         self._changed.pop(uid, None)
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            users = self._users[name]
+            users = self.store.users[name]
             del users[uid]
             if not users:
-                del self._users[name]
+                del self.store.users[name]
                 self.store.extended.pop(name, None)
+            elif len(users) < SHARED:
+                self.reread([name])
 
     @property
     def has_changed(self) -> bool:
@@ -264,7 +266,7 @@ class Devices:
     def reread(self, claims: Iterable[ClaimKey]) -> None:
         """Mark the pods that name one of these ResourceClaims: what their claims demand is read again in the next step."""
         for key in claims:
-            self._changed |= self._users.get(key, {})
+            self._changed |= self.store.users.get(key, {})
 
     def _is_reserved(self, key: ClaimKey, uid: str) -> bool:
         claim = self.store.claims.get(key)

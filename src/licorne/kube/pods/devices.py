@@ -42,6 +42,8 @@ DEMANDS_MAX: Final = 1024
 """Demands that are kept decoded, or whose steps are counted, at most."""
 DEMAND_STEPS_MAX: Final = 1_000_000
 """Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
+SHARED: Final = 2
+"""As many pods that wait and name a claim contend for it."""
 OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 """What follows the name of a device class in the name by which quotas limit its devices."""
 UNLIMITED_MAX: Final = 256
@@ -70,7 +72,7 @@ NO_CLAIMS: Final = PodDevices()
 
 
 class _Demand(msgspec.Struct, frozen=True):
-    """What a claim demands, as JSON; `name`: its name, if it is not made for one pod alone.
+    """What a claim demands, as JSON; `name`: its name, if several pods that wait name it.
 
     `resource`: the extended resource that nodes must have devices for that do not list it.
     """
@@ -115,6 +117,8 @@ class DeviceStore:
         self.classes: dict[str, DeviceClass] = {}
         self.pools = Pools(where)
         self.held = Held()
+        self.users: dict[ClaimKey, dict[str, None]] = {}
+        """UIDs of the pods without a node that name a claim."""
         self.unlimited: dict[str, None] = {}
         """Resources that pods have requested, and that nodes which do not list them do not limit: they are devices."""
         self.decided: dict[ClaimKey, Decision] = {}
@@ -369,7 +373,11 @@ class DeviceStore:
             if terms is not None:
                 demands.append({"reason": CLAIM_ELSEWHERE, "terms": terms})
         without = [one for one in claims if one.status.allocation is None]
-        demand = [_Demand(_text(one), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
+        shared = [len(self.users.get(key_of(one), ())) >= SHARED for one in without]
+        demand = [
+            _Demand(_text(one), "/".join(key_of(one)) * is_shared)
+            for one, is_shared in zip(without, shared, strict=True)
+        ]
         made = () if extended is None or replaces(pod) else (claim_key(pod),)
         for resource, part in (extended.parts(None) if extended is not None else {}).items():
             demand.append(_Demand(msgspec.json.encode(part).decode() if made else "", resource=resource))
@@ -484,10 +492,6 @@ def replaces(pod: Pod) -> bool:
     annotations = pod.metadata.annotations or {}
     of_gang = annotations.get(keys.TASK_GROUP_NAME) and annotations.get(keys.GANG_KIND) != "atomic"
     return bool(of_gang) or annotations.get(keys.PLACEHOLDER) == "true"
-
-
-def _is_owned(claim: ResourceClaim) -> bool:
-    return any(one.controller and one.kind == "Pod" for one in claim.metadata.owner_references or ())
 
 
 def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
