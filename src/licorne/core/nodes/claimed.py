@@ -42,6 +42,15 @@ class Allocator(Protocol):
     def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
         """Undo `take`, unless the resource manager has taken over what was given."""
 
+    def holds(self, key: str) -> bool:
+        """Return whether the pod of an allocation has devices, or may use some that others have too."""
+
+    def lift(self, key: str, change: int) -> Nodes:
+        """Count devices that none but pods which are lifted can use as free: this one is (1), or is no longer (-1).
+
+        With "" for a key: all pods that have ended and whose devices have not been taken back.
+        """
+
 
 class ClaimNodeKey(NodeKey):
     """The name of each node, which is a domain of its own."""
@@ -108,6 +117,11 @@ class ClaimCount(DomainCount):
         allocator, node = self.allocator(), self.names.get(slot + 1)
         if allocator is not None and node is not None:
             self.renew_on(allocator.take(names, node) if change > 0 else allocator.give_back(names, node), names)
+
+    def lift(self, key: str, change: int) -> None:
+        """Let the devices of an allocation be free in a trial, or end that (`Allocator.lift`)."""
+        if (allocator := self.allocator()) is not None:
+            self.renew_on(allocator.lift(key, change), ())
 
     def renew_on(self, nodes: Nodes, names: Iterable[str]) -> None:
         """Look again which of these nodes have devices for which demands, and all nodes for demands that name one of these claims."""

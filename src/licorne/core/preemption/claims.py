@@ -25,7 +25,7 @@ from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
-from .verdicts import verdict_of
+from .verdicts import claims_devices, verdict_of
 
 if TYPE_CHECKING:
     from licorne.core.nodes.domains import PodClass
@@ -320,6 +320,7 @@ class Claims:
         """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used."""
         topology = self._partition.needs.topology
         changes: list[tuple[int, PodClass, int]] = []
+        ending: list[tuple[Ask, Node | None, int]] = []
         if need.checks:  # else no term of pods is about the ask
             ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
             without = dict.fromkeys((*without, *self.tried))
@@ -327,8 +328,12 @@ class Claims:
             for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
                 if ask.shape.need.pods is not None and node is not None:
                     changes.append((node.slot, ask.shape.need.pods, change))
-        made = 0
+        lifted = ["", *dict.fromkeys(alloc.key for alloc, _, _ in ending)] if claims_devices(need) else []
+        made = free = 0
         try:
+            for key in lifted:
+                topology.lift(key, 1)
+                free += 1
             for slot, pods, change in changes:
                 topology.attempt(slot, pods, change)
                 made += 1
@@ -336,6 +341,8 @@ class Claims:
         finally:
             for slot, pods, change in reversed(changes[:made]):
                 topology.attempt(slot, pods, -change)
+            for key in lifted[:free]:
+                topology.lift(key, -1)
 
     def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:
         """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so.

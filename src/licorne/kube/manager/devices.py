@@ -160,6 +160,7 @@ class Devices:
     def pod_gone(self, uid: str) -> None:
         """Forget a pod."""
         self.give_back(uid)
+        self.store.pod_gone(uid)
         self._stop_releasing(uid)
         self._forget_names(uid)
 

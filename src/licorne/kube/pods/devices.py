@@ -128,6 +128,9 @@ class DeviceStore:
         """UIDs of pods whose reservations are being taken back."""
         self._where = where
         self._verdicts: dict[str, dict[tuple[str, ...], _Verdict]] = {}  # by node, then by what is demanded
+        self._of_pod: dict[str, dict[ClaimKey, None]] = {}  # claims that have devices, by the UIDs of their users
+        self._ended: dict[str, None] = {}  # those that have ended
+        self._lifted: Counter[str] = Counter()
         self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search fails
         self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
 
@@ -137,6 +140,7 @@ class DeviceStore:
         """Take in a ResourceClaim that is new or has changed; return the nodes on which claims may get other devices now."""
         key = key_of(claim)
         known = self.decided.get(key)
+        self._used(key, claim)
         self.claims[key] = claim
         if claim.status.allocation is None and known is not None:
             return NOWHERE
@@ -144,6 +148,7 @@ class DeviceStore:
 
     def drop_claim(self, key: ClaimKey) -> Nodes:
         """Forget a ResourceClaim, and what was decided of it; return the nodes on which claims may get other devices now."""
+        self._used(key, None)
         self.claims.pop(key, None)
         self.decided.pop(key, None)
         return self._hold(key, None)
@@ -179,6 +184,22 @@ class DeviceStore:
         """Note that nodes are new or gone, or have other labels."""
         self.pools.nodes_changed()
         self._changed(None)
+
+    def _used(self, key: ClaimKey, claim: ResourceClaim | None) -> None:
+        """Note which pods may use a claim that is new, has changed, or, as None, is gone."""
+        for uid in _users(self.claims.get(key)):
+            of_pod = self._of_pod[uid]
+            del of_pod[key]
+            if not of_pod:
+                del self._of_pod[uid]
+                self._ended.pop(uid, None)
+        for uid in _users(claim):
+            self._of_pod.setdefault(uid, {})[key] = None
+
+    def pod_gone(self, uid: str) -> None:
+        """Note that a pod has ended; its devices are free when they have been taken back."""
+        if uid in self._of_pod:
+            self._ended[uid] = None
 
     def _hold(self, key: ClaimKey, allocation: ClaimAllocation | None) -> Nodes:
         before = self.held.of(key)
@@ -311,6 +332,21 @@ class DeviceStore:
             known = self.decided.get(key)
             if known is not None and not known.pod:
                 nodes = both(nodes, self.release(key))
+        return nodes
+
+    def holds(self, key: str) -> bool:
+        """Return whether a pod, by its UID, has devices, or may use some that others have too."""
+        return key in self._of_pod
+
+    def lift(self, key: str, change: int) -> Nodes:
+        """Count devices that none but pods which are lifted can use as free: this one is (1), or is no longer (-1); "": those that ended."""
+        pods = [key] if key else [*self._ended]
+        nodes = NOWHERE
+        self._lifted.update(dict.fromkeys(pods, change))
+        for name in dict.fromkeys(name for uid in pods for name in self._of_pod.get(uid, ())):
+            claim = self.claims[name]
+            free = all(self._lifted[uid] > 0 for uid in _users(claim))
+            nodes = both(nodes, self._hold(name, None if free else claim.status.allocation))
         return nodes
 
     def release(self, key: ClaimKey) -> Nodes:
@@ -480,6 +516,13 @@ def names_of_claims(pod: Pod) -> list[_Name]:
         else:
             found.append(_Name((made[one.name] or "") if one.name in made else None, is_made=True))
     return found
+
+
+def _users(claim: ResourceClaim | None) -> list[str]:
+    """Return the UIDs of the pods that may use the devices that a claim has."""
+    if claim is None or claim.status.allocation is None:
+        return []
+    return [*dict.fromkeys(one.uid for one in claim.status.reserved_for or ())]
 
 
 def payer(claim: ResourceClaim | None) -> str:
