@@ -17,7 +17,7 @@ something is used without a look at them, or taken away: `review` is called ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
@@ -28,7 +28,6 @@ from .evictions import Outcome
 from .verdicts import claims_devices, verdict_of
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.domains import PodClass
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -319,30 +318,19 @@ class Claims:
     ) -> Iterator[None]:
         """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used."""
         topology = self._partition.needs.topology
-        changes: list[tuple[int, PodClass, int]] = []
-        ending: list[tuple[Ask, Node | None, int]] = []
-        if need.checks:  # else no term of pods is about the ask
-            ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
-            without = dict.fromkeys((*without, *self.tried))
-            coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
-            for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
-                if ask.shape.need.pods is not None and node is not None:
-                    changes.append((node.slot, ask.shape.need.pods, change))
-        lifted = ["", *dict.fromkeys(alloc.key for alloc, _, _ in ending)] if claims_devices(need) else []
-        made = free = 0
-        try:
-            for key in lifted:
-                topology.lift(key, 1)
-                free += 1
-            for slot, pods, change in changes:
-                topology.attempt(slot, pods, change)
-                made += 1
+        with ExitStack() as undo:
+            if need.checks:  # else no term of pods is about the ask
+                ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+                for key in ("", *dict.fromkeys(alloc.key for alloc, _, _ in ending)) if claims_devices(need) else ():
+                    topology.lift(key, 1)
+                    undo.callback(topology.lift, key, -1)
+                without = dict.fromkeys((*without, *self.tried))
+                coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
+                for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
+                    if ask.shape.need.pods is not None and node is not None:
+                        topology.attempt(node.slot, ask.shape.need.pods, change)
+                        undo.callback(topology.attempt, node.slot, ask.shape.need.pods, -change)
             yield
-        finally:
-            for slot, pods, change in reversed(changes[:made]):
-                topology.attempt(slot, pods, -change)
-            for key in lifted[:free]:
-                topology.lift(key, -1)
 
     def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:
         """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so.

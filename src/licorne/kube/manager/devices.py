@@ -17,13 +17,13 @@ from typing import Any, Final
 import msgspec
 
 from licorne.kube.api.kinds import PODS, RESOURCE_CLAIMS
-from licorne.kube.objects import DeviceClass, KubernetesObject, Pod, ResourceClaim, ResourceSlice
+from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.devices import ClaimAllocation
 from licorne.kube.pods.constraints import Terms
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
-from licorne.kube.pods.devices import SHARED, DeviceStore, names_of_claims, payer
+from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore, names_of_claims, payer
 from licorne.kube.pods.extended import FINALIZER
-from licorne.kube.pods.storage import ClaimKey, key_of
+from licorne.kube.pods.storage import ClaimKey, drop_from, key_of
 
 from .commands import LoseVolumes, WriteVolume, names_of
 from .outbox import Outbox
@@ -67,32 +67,26 @@ class Devices:
 
     # -- objects ------------------------------------------------------------------------------------------------
 
-    def seen(self, one: KubernetesObject) -> None:
-        """Take in a ResourceClaim, ResourceSlice or DeviceClass that is new or has changed."""
-        store = self.store
-        match one:
-            case ResourceClaim():
-                was = payer(store.claims.get(key_of(one)))
-                self.renew(store.put_claim(one), key_of(one))
-                self._claim_changed(key_of(one))
-                if payer(one) != was:  # for whose quotas it counts
-                    self._changed |= {payer(one): None, was: None}
-            case ResourceSlice():
-                self.renew(store.put_slice(one))
-            case DeviceClass():
-                self._classes_changed(store.put_class(one))
+    def seen(self, one: DeviceObject) -> None:
+        """Take in an object that is new or has changed."""
+        self._take(one, self.store.put)
 
-    def gone(self, one: KubernetesObject) -> None:
-        """Forget a ResourceClaim, ResourceSlice or DeviceClass that was deleted."""
-        store = self.store
-        match one:
-            case ResourceClaim():
-                self.renew(store.drop_claim(key_of(one)), key_of(one))
-                self._claim_changed(key_of(one))
-            case ResourceSlice():
-                self.renew(store.drop_slice(one.metadata.name))
-            case DeviceClass():
-                self._classes_changed(store.drop_class(one.metadata.name))
+    def gone(self, one: DeviceObject) -> None:
+        """Forget an object that was deleted."""
+        self._take(one, self.store.drop)
+
+    def _take(self, one: DeviceObject, change: Callable[[DeviceObject], Nodes]) -> None:
+        if isinstance(one, DeviceClass):
+            self._classes_changed(change(one))
+        elif isinstance(one, ResourceSlice):
+            self.renew(change(one))
+        else:
+            key, claims = key_of(one), self.store.claims
+            was = payer(claims.get(key))
+            self.renew(change(one), key)
+            self._claim_changed(key)
+            if payer(claims.get(key)) != was:  # for whose quotas it counts
+                self._changed |= {payer(claims.get(key)): None, was: None}
 
     def _classes_changed(self, nodes: Nodes) -> None:
         """Read pods anew that wait: those with claims, and those that request extended resources, which classes may back or not."""
@@ -100,10 +94,6 @@ class Devices:
             self.pod_seen(record.pod)
         self._changed |= dict.fromkeys(self._names)
         self.renew(nodes)
-
-    def nodes_changed(self) -> None:
-        """Note that nodes are new or gone, or have other labels, before the scheduler is told."""
-        self.store.nodes_changed()
 
     def _claim_changed(self, key: ClaimKey) -> None:
         claim = self.store.claims.get(key)
@@ -168,12 +158,9 @@ class Devices:
         self._changed.pop(uid, None)
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            users = self.store.users[name]
-            del users[uid]
-            if not users:
-                del self.store.users[name]
+            if drop_from(self.store.users, name, uid):
                 self.store.extended.pop(name, None)
-            elif len(users) < SHARED:
+            elif len(self.store.users[name]) < SHARED:
                 self.reread([name])
 
     @property

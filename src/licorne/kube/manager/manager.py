@@ -194,7 +194,7 @@ class Manager:
         self.records.nodes[name] = node
         if before is None or before.metadata.labels != node.metadata.labels:
             self.lifecycle.volumes.nodes_changed()
-            self.lifecycle.devices.nodes_changed()
+            self.lifecycle.devices.store.nodes_changed()
         if before is None or update != self._node_update(before, action):
             self.lifecycle.flush()
             self.outbox.send(update)
@@ -238,7 +238,7 @@ class Manager:
         if self.records.nodes.pop(name, None) is None:
             return
         self.lifecycle.volumes.nodes_changed()
-        self.lifecycle.devices.nodes_changed()
+        self.lifecycle.devices.store.nodes_changed()
         self.lifecycle.volumes.node_gone(name)
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)

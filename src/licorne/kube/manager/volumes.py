@@ -7,7 +7,7 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 from licorne.kube.objects import (
     Claim,
@@ -21,7 +21,7 @@ from licorne.kube.objects import (
     VolumeAttachment,
 )
 from licorne.kube.pods.matching import has_room
-from licorne.kube.pods.storage import ClaimKey, Storage, key_of
+from licorne.kube.pods.storage import ClaimKey, Storage, drop_from, key_of
 from licorne.kube.pods.volumes import attachment_allocation, claims_of
 
 from .binding_volumes import VolumeBindings
@@ -31,9 +31,6 @@ from .turns import Turns
 
 ATTACHMENT: Final = "attachment/"
 """The prefix of the keys by which the scheduler knows attachments."""
-K = TypeVar("K")
-N = TypeVar("N")
-V = TypeVar("V")
 
 
 class Volumes:
@@ -68,7 +65,7 @@ class Volumes:
         self.give_back(uid)
         self._changed.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            _drop(self._users, name, uid)
+            drop_from(self._users, name, uid)
 
     @property
     def has_changed(self) -> bool:
@@ -126,9 +123,7 @@ class Volumes:
         match one:
             case Claim():
                 was_claim, storage.claims[key_of(one)] = storage.claims.get(key_of(one), one), one
-                _drop(
-                    self._unbound, was_claim.storage_class, key_of(one)
-                )  # another one of the name may have another class
+                drop_from(self._unbound, was_claim.storage_class, key_of(one))  # another one may have another class
                 self._claim_changed(one, unbound=not one.is_bound)
             case PersistentVolume():
                 was = storage.volumes.get(name)
@@ -177,14 +172,14 @@ class Volumes:
                 storage.drivers.pop(name, None)
                 self._driver_changed(name)
             case CSIStorageCapacity():
-                storage.drop_capacity(one)
+                drop_from(storage.capacities, one.storage_class_name, key_of(one))
                 self._class_changed(one.storage_class_name)
             case CSINode():
                 storage.csi_nodes.pop(name, None)
                 self.node_known(name)
             case VolumeAttachment():
-                _drop(self._on_node, one.spec.node_name, name)
-                _drop(self._of_volume, _volume_of(one), name)
+                drop_from(self._on_node, one.spec.node_name, name)
+                drop_from(self._of_volume, _volume_of(one), name)
                 self._withdraw(name)
 
     def nodes_changed(self) -> None:
@@ -201,7 +196,7 @@ class Volumes:
         if unbound:
             self._unbound.setdefault(claim.storage_class, {})[key] = None
         else:
-            _drop(self._unbound, claim.storage_class, key)
+            drop_from(self._unbound, claim.storage_class, key)
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
         """Note the pods of the claim that a volume is bound to, else those that may get it."""
@@ -259,11 +254,3 @@ class Volumes:
 
 def _volume_of(one: VolumeAttachment) -> str:
     return one.spec.source.persistent_volume_name or ""
-
-
-def _drop(index: dict[K, dict[N, V]], key: K, name: N) -> None:
-    """Take a name out of an index of names."""
-    names = index.get(key, {})
-    names.pop(name, None)
-    if not names:
-        index.pop(key, None)

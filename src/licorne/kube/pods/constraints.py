@@ -20,7 +20,7 @@ import msgspec
 from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, FIELD_NAME, PORT_MAX, integer
 from licorne.core.nodes.terms import WEIGHT_MAX
 from licorne.kube.objects.meta import LabelSelectorRequirement
-from licorne.kube.objects.pods import NodeSelectorTerm, Pod, Toleration
+from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod, Toleration
 
 NODE_NAME: Final = "metadata.name"
 DAEMON_SET: Final = "DaemonSet"
@@ -138,11 +138,22 @@ def required_node(pod: Pod) -> str:
 
 def required_labels(pod: Pod) -> Terms:
     """Return the terms of which a node must meet one for the selector and the required affinity of a pod; None: every node does."""
-    terms, selector = _required_terms(pod), pod.spec.node_selector or {}
-    made = [[{"key": key, "operator": "In", "values": [value]} for key, value in sorted(selector.items())]]
-    if terms is not None:
-        made = [[*made[0], *known] for one in terms if (known := conditions_of(one)) is not None]
-    return tuple(map(tuple, made)) if selector or terms is not None else None
+    selector = [
+        {"key": key, "operator": "In", "values": [value]}
+        for key, value in sorted((pod.spec.node_selector or {}).items())
+    ]
+    terms = _required_terms(pod)
+    if terms is None:
+        return (tuple(selector),) if selector else None
+    return tuple((*selector, *term) for term in terms_of(NodeSelector(terms)) or ())
+
+
+def terms_of(selector: NodeSelector | None) -> Terms:
+    """Return a node selector as terms; a term that means nothing holds nowhere."""
+    if selector is None:
+        return None
+    made = [conditions_of(term) for term in selector.node_selector_terms or ()]
+    return tuple(tuple(one) for one in made if one is not None)
 
 
 def node_names(term: NodeSelectorTerm) -> set[str] | None:

@@ -30,11 +30,11 @@ from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
 from . import keys
-from .constraints import NODE_NAME, Terms, required_labels, required_node
-from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano, terms_of
+from .constraints import NODE_NAME, Terms, required_labels, required_node, terms_of
+from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
 from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
-from .storage import ClaimKey, key_of
+from .storage import ClaimKey, drop_from, key_of
 
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
@@ -50,6 +50,9 @@ UNLIMITED_MAX: Final = 256
 """Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
 VERDICTS_MAX: Final = 64
 """Demands whose answer is remembered for a node, at most."""
+
+
+DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
 
 
 class PodDevices(msgspec.Struct, frozen=True):
@@ -134,51 +137,38 @@ class DeviceStore:
         self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search fails
         self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
 
-    # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
+    # -- objects; both return the nodes on which claims may get other devices now -------------------------------
 
-    def put_claim(self, claim: ResourceClaim) -> Nodes:
-        """Take in a ResourceClaim that is new or has changed; return the nodes on which claims may get other devices now."""
-        key = key_of(claim)
-        known = self.decided.get(key)
-        self._used(key, claim)
-        self.claims[key] = claim
-        if claim.status.allocation is None and known is not None:
-            return NOWHERE
-        return self._hold(key, claim.status.allocation)
+    def put(self, one: DeviceObject) -> Nodes:
+        """Take in an object that is new or has changed."""
+        if isinstance(one, ResourceSlice):
+            return self._changed(self.pools.put(one))
+        if isinstance(one, DeviceClass):
+            self.classes[one.metadata.name] = one
+            return self._classes_changed()
+        key, allocation = key_of(one), one.status.allocation
+        self._used(key, one)
+        self.claims[key] = one
+        return NOWHERE if allocation is None and key in self.decided else self._hold(key, allocation)
 
-    def drop_claim(self, key: ClaimKey) -> Nodes:
-        """Forget a ResourceClaim, and what was decided of it; return the nodes on which claims may get other devices now."""
+    def drop(self, one: DeviceObject) -> Nodes:
+        """Forget an object, and what was decided of it."""
+        if isinstance(one, ResourceSlice):
+            return self._changed(self.pools.drop(one.metadata.name))
+        if isinstance(one, DeviceClass):
+            self.classes.pop(one.metadata.name, None)
+            return self._classes_changed()
+        key = key_of(one)
         self._used(key, None)
         self.claims.pop(key, None)
         self.decided.pop(key, None)
         return self._hold(key, None)
 
-    def put_class(self, of_class: DeviceClass) -> Nodes:
-        """Take in a DeviceClass that is new or has changed; claims may get other devices on all nodes now."""
-        self.classes[of_class.metadata.name] = of_class
-        return self._classes_changed()
-
-    def drop_class(self, name: str) -> Nodes:
-        """Forget the DeviceClass of a name; claims may get other devices on all nodes now."""
-        self.classes.pop(name, None)
-        return self._classes_changed()
-
     def _classes_changed(self) -> Nodes:
-        names = [
-            name
-            for name in self.unlimited
-            if name.removesuffix(OF_CLASS) in self.classes or backing(name, self.classes)
-        ]
+        known = self.classes
+        names = [name for name in self.unlimited if name.removesuffix(OF_CLASS) in known or backing(name, known)]
         self.unlimited = dict.fromkeys(names)
         return self._changed(None)
-
-    def put_slice(self, of: ResourceSlice) -> Nodes:
-        """Take in a ResourceSlice that is new or has changed; return the nodes on which claims may get other devices now."""
-        return self._changed(self.pools.put(of))
-
-    def drop_slice(self, name: str) -> Nodes:
-        """Forget the ResourceSlice of a name; return the nodes on which claims may get other devices now."""
-        return self._changed(self.pools.drop(name))
 
     def nodes_changed(self) -> None:
         """Note that nodes are new or gone, or have other labels."""
@@ -187,14 +177,12 @@ class DeviceStore:
 
     def _used(self, key: ClaimKey, claim: ResourceClaim | None) -> None:
         """Note which pods may use a claim that is new, has changed, or, as None, is gone."""
-        for uid in _users(self.claims.get(key)):
-            of_pod = self._of_pod[uid]
-            del of_pod[key]
-            if not of_pod:
-                del self._of_pod[uid]
-                self._ended.pop(uid, None)
-        for uid in _users(claim):
+        now = _users(claim)
+        for uid in now:
             self._of_pod.setdefault(uid, {})[key] = None
+        for uid in _users(self.claims.get(key)):
+            if uid not in now and drop_from(self._of_pod, uid, key):
+                self._ended.pop(uid, None)
 
     def pod_gone(self, uid: str) -> None:
         """Note that a pod has ended; its devices are free when they have been taken back."""
