@@ -319,18 +319,10 @@ class Topology:
 
     def attempt(self, slot: int, pods: PodClass, change: int) -> None:
         """Count a pod more (1) or less (-1) in a trial, which wakes nothing."""
-        if slot >= 0:  # else the node has been removed
-            self._try(lambda: self._count(slot, pods, change))
-
-    def lift(self, key: str, change: int) -> None:
-        """Let the devices of an allocation be free in a trial (1), or end that (-1); it wakes nothing."""
-        count = self.counts.get(CLAIMS)
-        if isinstance(count, ClaimCount):
-            self._try(lambda: count.lift(key, change))
-
-    def _try(self, change: Callable[[], None]) -> None:
+        if slot < 0:  # the node has been removed
+            return
         before = len(self.eased)
-        change()
+        self._count(slot, pods, change)
         while len(self.eased) > before:  # what it has added comes last
             self.eased.popitem()
 

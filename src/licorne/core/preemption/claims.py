@@ -25,7 +25,7 @@ from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
-from .verdicts import claims_devices, verdict_of
+from .verdicts import claims_devices, lift, verdict_of
 
 if TYPE_CHECKING:
     from licorne.core.nodes.node import Need, Node
@@ -322,8 +322,8 @@ class Claims:
             if need.checks:  # else no term of pods is about the ask
                 ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
                 for key in ("", *dict.fromkeys(alloc.key for alloc, _, _ in ending)) if claims_devices(need) else ():
-                    topology.lift(key, 1)
-                    undo.callback(topology.lift, key, -1)
+                    lift(topology, key, 1)
+                    undo.callback(lift, topology, key, -1)
                 without = dict.fromkeys((*without, *self.tried))
                 coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
                 for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):

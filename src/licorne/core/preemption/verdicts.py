@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from licorne.core.constants import IS_APART
-from licorne.core.nodes.claimed import ClaimCheck
+from licorne.core.nodes.claimed import ClaimCheck, ClaimCount
+from licorne.core.nodes.counted import CLAIMS
 from licorne.core.nodes.devices import DeviceRoom
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import HostPort
     from licorne.core.nodes.domains import DomainCheck
     from licorne.core.nodes.node import Need, Node
+    from licorne.core.nodes.topology import Topology
     from licorne.core.queues.ask import Ask
 
 T = TypeVar("T")
@@ -45,7 +47,7 @@ class NodeVerdict:
     def _change(self, alloc: Ask, ends: int) -> None:
         need: Need = alloc.shape.need
         if self._need.topology is not None and claims_devices(self._need):
-            self._need.topology.lift(alloc.key, ends)
+            lift(self._need.topology, alloc.key, ends)
         if self._devices is not None:
             (self._devices.add if ends > 0 else self._devices.remove)(alloc)
         if self._taken and alloc.node is self._node:
@@ -159,6 +161,12 @@ def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
 def claims_devices(need: Need) -> bool:
     """Return whether asks with this need have claims of devices."""
     return need.pods is not None and need.pods.terms.claims is not None
+
+
+def lift(topology: Topology, key: str, change: int) -> None:
+    """Let the devices of an allocation be free in a trial (1), or end that (-1), which wakes nothing."""
+    if isinstance(count := topology.counts.get(CLAIMS), ClaimCount):
+        count.lift(key, change, topology.eased)
 
 
 def passes_without(node: Node, ask: Ask, victims: list[Ask]) -> bool:
