@@ -12,8 +12,9 @@ from common.virtual import run
 from kube import kills, schedules
 from kube.apiserver import FakeClient
 from licorne.kube.api.client import ApiError
+from licorne.kube.manager.commands import Evict
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
-from licorne.kube.objects.devices import DeviceRequest
+from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
 from licorne.kube.pods.devices import OF_CLASS
 from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
@@ -321,3 +322,42 @@ def test_placeholders_hold_no_devices_for_an_extended_resource_and_say_so() -> N
         assert not made.controller.claims()
 
     played(steps)
+
+
+# -- preemption --------------------------------------------------------------------------------------------------
+
+
+class Preempting(Places):
+    """A queue in which pods of higher priority evict others."""
+
+    queues = """
+partitions:
+  - name: default
+    placementrules: [{name: fixed, value: root.all}]
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: all, properties: {preemption.delay: 1s, preemption.within-queue: priority}}]
+"""
+
+
+def test_a_pod_of_higher_priority_gets_the_device_of_a_pod_that_goes_for_it() -> None:
+    made = places(1, 2, Preempting())
+    for name, priority in (("other", 5), ("low", 1), ("high", 9)):
+        made.manager.named_seen(resource_claim(name, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name), priority=priority, labels={keys.APP_ID: name})
+        steps_of(made)
+        if name != "high":
+            made.pods[name]["spec"]["nodeName"] = "n0"
+            made.show(name)
+    made.now_ns += 10 * 10**9
+    (evicted,) = (one.name for one in steps_of(made) if isinstance(one, Evict))
+    assert evicted == "low"
+    claim = made.manager.lifecycle.devices.store.claims["ns", "low"]
+    made.no_pod("low")
+    steps_of(made)
+    assert not made.manager.records.pods["high"].node, "the device has not been taken back"
+    made.manager.named_seen(msgspec.structs.replace(claim, status=ResourceClaimStatus()))
+    steps_of(made)
+    assert made.manager.records.pods["high"].node == "n0"
+    assert made.manager.records.pods["other"].leaving is None

@@ -445,7 +445,9 @@ class Comparison:
             of_claims = [row for row in rows if row[0] == "DynamicResources"]
             if plugin == "DynamicResources" and (of_claims or theirs is None):
                 both = reason == ELSEWHERE_CLAIMED  # of one claim, and another gets no devices: what lasts comes first
-                if fails or both:  # an error, which is told in words of CEL, about a device, ends the attempt for all nodes
+                if (
+                    fails or both
+                ):  # an error, which is told in words of CEL, about a device, ends the attempt for all nodes
                     wanted, never = (plugin, reason), theirs is not None and lasts(theirs)
             if why == ELSEWHERE and "NodeAffinity" in [row[0] for row in rows]:
                 wanted = (ELSEWHERE, "")
