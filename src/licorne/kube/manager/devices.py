@@ -58,7 +58,8 @@ class Devices:
         self._outbox = outbox
         self.store = DeviceStore(where, records.nodes)
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod without a node
-        self._changed: dict[str, None] = {}  # UIDs of pods
+        self.changed: dict[str, None] = {}
+        """UIDs of pods that are to be read anew."""
         self._attempts: dict[str, _Attempt] = {}  # by the UID of a pod
         self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
         self._unsure: dict[ClaimKey, str] = {}  # claims that have perhaps got devices for a pod that gave up: its UID
@@ -86,13 +87,13 @@ class Devices:
             self.renew(change(one), key)
             self._claim_changed(key)
             if payer(claims.get(key)) != was:  # for whose quotas it counts
-                self._changed |= {payer(claims.get(key)): None, was: None}
+                self.changed |= {payer(claims.get(key)): None, was: None}
 
     def _classes_changed(self, nodes: Nodes) -> None:
         """Read pods anew that wait: those with claims, and those that request extended resources, which classes may back or not."""
         for record in self._records.pods.values():
             self.pod_seen(record.pod)
-        self._changed |= dict.fromkeys(self._names)
+        self.changed |= dict.fromkeys(self._names)
         self.renew(nodes)
 
     def _claim_changed(self, key: ClaimKey) -> None:
@@ -115,7 +116,7 @@ class Devices:
 
     def _release(self, uid: str) -> None:
         self.store.releasing[uid] = None
-        self._changed[uid] = None
+        self.changed[uid] = None
 
     def renew(self, nodes: Nodes, *claims: ClaimKey) -> None:
         """Have the scheduler look again which nodes have devices, and where these claims get some; it may decide something then."""
@@ -137,7 +138,7 @@ class Devices:
         names = (*names, *((made,) if made is not None else ()))
         if self._names.get(uid) == names:
             if made is not None and uid in self._attempts:
-                self._changed[uid] = None  # perhaps its status names its claim now
+                self.changed[uid] = None  # perhaps its status names its claim now
             return
         self._forget_names(uid)
         self._outbox.partition.needs.topology.allocator = self.store
@@ -155,7 +156,7 @@ class Devices:
         self._forget_names(uid)
 
     def _forget_names(self, uid: str) -> None:
-        self._changed.pop(uid, None)
+        self.changed.pop(uid, None)
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
             if drop_from(self.store.users, name, uid):
@@ -163,14 +164,9 @@ class Devices:
             elif len(self.store.users[name]) < SHARED:
                 self.reread([name])
 
-    @property
-    def has_changed(self) -> bool:
-        """Whether something has changed for a pod."""
-        return bool(self._changed)
-
     def take_changed(self) -> list[str]:
         """Return the UIDs of the pods for whose claims something has changed since the last call."""
-        changed, self._changed = self._changed, {}
+        changed, self.changed = self.changed, {}
         return [*changed]
 
     # -- decisions ----------------------------------------------------------------------------------------------
@@ -198,7 +194,7 @@ class Devices:
         self._kept.pop(uid, None)
         self._outbox.commands.append(LoseVolumes(uid, node, self._number, timeout_s))
         self.reread(devices.claims)
-        self._changed[uid] = None
+        self.changed[uid] = None
         return ""
 
     def is_current(self, uid: str, number: int) -> bool:
@@ -254,7 +250,7 @@ class Devices:
     def reread(self, claims: Iterable[ClaimKey]) -> None:
         """Mark the pods that name one of these ResourceClaims: what their claims demand is read again in the next step."""
         for key in claims:
-            self._changed |= self.store.users.get(key, {})
+            self.changed |= self.store.users.get(key, {})
 
     def _is_reserved(self, key: ClaimKey, uid: str) -> bool:
         claim = self.store.claims.get(key)
@@ -359,7 +355,7 @@ class Devices:
         reserved = [key for key in names if self._is_reserved(key, uid) or self._is_made(key)]
         if not reserved:
             del self.store.releasing[uid]
-            self._changed[uid] = None
+            self.changed[uid] = None
         for key in reserved:
             claim = self.store.claims[key]
             if key in self._written:

@@ -60,7 +60,7 @@ class Manager:
             self._tell_unlimited()
             lifecycle.flush()
             lifecycle.gangs.create_missing()
-            changed = applications.has_ended or lifecycle.volumes.has_changed or lifecycle.devices.has_changed
+            changed = applications.has_ended or lifecycle.volumes.changed or lifecycle.devices.changed
             if not (changed or self.outbox.asks or self.outbox.releases):
                 break
         commands, self.outbox.commands = self.outbox.commands, []

@@ -45,7 +45,8 @@ class Volumes:
         self._users: dict[ClaimKey, dict[str, None]] = {}  # UIDs of pods
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod
         self._unbound: dict[str, dict[ClaimKey, None]] = {}  # claims without a volume, by class
-        self._changed: dict[str, None] = {}  # UIDs of pods
+        self.changed: dict[str, None] = {}
+        """UIDs of pods that are to be read anew."""
         self._on_node: dict[str, dict[str, VolumeAttachment]] = {}
         self._of_volume: dict[str, dict[str, VolumeAttachment]] = {}
         self._told: dict[str, str] = {}  # attachments that the scheduler knows, with their nodes
@@ -63,20 +64,13 @@ class Volumes:
     def pod_gone(self, uid: str) -> None:
         """Forget a pod."""
         self.give_back(uid)
-        self._changed.pop(uid, None)
+        self.changed.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
             drop_from(self._users, name, uid)
 
-    @property
-    def has_changed(self) -> bool:
-        """Whether something has changed for a pod."""
-        return bool(self._changed)
-
     def take_changed(self) -> list[str]:
         """Return the UIDs of the pods for which something has changed since the last call, but for those that have not their turn."""
-        if not self._changed:
-            return []
-        changed, self._changed = self._changed, {}
+        changed, self.changed = self.changed, {}
         return [uid for uid in changed if not self.turns.before(uid)]
 
     # -- decisions ----------------------------------------------------------------------------------------------
@@ -108,12 +102,12 @@ class Volumes:
     def reread(self, claims: Mapping[ClaimKey, str]) -> None:
         """Have the pods read again that name one of these claims, or that may get the volume that is for one."""
         for key, volume in claims.items():
-            self._changed |= self._users.get(key, {})
+            self.changed |= self._users.get(key, {})
             if volume and (claim := self.storage.claims.get(key)) is not None:
                 self._class_changed(claim.storage_class)
 
     def _pass_on(self, uid: str) -> None:
-        self._changed |= dict.fromkeys(self.turns.leave(uid))
+        self.changed |= dict.fromkeys(self.turns.leave(uid))
 
     # -- objects ------------------------------------------------------------------------------------------------
 
@@ -188,11 +182,11 @@ class Volumes:
         for uid in self._names:
             record = self._records.pods.get(uid)
             if record is not None and record.work.volumes.names_nodes:
-                self._changed[uid] = None
+                self.changed[uid] = None
 
     def _claim_changed(self, claim: Claim, *, unbound: bool) -> None:
         key = key_of(claim)
-        self._changed |= self._users.get(key, {})
+        self.changed |= self._users.get(key, {})
         if unbound:
             self._unbound.setdefault(claim.storage_class, {})[key] = None
         else:
@@ -202,7 +196,7 @@ class Volumes:
         """Note the pods of the claim that a volume is bound to, else those that may get it."""
         ref = volume.spec.claim_ref
         if ref is not None:
-            self._changed |= self._users.get((ref.namespace, ref.name), {})
+            self.changed |= self._users.get((ref.namespace, ref.name), {})
         else:
             self._class_changed(volume.storage_class)
         for one in self._of_volume.get(volume.metadata.name, {}).values():
@@ -212,13 +206,13 @@ class Volumes:
         """Note the pods with a claim of a class that has no volume yet."""
         for key in self._unbound.get(name, ()):
             if concerns(self.storage.claims[key]):
-                self._changed |= self._users.get(key, {})
+                self.changed |= self._users.get(key, {})
 
     def _driver_changed(self, name: str) -> None:
         for uid in self._names:
             record = self._records.pods.get(uid)
             if record is not None and not record.node and name in record.work.volumes.attached:
-                self._changed[uid] = None
+                self.changed[uid] = None
 
     # -- attachments --------------------------------------------------------------------------------------------
 
