@@ -126,6 +126,7 @@ def test_devices_are_free_in_a_trial_when_all_that_use_their_claim_have_ended() 
         return free
 
     assert [lifted(*keys) for keys in ((), "p", "pq", ("", "p"), "ppq")] == [False, False, True, False, True]
+    assert not store._lifted
     made.no_pod("q")
     assert lifted("", "p")
     assert not lifted("p")

@@ -331,6 +331,7 @@ class DeviceStore:
         pods = [key] if key else [*self._ended]
         nodes = NOWHERE
         self._lifted.update(dict.fromkeys(pods, change))
+        self._lifted = +self._lifted  # those of no number go
         for name in dict.fromkeys(name for uid in pods for name in self._of_pod.get(uid, ())):
             claim = self.claims[name]
             free = all(self._lifted[uid] > 0 for uid in _users(claim))
