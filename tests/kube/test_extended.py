@@ -356,7 +356,7 @@ def test_a_pod_of_higher_priority_gets_the_device_of_a_pod_that_goes_for_it() ->
     claim = made.manager.lifecycle.devices.store.claims["ns", "low"]
     made.no_pod("low")
     steps_of(made)
-    assert not made.manager.records.pods["high"].node, "the device has not been taken back"
+    assert [pod.metadata.name for pod in made.waiting()] == ["high"], "the device has not been taken back"
     made.manager.named_seen(msgspec.structs.replace(claim, status=ResourceClaimStatus()))
     steps_of(made)
     assert made.manager.records.pods["high"].node == "n0"
