@@ -88,6 +88,8 @@ class World:
         self.later_dice = random.Random(seed + 2)
         """For what worlds have by `kinds.LATER`."""
         self.kind = kind
+        self.backed: tuple[str, ...] = ()
+        """Extended resources that no node lists, and device classes back."""
         self.server = Server(random.Random(seed + 1))
         self.server.on_bind = self.check_binding
         self.server.on_delete = self.check_deletion
@@ -162,7 +164,8 @@ class World:
         used = self.used(node)
         capacity = {"vcore": AMOUNTS["cpu"], "memory": AMOUNTS["memory"], "pods": AMOUNTS["pods"]}
         capacity[books.DEVICE] = kinds.DEVICES
-        return all(used.get(name, 0) + amount <= capacity.get(name, 0) for name, amount in read_resources(pod).items())
+        wanted = {name: amount for name, amount in read_resources(pod).items() if name not in self.backed}
+        return all(used.get(name, 0) + amount <= capacity.get(name, 0) for name, amount in wanted.items())
 
     def check_binding(self, pod: Pod, node: str) -> None:
         """Check the rules of every binding, by what the process could know that decided it."""
@@ -428,9 +431,10 @@ class World:
 
     def control_gangs(self) -> None:
         """Remove the gates of gangs whose time has come, and replace members of Hard gangs that have failed."""
+        now = self.now_s()
         for pod in self.server.pods():
             gang = books.application_of(pod)
-            if pod.spec.scheduling_gates and self.now_s() >= self._opens_at.get(gang, NEVER_S):
+            if pod.spec.scheduling_gates and now >= self._opens_at.get(gang, NEVER_S):
                 self._remove_gates(pod)
             elif self.controllers_act and pod.status.phase == "Failed" and gang in self._controlled:
                 self.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
@@ -597,7 +601,7 @@ class World:
             healthy = [
                 pod
                 for pod in self.server.pods()
-                if books.means(found, pod) and pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
+                if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp and books.means(found, pod)
             ]
             status = msgspec.structs.replace(
                 found.status,
@@ -676,13 +680,13 @@ class World:
 
     def kubelets(self) -> None:
         """Let the kubelets run what is bound, and end what is to end; and the garbage collector what has no owner."""
-        server = self.server
+        server, now = self.server, self.now_s()
         uids = {pod.metadata.uid for pod in server.pods()}
         for pod in server.pods():
             meta = pod.metadata
             orphan = any(owner.uid not in uids for owner in meta.owner_references or ())
             lost = pod.spec.node_name and ("", pod.spec.node_name) not in server.objects["nodes"]
-            hangs = self.now_s() < self.hanging.get(meta.uid, 0.0)
+            hangs = now < self.hanging.get(meta.uid, 0.0)
             if lost or ((meta.deletion_timestamp or orphan) and not hangs and self.rng.random() < 0.5):
                 server.remove("pods", meta.namespace, meta.name)
             elif pod.spec.node_name and pod.status.phase == "Pending" and self.rng.random() < 0.7:

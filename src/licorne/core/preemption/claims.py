@@ -17,7 +17,7 @@ something is used without a look at them, or taken away: `review` is called ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
@@ -25,10 +25,9 @@ from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
-from .verdicts import verdict_of
+from .verdicts import claims_devices, lift, verdict_of
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.domains import PodClass
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -319,23 +318,19 @@ class Claims:
     ) -> Iterator[None]:
         """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used."""
         topology = self._partition.needs.topology
-        changes: list[tuple[int, PodClass, int]] = []
-        if need.checks:  # else no term of pods is about the ask
-            ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
-            without = dict.fromkeys((*without, *self.tried))
-            coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
-            for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
-                if ask.shape.need.pods is not None and node is not None:
-                    changes.append((node.slot, ask.shape.need.pods, change))
-        made = 0
-        try:
-            for slot, pods, change in changes:
-                topology.attempt(slot, pods, change)
-                made += 1
+        with ExitStack() as undo:
+            if need.checks:  # else no term of pods is about the ask
+                ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+                for key in ("", *dict.fromkeys(alloc.key for alloc, _, _ in ending)) if claims_devices(need) else ():
+                    lift(topology, key, 1)
+                    undo.callback(lift, topology, key, -1)
+                without = dict.fromkeys((*without, *self.tried))
+                coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
+                for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
+                    if ask.shape.need.pods is not None and node is not None:
+                        topology.attempt(node.slot, ask.shape.need.pods, change)
+                        undo.callback(topology.attempt, node.slot, ask.shape.need.pods, -change)
             yield
-        finally:
-            for slot, pods, change in reversed(changes[:made]):
-                topology.attempt(slot, pods, -change)
 
     def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:
         """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so.
