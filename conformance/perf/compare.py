@@ -1,0 +1,157 @@
+"""Plays workloads of Kubernetes' scheduler_perf against licorne and kube-scheduler in turns, and prints a table.
+
+    python conformance/perf/compare.py                       the workloads of workloads.tsv
+    python conformance/perf/compare.py Preemption Gang       those whose topic, case or workload has one of these texts
+
+Each is played on a control plane of its own, which has seen nothing else: what is left of the workload before, such as
+versions that etcd has not compacted and namespaces that still end, would cost the one after it. Both schedulers decide with
+their usual configurations; licorne's is that of `deploy/default-scheduler`.
+
+Exit status: 1 if a workload could not be played with licorne, or is slower than `--least` times kube-scheduler's rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from cluster import Cluster, FailedError
+from play import Measure, Play, Workload
+
+HERE = Path(__file__).resolve().parent
+VERSION = "v1.37.2"
+SCHEDULERS = ("kube-scheduler", "licorne")
+BUSY = 0.75
+"""A process that uses this much of a processor, or more, is what limits."""
+GATES = {"GenericWorkload": True}
+ADMISSION = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"  # as in scheduler_perf
+HEAD = (
+    "| workload | pods | kube-scheduler, pods/s | licorne, pods/s | ratio | p99 wait, s | scheduler, processor s "
+    "| API server, processor s | limits kube-scheduler | limits licorne |\n|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+class Row(NamedTuple):
+    """A line of workloads.tsv."""
+
+    topic: str
+    case: str
+    workload: str
+    params: str
+
+
+def processor_s(run: Path, process: str) -> float:
+    """Return how many processor seconds a process of the control plane has used."""
+    pid = (run / f"{process}.pid").read_text(encoding="ascii").strip()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def played(workload: Workload, scheduler: str, run: Path, port: int, timeout_s: float) -> dict[str, object]:
+    """Play a workload on the control plane in `run`."""
+    processes = {"scheduler": scheduler, "API server": "kube-apiserver"}
+    async with Cluster(port, run) as cluster:
+        measure = Measure(cluster.pods, lambda: {name: processor_s(run, of) for name, of in processes.items()})
+        await Play(cluster, workload, measure, timeout_s).run()
+    if measure.result is None:
+        raise FailedError("the workload measures nothing")
+    return measure.result
+
+
+def play(row: Row, scheduler: str, options: argparse.Namespace) -> dict[str, object]:
+    """Start a control plane and a scheduler, and play a workload. A failure is told by `failed`."""
+    run = options.out / "run"
+    try:
+        folder = options.workloads / row.topic
+        workload = Workload(folder / "performance-config.yaml", row.case, row.workload, row.params.split())
+        gates = ",".join(f"{name}={str(on).lower()}" for name, on in {**GATES, **workload.gates}.items())
+        environment = {
+            **os.environ,
+            "PORT": str(options.port),
+            "RUN": str(run),
+            "OUT": str(options.out),
+            "KWOK": "0",
+            "GATES": gates,
+            "APISERVER_ARGS": f"{ADMISSION} --feature-gates={gates} --runtime-config={options.apis}",
+            # scheduler_perf has no controller that binds volumes; the real one would call its claims lost.
+            "KCM_ARGS": f"--feature-gates={gates} --controllers=-persistentvolume-binder-controller",
+        }
+        for command in ([HERE.parent.parent / "controlplane" / "up.sh"], [HERE.parent / "scheduler.sh", scheduler]):
+            subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+        return asyncio.run(played(workload, scheduler, run, options.port, options.timeout))
+    except (FailedError, OSError, subprocess.CalledProcessError) as error:
+        return {"failed": str(error)}
+    finally:
+        down = HERE.parent.parent / "controlplane" / "down.sh"
+        subprocess.run([down], env={**os.environ, "RUN": str(run), "WIPE": "1"}, check=True)  # noqa: S603
+
+
+def limit(result: dict) -> str:
+    """Say what limits: the busier of the two processes, or that both wait, with the share of a processor."""
+    share, name = max((spent / max(result["seconds"], 0.01), name) for name, spent in result["processor_s"].items())
+    return f"{name} {share:.1f}" if share >= BUSY else f"neither: {name} {share:.1f}"
+
+
+def line(name: str, results: dict[str, dict]) -> str:
+    """Return the row of a workload in the table."""
+    theirs, ours = (results[scheduler] for scheduler in SCHEDULERS)
+    if failed := [f"{scheduler}: {results[scheduler]['failed']}" for scheduler in SCHEDULERS if "failed" in results[scheduler]]:
+        return f"| {name} | {'; '.join(failed)[:300]} | | | | | | | | |"
+    both = [f"{theirs['wait_p99_s']} / {ours['wait_p99_s']}"]
+    both += [f"{theirs['processor_s'][of]:.1f} / {ours['processor_s'][of]:.1f}" for of in ("scheduler", "API server")]
+    ratio = ours["pods_per_s"] / theirs["pods_per_s"] if theirs["pods_per_s"] else 0.0
+    rates = f"{ours['pods']} | {theirs['pods_per_s']} | {ours['pods_per_s']} | {ratio:.2f}"
+    return f"| {name} | {rates} | {' | '.join(both)} | {limit(theirs)} | {limit(ours)} |"
+
+
+def good(results: dict[str, dict], least: float) -> bool:
+    """Has licorne played the workload, and at `least` so many times as fast as kube-scheduler?"""
+    theirs, ours = (results[scheduler] for scheduler in SCHEDULERS)
+    return "failed" not in ours and ("failed" in theirs or ours["pods_per_s"] >= least * theirs["pods_per_s"])
+
+
+def main() -> int:
+    """Read the command line, play, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("texts", nargs="*", help="play only workloads whose topic, case or name has one of these texts")
+    parser.add_argument("--table", type=Path, default=HERE / "workloads.tsv", help="the list of workloads")
+    parser.add_argument("--workloads", type=Path, help="test/integration/scheduler_perf; unless given, that of Go's modules")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="only this one; with --json")
+    parser.add_argument("--out", type=Path, default=Path("build/perf"), help="for logs, and for the control plane")
+    parser.add_argument("--port", type=int, default=24243, help="of the API server; five more follow it")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds that one wait may take")
+    parser.add_argument("--least", type=float, default=0.0, help="the ratio below which the exit status is 1")
+    parser.add_argument("--apis", default="api/all=true", help="runtime-config of the API server")
+    parser.add_argument("--json", action="store_true", help="print an object a line, with all that was measured")
+    options = parser.parse_args()
+    if options.workloads is None:
+        cache = subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True)  # noqa: S607
+        module = Path(cache.stdout.strip()) / "k8s.io" / f"kubernetes@{VERSION}"
+        options.workloads = module / "test" / "integration" / "scheduler_perf"
+    options.out = options.out.resolve()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with options.table.open(encoding="utf-8") as table:
+        rows = [Row(*fields[:4]) for fields in csv.reader(table, delimiter="\t") if fields and fields[0][:1] != "#"]
+    if not options.json:
+        print(HEAD, flush=True)
+    passed = True
+    for row in rows:
+        name = f"{row.topic} {row.case} {row.workload}{row.params and ' ' + row.params}"
+        if options.texts and not any(text in name for text in options.texts):
+            continue
+        schedulers = [options.scheduler] if options.scheduler else SCHEDULERS
+        results = {scheduler: play(row, scheduler, options) for scheduler in schedulers}
+        passed = passed and (bool(options.scheduler) or good(results, options.least))
+        print(json.dumps({"workload": name, **results}) if options.json else line(name, results), flush=True)
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
