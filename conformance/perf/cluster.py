@@ -26,10 +26,10 @@ class FailedError(Exception):
 
 
 class Pod:
-    """What is known of a pod: times of its creation and binding, whether it was tried, and whether it is gone."""
+    """What is known of a pod: times of its creation and binding, whether it was tried, why it waits, whether it is gone."""
 
     def __init__(self) -> None:
-        self.space = self.name = ""
+        self.space = self.name = self.why = ""
         self.labels: dict[str, str] = {}
         self.created = self.bound = 0.0
         self.tried = self.gone = False
@@ -124,7 +124,9 @@ class Cluster:
         meta = item["metadata"]
         pod = self.pods.setdefault(meta["uid"], Pod())
         pod.space, pod.name, pod.labels, pod.gone = meta["namespace"], meta["name"], meta.get("labels", {}), gone
-        pod.tried = any(condition["type"] == "PodScheduled" for condition in item["status"].get("conditions", ()))
+        for condition in item["status"].get("conditions", ()):
+            if condition["type"] == "PodScheduled":
+                pod.tried, pod.why = True, condition.get("message", "")
         if item["spec"].get("nodeName") and not pod.bound:
             pod.bound = now
         self.changed.set()

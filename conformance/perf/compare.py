@@ -20,12 +20,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import aiohttp
 from cluster import Cluster, FailedError
 from play import Measure, Play, Workload
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 VERSION = "v1.37.2"
 SCHEDULERS = ("kube-scheduler", "licorne")
 BUSY = 0.75
@@ -38,13 +40,23 @@ HEAD = (
 )
 
 
+Result = dict[str, Any]
+"""What `Measure` has measured, or `failed`."""
+
+
 class Row(NamedTuple):
-    """A line of workloads.tsv."""
+    """A line of workloads.tsv; a workload with a `note` is not played."""
 
     topic: str
     case: str
     workload: str
-    params: str
+    params: str = ""
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        return " ".join(filter(None, self[:4]))
 
 
 def processor_s(run: Path, process: str) -> float:
@@ -54,7 +66,7 @@ def processor_s(run: Path, process: str) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def played(workload: Workload, scheduler: str, run: Path, port: int, timeout_s: float) -> dict[str, object]:
+async def played(workload: Workload, scheduler: str, run: Path, port: int, timeout_s: float) -> Result:
     """Play a workload on the control plane in `run`."""
     processes = {"scheduler": scheduler, "API server": "kube-apiserver"}
     async with Cluster(port, run) as cluster:
@@ -65,7 +77,7 @@ async def played(workload: Workload, scheduler: str, run: Path, port: int, timeo
     return measure.result
 
 
-def play(row: Row, scheduler: str, options: argparse.Namespace) -> dict[str, object]:
+def play(row: Row, scheduler: str, options: argparse.Namespace) -> Result:
     """Start a control plane and a scheduler, and play a workload. A failure is told by `failed`."""
     run = options.out / "run"
     try:
@@ -83,26 +95,28 @@ def play(row: Row, scheduler: str, options: argparse.Namespace) -> dict[str, obj
             # scheduler_perf has no controller that binds volumes; the real one would call its claims lost.
             "KCM_ARGS": f"--feature-gates={gates} --controllers=-persistentvolume-binder-controller",
         }
-        for command in ([HERE.parent.parent / "controlplane" / "up.sh"], [HERE.parent / "scheduler.sh", scheduler]):
-            subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+        for command in ("controlplane/up.sh", f"conformance/scheduler.sh {scheduler}"):
+            subprocess.run(command.split(), cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
         return asyncio.run(played(workload, scheduler, run, options.port, options.timeout))
-    except (FailedError, OSError, subprocess.CalledProcessError) as error:
+    except (FailedError, aiohttp.ClientError, OSError, subprocess.CalledProcessError) as error:
         return {"failed": str(error)}
     finally:
-        down = HERE.parent.parent / "controlplane" / "down.sh"
-        subprocess.run([down], env={**os.environ, "RUN": str(run), "WIPE": "1"}, check=True)  # noqa: S603
+        ending = {**os.environ, "RUN": str(run), "WIPE": "1"}
+        subprocess.run(["controlplane/down.sh"], cwd=ROOT, env=ending, check=True)  # noqa: S607
 
 
-def limit(result: dict) -> str:
+def limit(result: Result) -> str:
     """Say what limits: the busier of the two processes, or that both wait, with the share of a processor."""
     share, name = max((spent / max(result["seconds"], 0.01), name) for name, spent in result["processor_s"].items())
     return f"{name} {share:.1f}" if share >= BUSY else f"neither: {name} {share:.1f}"
 
 
-def line(name: str, results: dict[str, dict]) -> str:
+def line(name: str, results: dict[str, Result]) -> str:
     """Return the row of a workload in the table."""
     theirs, ours = (results[scheduler] for scheduler in SCHEDULERS)
-    if failed := [f"{scheduler}: {results[scheduler]['failed']}" for scheduler in SCHEDULERS if "failed" in results[scheduler]]:
+    if failed := [
+        f"{scheduler}: {results[scheduler]['failed']}" for scheduler in SCHEDULERS if "failed" in results[scheduler]
+    ]:
         return f"| {name} | {'; '.join(failed)[:300]} | | | | | | | | |"
     both = [f"{theirs['wait_p99_s']} / {ours['wait_p99_s']}"]
     both += [f"{theirs['processor_s'][of]:.1f} / {ours['processor_s'][of]:.1f}" for of in ("scheduler", "API server")]
@@ -111,7 +125,7 @@ def line(name: str, results: dict[str, dict]) -> str:
     return f"| {name} | {rates} | {' | '.join(both)} | {limit(theirs)} | {limit(ours)} |"
 
 
-def good(results: dict[str, dict], least: float) -> bool:
+def good(results: dict[str, Result], least: float) -> bool:
     """Has licorne played the workload, and at `least` so many times as fast as kube-scheduler?"""
     theirs, ours = (results[scheduler] for scheduler in SCHEDULERS)
     return "failed" not in ours and ("failed" in theirs or ours["pods_per_s"] >= least * theirs["pods_per_s"])
@@ -122,7 +136,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="*", help="play only workloads whose topic, case or name has one of these texts")
     parser.add_argument("--table", type=Path, default=HERE / "workloads.tsv", help="the list of workloads")
-    parser.add_argument("--workloads", type=Path, help="test/integration/scheduler_perf; unless given, that of Go's modules")
+    parser.add_argument(
+        "--workloads", type=Path, help="test/integration/scheduler_perf; unless given, that of Go's modules"
+    )
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="only this one; with --json")
     parser.add_argument("--out", type=Path, default=Path("build/perf"), help="for logs, and for the control plane")
     parser.add_argument("--port", type=int, default=24243, help="of the API server; five more follow it")
@@ -138,18 +154,20 @@ def main() -> int:
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     with options.table.open(encoding="utf-8") as table:
-        rows = [Row(*fields[:4]) for fields in csv.reader(table, delimiter="\t") if fields and fields[0][:1] != "#"]
+        rows = [Row(*fields) for fields in csv.reader(table, delimiter="\t") if fields and fields[0][0] != "#"]
     if not options.json:
         print(HEAD, flush=True)
     passed = True
     for row in rows:
-        name = f"{row.topic} {row.case} {row.workload}{row.params and ' ' + row.params}"
-        if options.texts and not any(text in name for text in options.texts):
+        if row.note or not any(text in row.name for text in options.texts or [""]):
             continue
         schedulers = [options.scheduler] if options.scheduler else SCHEDULERS
         results = {scheduler: play(row, scheduler, options) for scheduler in schedulers}
         passed = passed and (bool(options.scheduler) or good(results, options.least))
-        print(json.dumps({"workload": name, **results}) if options.json else line(name, results), flush=True)
+        print(json.dumps({"workload": row.name, **results}) if options.json else line(row.name, results), flush=True)
+    for row in rows if not (options.json or options.texts) else ():
+        if row.note:
+            print(f"| {row.name} | {row.note} | | | | | | | | |")
     return 0 if passed else 1
 
 

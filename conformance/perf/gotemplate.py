@@ -73,17 +73,17 @@ class _Pipeline:
         return function(*values, *piped)
 
     def operand(self) -> Value:
-        token = self.tokens.pop(0)
-        if token == "(":
+        word = self.tokens.pop(0)
+        if word == "(":
             value = self.value()
             if self.tokens.pop(0) != ")":
                 raise ValueError("a parenthesis is not closed")
             return value
-        if token[0] == ".":
-            return self.dot if token == "." else self.dot.get(token[1:]) if isinstance(self.dot, dict) else None
-        if token[0] == "$":
-            return self.names[token]
-        return None if token == "nil" else json.loads(token)
+        if word[0] == ".":
+            return self.dot if word == "." else self.dot.get(word[1:]) if isinstance(self.dot, dict) else None
+        if word[0] == "$":
+            return self.names[word]
+        return None if word == "nil" else json.loads(word)
 
 
 def _parse(parts: list[str], nodes: list[Node]) -> str:

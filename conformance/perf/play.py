@@ -22,7 +22,12 @@ import yaml
 from cluster import CREATORS, Cluster, FailedError, Item, Pod, from_template
 
 AMOUNTS = {"pods": "110", "cpu": "4", "memory": "32Gi"}
-STATUS = {"capacity": AMOUNTS, "allocatable": AMOUNTS, "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+STATUS = {
+    "capacity": AMOUNTS,
+    "allocatable": AMOUNTS,
+    "phase": "Running",
+    "conditions": [{"type": "Ready", "status": "True"}],
+}
 REQUESTS = {"cpu": "100m", "memory": "500Mi"}
 CONTAINER = {
     "name": "pause",
@@ -80,7 +85,7 @@ class Measure:
 
     def __init__(self, pods: dict[str, Pod], spent: Callable[[], dict[str, float]]) -> None:
         self._pods, self._spent = pods, spent
-        self.result: dict[str, object] | None = None
+        self.result: dict[str, Any] | None = None
 
     def start(self, spaces: set[str], labels: dict[str, str]) -> None:
         """Begin to measure the pods of some namespaces with these labels that have no node yet."""
@@ -94,11 +99,14 @@ class Measure:
         pods = [
             pod
             for uid, pod in self._pods.items()
-            if pod.bound and uid not in self._before and pod.space in self._spaces and self._labels.items() <= pod.labels.items()
+            if pod.bound
+            and uid not in self._before
+            and pod.space in self._spaces
+            and self._labels.items() <= pod.labels.items()
         ]
         times, waits = sorted(pod.bound for pod in pods), sorted(pod.bound - pod.created for pod in pods if pod.created)
         span = times[-1] - times[0] if times else 0.0
-        if self.result is None or len(pods) > int(str(self.result["pods"])):
+        if self.result is None or len(pods) > self.result["pods"]:
             self.result = {
                 "pods": len(pods),
                 "pods_per_s": round((len(pods) - 1) / span, 1) if span else 0.0,
@@ -160,15 +168,21 @@ class Play:
                     await self._cluster.changed.wait()
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
-            left = sum(not pod.bound and not pod.gone for pod in self._cluster.pods.values())
-            raise FailedError(f"{what}: not within {self._timeout_s:.0f} s; {left} pods wait") from None
+            left = [pod for pod in self._cluster.pods.values() if not pod.bound and not pod.gone]
+            why = next((pod.why for pod in left if pod.why), "")
+            raise FailedError(f"{what}: not within {self._timeout_s:.0f} s; {len(left)} wait. {why}") from None
 
-    async def createNodes(self, op: Operation, index: int) -> None:  # noqa: N802
+    async def createNodes(self, op: Operation, index: int) -> None:
         count, labelled = self._workload.get(op, "count"), op.get("labelNodePrepareStrategy")
         how, unique = op.get("nodeAllocatableStrategy") or {}, op.get("uniqueNodeLabelStrategy")
 
         async def one(number: int) -> None:
-            item: Item = {"apiVersion": "v1", "kind": "Node", "metadata": {"generateName": f"node-{index}-"}, "status": STATUS}
+            item: Item = {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"generateName": f"node-{index}-"},
+                "status": STATUS,
+            }
             if op.get("nodeTemplatePath"):
                 item = self._workload.item(op, op["nodeTemplatePath"], number, count)
             meta, status = item["metadata"], {**item.get("status", {})}
@@ -191,13 +205,13 @@ class Play:
 
         await self._all(one, count)
 
-    async def createNamespaces(self, op: Operation, index: int) -> None:  # noqa: ARG002, N802
+    async def createNamespaces(self, op: Operation, index: int) -> None:
         path = op.get("namespaceTemplatePath")
         for number in range(self._workload.get(op, "count")):
             item = self._workload.item(op, path, number) if path else None
             await self._cluster.namespace(f"{op['prefix']}-{number}", item)
 
-    async def createPods(self, op: Operation, index: int) -> None:  # noqa: N802
+    async def createPods(self, op: Operation, index: int) -> None:
         space = op.get("namespace") or f"namespace-{index}"
         await self._cluster.namespace(space)
         count = self._workload.get(op, "count") * self._workload.get(op, "countMultiplier", 1)
@@ -215,7 +229,12 @@ class Play:
 
     async def _pod(self, op: Operation, space: str, number: int, count: int) -> None:
         path = op.get("podTemplatePath") or self._workload.pod_template
-        item: Item = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "pod-"}, "spec": {"containers": [CONTAINER]}}
+        item: Item = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "pod-"},
+            "spec": {"containers": [CONTAINER]},
+        }
         if path:
             item = self._workload.item(op, path, number, count)
             batch = self._workload.get(op, "signatureBatchSize") or 1
@@ -229,7 +248,11 @@ class Play:
         """Delete each pod when it is placed, and create another one, for a while."""
         until, left = time.monotonic() + self._workload.seconds(op), set[str]()
         while time.monotonic() < until:
-            pods = [(uid, pod) for uid, pod in self._cluster.pods.items() if pod.space == space and pod.bound and not pod.gone]
+            pods = [
+                (uid, pod)
+                for uid, pod in self._cluster.pods.items()
+                if pod.space == space and pod.bound and not pod.gone
+            ]
             for uid, pod in pods:
                 if uid not in left:
                     left.add(uid)
@@ -245,7 +268,12 @@ class Play:
         name = f"{space}-vol-{number}"
         claim.setdefault("metadata", {})["name"] = f"pvc-{number}"
         claim["spec"]["volumeName"] = volume.setdefault("metadata", {})["name"] = name
-        volume["spec"]["claimRef"] = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": space, "name": f"pvc-{number}"}
+        volume["spec"]["claimRef"] = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": space,
+            "name": f"pvc-{number}",
+        }
         for source, key in (("csi", "volumeHandle"), ("awsElasticBlockStore", "volumeID")):
             if source in volume["spec"]:
                 volume["spec"][source][key] = name
@@ -255,20 +283,20 @@ class Play:
             del made["metadata"]["resourceVersion"]
             await cluster.call("PUT", f"{await cluster.path(each, space)}/{made['metadata']['name']}/status", made)
 
-    async def createPodSets(self, op: Operation, index: int) -> None:  # noqa: N802
+    async def createPodSets(self, op: Operation, index: int) -> None:
         for number in range(self._workload.get(op, "count")):
             await self.createPods({**op["createPodsOp"], "namespace": f"{op['namespacePrefix']}-{number}"}, index)
 
-    async def createAny(self, op: Operation, index: int) -> None:  # noqa: ARG002, N802
+    async def createAny(self, op: Operation, index: int) -> None:
         space, count = op.get("namespace", ""), self._workload.get(op, "count", 1)
         if space:
             await self._cluster.namespace(space)
         item = self._workload.item
         await self._all(lambda n: self._cluster.create(item(op, op["templatePath"], n, count), space), count)
 
-    createPodGroups = createAny  # noqa: N815
+    createPodGroups = createAny
 
-    async def updateAny(self, op: Operation, index: int) -> None:  # noqa: ARG002, N802
+    async def updateAny(self, op: Operation, index: int) -> None:
         count = self._workload.get(op, "count", 1)
         for number in range(count):
             item = self._workload.item(op, op["templatePath"], number, count)
@@ -277,7 +305,7 @@ class Play:
             await self._cluster.call("PUT", f"{where}/status", item)
             await asyncio.sleep(1 / op["updatePerSecond"] if op.get("updatePerSecond") else 0)
 
-    async def deletePods(self, op: Operation, index: int) -> None:  # noqa: ARG002, N802
+    async def deletePods(self, op: Operation, index: int) -> None:
         where, per_s = f"/api/v1/namespaces/{op['namespace']}/pods", op.get("deletePodsPerSecond")
         query = "?labelSelector=" + ",".join(f"{k}={v}" for k, v in (op.get("labelSelector") or {}).items())
 
@@ -317,7 +345,7 @@ class Play:
 
         self._tasks.add(asyncio.create_task(work()))
 
-    async def barrier(self, op: Operation, index: int) -> None:  # noqa: ARG002
+    async def barrier(self, op: Operation, index: int) -> None:
         spaces, labels = set(op.get("namespaces") or self._wanted), op.get("labelSelector") or {}
         tried = op.get("stageRequirement") == "Attempted"
 
@@ -329,16 +357,16 @@ class Play:
             for space in spaces:
                 self._wanted.pop(space, None)
 
-    async def sleep(self, op: Operation, index: int) -> None:  # noqa: ARG002
+    async def sleep(self, op: Operation, index: int) -> None:
         await asyncio.sleep(self._workload.seconds(op))
 
-    async def startCollectingMetrics(self, op: Operation, index: int) -> None:  # noqa: ARG002, N802
+    async def startCollectingMetrics(self, op: Operation, index: int) -> None:
         self._measure.start(set(op["namespaces"]), op.get("labelSelector") or {})
 
-    async def stopCollectingMetrics(self, op: Operation, index: int) -> None:  # noqa: ARG002, N802
+    async def stopCollectingMetrics(self, op: Operation, index: int) -> None:
         self._measure.stop()
 
-    async def allocResourceClaims(self, op: Operation, index: int) -> None:  # noqa: ARG002, N802
+    async def allocResourceClaims(self, op: Operation, index: int) -> None:
         where = f"/apis/resource.k8s.io/v1/namespaces/{op['namespace']}/resourceclaims"
         if (await self._cluster.call("GET", where))["items"]:
             raise FailedError("allocResourceClaims needs kube-scheduler's own allocator; initClaims=0 plays the rest")
