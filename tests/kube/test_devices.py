@@ -24,6 +24,7 @@ from licorne.kube.manager.devices import FINALIZER
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import AllocatedDevice, Device, DeviceCapacity, ExactRequest, ResourceSlice
+from licorne.kube.objects.meta import ObjectMeta
 from licorne.kube.pods import keys
 from licorne.kube.pods.device_pools import OfferedDevice
 from licorne.kube.pods.device_search import _within
@@ -218,7 +219,7 @@ def test_a_request_is_rounded_up_by_the_rules_of_a_device(
 ) -> None:
     device = Device(name="s", capacity={"memory": DeviceCapacity(value="10M", request_policy=rules or None)})
     wants = ExactRequest(capacity=None if asked is None else {"requests": {"memory": asked}})
-    found = _within(OfferedDevice(device, ResourceSlice()), wants, Counter())
+    found = _within(OfferedDevice(device, ResourceSlice(metadata=ObjectMeta(name="s"))), wants, Counter())
     assert found == (None if amount is None else {"memory": amount * 10**9})
 
 

@@ -263,7 +263,7 @@ class Waiting:
             reason = explain.Preemption(*coming)
             text = f"The pod waits for room. {sentence(reason)}"
             return Verdict(SKIPPED, text, f"coming {reason.detail}", reason.detail)
-        reasons = [
+        reasons: list[explain.Reason] = [
             reason
             for reason in explain.reasons(partition, application, ask, counted)
             if isinstance(reason, QUOTAS + ROOM)
