@@ -3,8 +3,8 @@ from __future__ import annotations
 import csv
 
 import pytest
-from compare import HERE, Row, limit
 from gotemplate import render
+from side_by_side import HERE, Row, limit
 
 VALUES: dict[str, object] = {"Index": 7, "perGroup": 3, "mode": "single", "none": None}
 

@@ -112,7 +112,7 @@ PARTS = {
     ),
     "perf": Part(
         "workloads of Kubernetes' scheduler_perf: licorne places all, at least half as fast as kube-scheduler beside it",
-        ("make controlplane", f"{PYTHON} conformance/perf/compare.py --least 0.5"),
+        ("make controlplane", f"{PYTHON} conformance/perf/side_by_side.py --least 0.5"),
     ),
     "ray": Part(
         "sweeps on a Ray cluster of two nodes, of which one is killed, and on a Dask cluster, both on this machine",

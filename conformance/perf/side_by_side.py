@@ -1,7 +1,7 @@
 """Plays workloads of Kubernetes' scheduler_perf against licorne and kube-scheduler in turns, and prints a table.
 
-    python conformance/perf/compare.py                       the workloads of workloads.tsv
-    python conformance/perf/compare.py Preemption Gang       those whose topic, case or workload has one of these texts
+    python conformance/perf/side_by_side.py                       the workloads of workloads.tsv
+    python conformance/perf/side_by_side.py Preemption Gang       those whose topic, case or workload has one of these texts
 
 Each is played on a control plane of its own, which has seen nothing else: what is left of the workload before, such as
 versions that etcd has not compacted and namespaces that still end, would cost the one after it. Both schedulers decide with
