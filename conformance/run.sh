@@ -10,17 +10,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 scheduler=$1 out=$(realpath -m "$2"); shift 2
 BIN=$(realpath "${BIN:-$here/../build/controlplane/bin}")
 E2E=${E2E:-$here/../build/conformance/e2e-scheduling} PYTHON=${PYTHON:-$here/../.venv/bin/python}
-LICORNE=${LICORNE:-$here/../.venv/bin/licorne}
 export PORT=${PORT:-24143} RUN=${RUN:-$out/run} BIN PYTHON
 mkdir -p "$out"; rm -f "$out/outcomes.jsonl"
 "$PYTHON" "$here/stages.py" "$here/../controlplane/stages.yaml" "$out/stages.yaml"
 gates=--feature-gates=GenericWorkload=true
-started=
-stop() {
-  [ -z "$started" ] || kill "$started" 2>/dev/null || true
-  WIPE=1 "$here/../controlplane/down.sh"
-}
-trap stop EXIT
+trap 'WIPE=1 "$here/../controlplane/down.sh"' EXIT
 # The address of the nodes must not be 127.0.0.1: two specs bind the same port on both.
 STAGES=$out/stages.yaml NODES=${NODES:-3} KWOK_ARGS="--node-ip=192.0.2.10" KCM_ARGS=$gates "$here/../controlplane/up.sh"
 export KUBECONFIG=$RUN/admin.kubeconfig
@@ -38,22 +32,6 @@ for node in $(kubectl get nodes -o name); do
   kubectl patch pod --namespace kube-system "$pod" --subresource=status \
     --patch '{"status":{"conditions":[{"type":"PodScheduled","status":"True"}]}}' >/dev/null
 done
-case $scheduler in
-kube-scheduler)
-  printf '%s\n' 'apiVersion: kubescheduler.config.k8s.io/v1' 'kind: KubeSchedulerConfiguration' 'leaderElection: {leaderElect: false}' \
-    "clientConnection: {kubeconfig: $RUN/sched.kubeconfig, qps: 5000, burst: 10000}" >"$out/sched.yaml"
-  "$BIN/kube-scheduler" --config="$out/sched.yaml" --secure-port=$((PORT + 5)) --bind-address=127.0.0.1 $gates \
-    --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" >"$out/scheduler.log" 2>&1 & ;;
-licorne)
-  # What a cluster gets that uses licorne for everything; the ConfigMap is in the namespace where licorne looks here.
-  sed 's/^  namespace: licorne$/  namespace: default/' "${QUEUES:-$here/../deploy/default-scheduler/configuration.yaml}" |
-    kubectl apply -f -
-  "$LICORNE" kube --scheduler-name default-scheduler --spread-defaults system \
-    --rest "127.0.0.1:$((PORT + 5))" >"$out/scheduler.log" 2>&1 & ;;
-*) echo "which scheduler? kube-scheduler or licorne" >&2; exit 2 ;;
-esac
-started=$!
-sleep 3
-kill -0 "$started"
+OUT=$out GATES=${gates#*=} "$here/scheduler.sh" "$scheduler"
 OUTCOMES=$out/outcomes.jsonl "$E2E" --provider=skeleton --kubeconfig="$KUBECONFIG" --ginkgo.focus="${FOCUS:-.}" \
   --ginkgo.timeout=2h --ginkgo.seed=1 --ginkgo.no-color --ginkgo.v --dump-logs-on-failure=false "$@" >"$out/e2e.log" 2>&1

@@ -9,5 +9,5 @@ leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: $RUN/sched.kubeconfig, qps: ${QPS:-5000}, burst: ${BURST:-10000}}
 K
 cd "$RUN"; setsid "$BIN/kube-scheduler" --config="$RUN"/sched.yaml --secure-port=$((PORT+5)) --bind-address=127.0.0.1 \
-  --authentication-kubeconfig="$RUN/admin.kubeconfig" --authorization-kubeconfig="$RUN/admin.kubeconfig" >log/kube-scheduler.log 2>&1 </dev/null &
+  --authentication-kubeconfig="$RUN/admin.kubeconfig" --authorization-kubeconfig="$RUN/admin.kubeconfig" ${SCHEDULER_ARGS:-} >"${LOG:-log/kube-scheduler.log}" 2>&1 </dev/null &
 echo $! > "$RUN"/kube-scheduler.pid

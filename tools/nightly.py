@@ -110,6 +110,10 @@ PARTS = {
             f"{PYTHON} conformance/compare.py --expect {SPECS} licorne={PLAYED}",
         ),
     ),
+    "perf": Part(
+        "workloads of Kubernetes' scheduler_perf: licorne places all, at least half as fast as kube-scheduler beside it",
+        ("make controlplane", f"{PYTHON} conformance/perf/side_by_side.py --least 0.5"),
+    ),
     "ray": Part(
         "sweeps on a Ray cluster of two nodes, of which one is killed, and on a Dask cluster, both on this machine",
         (

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -21,8 +22,11 @@ from licorne.core.nodes.claimed import ClaimCount
 from licorne.core.nodes.counted import CLAIMS
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
-from licorne.kube.objects.devices import AllocatedDevice, Device
+from licorne.kube.objects.devices import AllocatedDevice, Device, DeviceCapacity, ExactRequest, ResourceSlice
+from licorne.kube.objects.meta import ObjectMeta
 from licorne.kube.pods import keys
+from licorne.kube.pods.device_pools import OfferedDevice
+from licorne.kube.pods.device_search import _within
 from licorne.kube.pods.device_selectors import SelectorError, is_met, variables
 from licorne.kube.pods.extended import FINALIZER, IMPLICIT
 from seeds import SEED
@@ -190,6 +194,36 @@ def test_claims_share_the_capacity_of_a_device() -> None:
         assert all(map(made.node_of, pods))
 
     played(steps)
+
+
+STEPS = {"validRange": {"min": "1M", "step": "8", "max": "3M"}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "rules", "amount"),
+    [
+        ("2M", STEPS, 2_000_000),
+        ("2000001", STEPS, 2_000_008),
+        ("10", STEPS, 1_000_000),
+        ("3M", STEPS, 3_000_000),
+        ("3000001", STEPS, None),
+        ("2500001", {"validRange": {"min": "1M"}}, 2_500_001),
+        ("3", {"validValues": ["2", "4", "8"]}, 4),
+        ("8", {"validValues": ["2", "4", "8"]}, 8),
+        ("9", {"validValues": ["2", "4", "8"]}, None),
+        ("9", {}, 9),
+        ("9", {"default": "2"}, 9),
+        (None, {"default": "2", **STEPS}, 2),
+        (None, {}, 10_000_000),
+    ],
+)
+def test_a_request_is_rounded_up_by_the_rules_of_a_device(
+    asked: str | None, rules: dict[str, Any], amount: int | None
+) -> None:
+    device = Device(name="s", capacity={"memory": DeviceCapacity(value="10M", request_policy=rules or None)})
+    wants = ExactRequest(capacity=None if asked is None else {"requests": {"memory": asked}})
+    found = _within(OfferedDevice(device, ResourceSlice(metadata=ObjectMeta(name="s"))), wants, Counter())
+    assert found == (None if amount is None else {"memory": amount * 10**9})
 
 
 def _results(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:

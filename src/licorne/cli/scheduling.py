@@ -174,7 +174,7 @@ async def _run(
     requests = Requests()
     async with (
         Client(access, connections=READING, requests=requests) as reading,
-        Client(access, connections=64, requests=requests) as binding,
+        Client(access, requests=requests) as binding,
         Client(access, requests=requests) as writing,
     ):
         await access.headers()  # what cannot say who we are ends at once

@@ -136,7 +136,7 @@ class Client:
         self,
         access: Access,
         *,
-        connections: int = 32,
+        connections: int = 64,
         user_agent: str = "licorne",
         requests: Requests | None = None,
     ) -> None:

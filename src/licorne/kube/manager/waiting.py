@@ -62,7 +62,6 @@ QUOTAS: Final = (
 ROOM: Final = (explain.ClusterFull, explain.Nodes, explain.RequiredNode, explain.Reserved, explain.Gang)
 UNTIL: Final = "The pod waits until "
 """How the message begins of a pod that is held back, before the scheduler is asked for it."""
-COMING: Final = ("victims are going", "victims have gone")
 
 
 class Verdict:
@@ -217,7 +216,8 @@ class Waiting:
         if found is None:
             return True
         application, ask = found
-        looks_at_nodes = not ask.required and application.atomic is None
+        claims = self._outbox.partition.claims.by_ask
+        looks_at_nodes = not ask.required and application.atomic is None and ask not in claims
         return not looks_at_nodes or budget.take(ask)
 
     def _safe_verdict(self, record: PodRecord, budget: _Budget) -> Verdict | None:
@@ -259,13 +259,15 @@ class Waiting:
             return None
         application, ask = found
         partition = self._outbox.partition
-        reasons: list[explain.Reason] = []
-        for reason in explain.reasons(partition, application, ask, counted):
-            if isinstance(reason, QUOTAS + ROOM):
-                reasons.append(reason)
-            elif isinstance(reason, explain.Preemption) and reason.state in COMING:
-                text = f"The pod waits for room. {sentence(reason)}"
-                return Verdict(SKIPPED, text, f"coming {reason.detail}", reason.detail)
+        if ask in partition.claims.by_ask and (coming := partition.guarantee_preemption.reason(ask)) is not None:
+            reason = explain.Preemption(*coming)
+            text = f"The pod waits for room. {sentence(reason)}"
+            return Verdict(SKIPPED, text, f"coming {reason.detail}", reason.detail)
+        reasons: list[explain.Reason] = [
+            reason
+            for reason in explain.reasons(partition, application, ask, counted)
+            if isinstance(reason, QUOTAS + ROOM)
+        ]
         if not reasons:
             return None
         quotas = [reason for reason in reasons if isinstance(reason, QUOTAS)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from licorne.core.nodes.constraints import LACKS_DEVICES
 from licorne.kube.objects.devices import (
@@ -289,8 +289,7 @@ def requests_of(claim: DeviceClaim) -> Iterator[tuple[str, Sequence[ExactRequest
 def _within(one: OfferedDevice, wants: ExactRequest, used: Counter[str]) -> dict[str, int] | None:
     """Return how much a request takes of the capacities of a device, in billionths; None if that is more than it has left.
 
-    What the request does not name it takes whole. Devices whose capacities have rules for requests are not offered to
-    requests that name capacities.
+    What the request does not name it takes whole, or as much as the device says.
     """
     capacity = one.device.capacity or {}
     asked = (wants.capacity or {}).get("requests") or {}
@@ -299,12 +298,22 @@ def _within(one: OfferedDevice, wants: ExactRequest, used: Counter[str]) -> dict
     taken = {}
     for name, has in capacity.items():
         rules = has.request_policy or {}
-        if name in asked and rules:
+        amount = _rounded(nano(asked[name]), rules) if name in asked else nano(rules.get("default", has.value))
+        if amount is None or amount + used[name] > nano(has.value):
             return None
-        taken[name] = nano(asked.get(name, rules.get("default", has.value)))
-        if taken[name] + used[name] > nano(has.value):
-            return None
+        taken[name] = amount
     return taken
+
+
+def _rounded(amount: int, rules: dict[str, Any]) -> int | None:
+    """Return how much of a capacity a request for this amount gets by the rules of a device; None if they refuse it."""
+    between, values = rules.get("validRange"), rules.get("validValues")
+    if between:
+        least, step = nano(between.get("min", 0)), nano(between.get("step", 0))
+        amount = max(amount, least)
+        amount += (least - amount) % step if step else 0
+        return None if "max" in between and amount > nano(between["max"]) else amount
+    return min((value for value in map(nano, values) if value >= amount), default=None) if values else amount
 
 
 def _is_tainted(one: OfferedDevice, wants: ExactRequest) -> bool:

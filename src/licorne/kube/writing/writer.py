@@ -42,8 +42,9 @@ from licorne.kube.objects.meta import micro_time
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.results import Results
 
-AT_ONCE: Final = 8
-CREATING_AT_ONCE: Final = 6
+AT_ONCE: Final = 32
+"""Requests under way at once, at most. A victim takes two, one after the other, and pods wait for its room."""
+CREATING_AT_ONCE: Final = 24
 """Placeholders that are being created at once, at most."""
 REPORTS_MAX: Final = 5000
 """Conditions and events that wait to be written at most."""
