@@ -238,7 +238,10 @@ class Watched:
             for node in () if whole or full or unseen or self._notes.keeps_nodes else view.nodes:
                 assert kept.get(node) or view.why_not(asking, node), f"{what}, which has room on {node}"
             gone |= {*victims}
-            if (home := homes.get(uid)) is None or unseen:
+            home = homes.get(uid) or places[uid][1]
+            if places[uid][1]:  # it has got its node at once: others are evicted lest it take what is kept there
+                unseen = any(books.claims(places[other][0]) for other in kept.get(home, set()) & places.keys())
+            if not home or unseen:
                 continue
             after = self._when_gone(view, all_gone, uid, homes)
             why_not = after.why_not(asking, home) or after.full_queue(asking)
@@ -399,7 +402,10 @@ class Watched:
         elif isinstance(command, PostEvent) and command.reason == "Preempted":
             assert command.uid == self._victim
             assert command.related is not None, f"{command.name} is evicted for nobody"
-            self._check_eviction(self.view(), command.uid, command.related[2])
+            view, asking = self.view(), command.related[2]
+            # Of what was decided in one go, evictions are written first: its room may be free, and kept for one that waits.
+            known = [(pod, "" if pod.metadata.uid == asking in self._new else node) for pod, node in view.places]
+            self._check_eviction(view.with_places(known), command.uid, asking)
 
     def _check_eviction(self, view: View, uid: str, asking_uid: str) -> None:
         """Check that an eviction serves a guarantee, takes none away, and breaks no budget that need not be broken."""
