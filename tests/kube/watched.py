@@ -50,6 +50,7 @@ class Notes(Protocol):
     bound: dict[str, str]
     gangs: dict[str, int]
     unlimited: set[str]
+    uncounted: set[str]
 
     @property
     def keeps_nodes(self) -> bool:
@@ -102,7 +103,7 @@ class Watched:
         pods: list[Pod] = [pod for pod in store["pods"].store.values() if not books.has_ended(pod)]
         chosen = self._chosen | self._awaiting()
         places = [(pod, pod.spec.node_name or chosen.get(pod.metadata.uid, "")) for pod in pods]
-        return View(store["nodes"].store.values(), places, self._limits, self._in_flight())
+        return View(store["nodes"].store.values(), places, self._limits, self._in_flight(), self._notes.uncounted)
 
     def _awaiting(self) -> dict[str, str]:
         """Return the nodes that were chosen for pods whose volumes are not bound yet."""
@@ -409,6 +410,9 @@ class Watched:
         elif isinstance(command, Evict) and command.disruption:
             self._victim = command.uid
             self._notes.evictions.append(_now())
+        elif isinstance(command, PostEvent) and command.reason == "CountedAsForeign":
+            pods = (pod for pod, _ in self.view().places if pod.metadata.uid == command.uid)
+            self._notes.uncounted.update(pod.metadata.uid for pod in pods if books.is_placeholder(pod))
         elif isinstance(command, PostEvent) and command.reason == "Preempted":
             assert command.uid == self._victim
             assert command.related is not None, f"{command.name} is evicted for nobody"
