@@ -17,7 +17,7 @@ something is used without a look at them, or taken away: `review` is called ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
@@ -271,33 +271,47 @@ class Claims:
         *,
         leaving: Sequence[Ask] = (),
         more: Sequence[tuple[Ask, Node]] = (),
+        without: Iterable[Ask] = (),
     ) -> bool:
         """Do terms of pods still let each ask with a claim onto its node if this one runs here, and all victims have ended?
 
-        `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it. Claims of lower order, and those of the same gang, do not count; nor do asks that would be
-        kept off all the same.
+        `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it, which
+        must not be shut out either. Claims of lower order, and those of the same gang, do not count; nor do asks that would
+        be kept off all the same. `without`: asks whose claims are not used.
         """
-        pods = ask.shape.need.pods
-        gone = [alloc.shape.need.pods for alloc in victims]
-        for claim in self.by_ask.values():
-            need: Need = claim.ask.shape.need
-            if claim.ask is ask or (claim.ask.app is ask.app and ask.app.atomic is not None) or not need.checks:
-                continue
-            if not any(
-                check.may_shut(pods, node, claim.node) or any(map(check.is_about, gone)) for check in need.checks
-            ):
-                continue
-            if _outranks(ask.app.queue, ask.priority, claim):
-                continue
-            with self.as_planned(need, leaving=leaving, more=more, without=(ask, claim.ask)):
-                before = need.mismatch_of_pods(claim.node)
-            with self.as_planned(
-                need, leaving=[*leaving, *victims], more=[*more, (ask, node)], without=(ask, claim.ask)
-            ):
-                after = need.mismatch_of_pods(claim.node)
-            if after and not before:
-                return False
+        gang = ask.app.atomic is not None
+        rivals = [
+            (claim.ask, claim.node)
+            for claim in self.by_ask.values()
+            if claim.ask is not ask
+            and not (gang and claim.ask.app is ask.app)
+            and _may_shut(claim.ask, claim.node, ask, node, victims)
+            and not _outranks(ask.app.queue, ask.priority, claim)
+        ]
+        planned = [(other, at) for other, at in more if _may_shut(other, at, ask, node, victims)]
+        if not gang:
+            rivals += planned
+        elif planned:
+            planned = [*more]
+        if not rivals and not planned:
+            return True
+        without = (ask, *without)
+        with self.as_planned(leaving=(*leaving, *victims), more=(*more, (ask, node)), without=without), ExitStack() as gone:
+            rivals = [one for one in rivals if self._is_shut(*one)]
+            # Members of a gang are placed in this order, so none is shut out by one that follows.
+            for other, at in reversed([*planned, (ask, node)]) if gang else ():
+                gone.enter_context(self._counting([(at, other, -1)]))
+                if other is not ask and other.shape.need.mismatch_of_pods(at):
+                    return False
+        if rivals:
+            with self.as_planned(leaving=leaving, more=more, without=without):
+                return all(self._is_shut(*one) for one in rivals)
         return True
+
+    def _is_shut(self, ask: Ask, node: Node) -> bool:
+        """Return whether terms of pods shut a node to an ask that is counted there."""
+        with self._counting([(node, ask, -1)]):
+            return bool(ask.shape.need.mismatch_of_pods(node))
 
     def spare_domains_of(self, ask: Ask, node: Node, known: dict[object, bool]) -> bool:
         """Return `spare_domains`, asked once for nodes in the same domains; `known` are the answers so far, by domains."""
@@ -308,33 +322,37 @@ class Claims:
             known[domains] = self.spare_domains(ask, node)
         return known[domains]
 
-    @contextmanager
     def as_planned(
         self,
-        need: Need,
+        need: Need | None = None,
         *,
         leaving: Iterable[Ask] = (),
         more: Iterable[tuple[Ask, Node]] = (),
         without: Iterable[Ask] = (),
-    ) -> Iterator[None]:
-        """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used."""
-        topology = self._partition.needs.topology
-        changes: list[tuple[int, PodClass, int]] = []
-        if need.checks:  # else no term of pods is about the ask
-            ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
-            without = dict.fromkeys((*without, *self.tried))
-            coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
-            for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
-                if ask.shape.need.pods is not None and node is not None:
-                    changes.append((node.slot, ask.shape.need.pods, change))
-        made = 0
+    ) -> AbstractContextManager[None]:
+        """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used.
+
+        `need`: whose verdicts are asked for; no count is about one without checks.
+        """
+        if need is not None and not need.checks:
+            return nullcontext()
+        ending = [(alloc.node, alloc, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+        without = dict.fromkeys((*without, *self.tried))
+        coming = [(one.node, one.ask, 1) for one in self.by_ask.values() if one.ask not in without]
+        return self._counting([*ending, *coming, *((node, ask, 1) for ask, node in more)])
+
+    @contextmanager
+    def _counting(self, changes: Iterable[tuple[Node | None, Ask, int]]) -> Iterator[None]:
+        """Let the topology count these asks more (1) or less (-1) on their nodes."""
+        topology, made = self._partition.needs.topology, []
         try:
-            for slot, pods, change in changes:
-                topology.attempt(slot, pods, change)
-                made += 1
+            for node, ask, change in changes:
+                if ask.shape.need.pods is not None and node is not None:
+                    topology.attempt(node.slot, ask.shape.need.pods, change)
+                    made.append((node.slot, ask.shape.need.pods, change))
             yield
         finally:
-            for slot, pods, change in reversed(changes[:made]):
+            for slot, pods, change in reversed(made):
                 topology.attempt(slot, pods, -change)
 
     def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:
@@ -454,6 +472,14 @@ def _suits(claim: Claim) -> bool:
         return False
     verdict = verdict_of(node, claim.ask)
     return verdict is None or verdict.suffices_on_node()
+
+
+def _may_shut(other: Ask, its_node: Node, ask: Ask, node: Node, victims: Sequence[Ask]) -> bool:
+    """May terms of pods keep the other ask off its node once this one runs here, and its victims have ended?"""
+    pods, gone = ask.shape.need.pods, [alloc.shape.need.pods for alloc in victims]
+    return any(
+        check.may_shut(pods, node, its_node) or any(map(check.is_about, gone)) for check in other.shape.need.checks or ()
+    )
 
 
 def _exported(queue: Queue, priority: int) -> int:
