@@ -68,6 +68,15 @@ class Books:
                 assert passes(pod, one.node_id, self.world.zones, self.runs.values()), one
                 self.runs[one.key] = pod, one.node_id
         self.read = len(self.bench.outputs)
+        self.check_claims()
+
+    def check_claims(self) -> None:
+        """What claims refuse, computed for all nodes at once, is what they refuse when asked about each."""
+        claims = self.bench.partition.claims
+        for app in self.bench.partition.applications.values():
+            for ask in app.asks.values():
+                for node in self.bench.partition.nodes.values():
+                    assert claims.keep_off(ask, node) != claims.spare_domains(ask, node)
 
 
 Row = tuple[str, str, list[tuple[Pod, int, int, int]], list[Member], list[str]]

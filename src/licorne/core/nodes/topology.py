@@ -53,10 +53,11 @@ NEW: Final = -1
 class Topology:
     """The classes of pods of a partition, what their terms count, and the domains of its nodes.
 
-    `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
+    `changes` rises with whatever may change a check. `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
     """
 
     eased: dict[Need, None]
+    changes: cython.longlong
     keys: dict[str, TopologyKey]
     counts: dict[Counted, DomainCount]
     spreads: dict[DomainCount, None]
@@ -83,6 +84,7 @@ class Topology:
         self.images = Images()
         self.allocator = None
         self.eased = {}
+        self.changes = 0
         self.keys = {}
         self.counts = {}
         self.spreads = {}
@@ -239,6 +241,7 @@ class Topology:
         """Look again for which claims these nodes have devices, None: all nodes, and where those that these names stand for get some."""
         count = self.counts.get(CLAIMS)
         if isinstance(count, ClaimCount):
+            self.changes += 1
             count.renew_on(nodes, names)
 
     def shuts(self, need: Need, slot: int) -> bool:
@@ -339,6 +342,7 @@ class Topology:
             del pods.on[slot]
         for count in pods.counts:
             count.add(slot, change)
+            self.changes += 1
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
@@ -379,6 +383,7 @@ class Topology:
             self._label(node, labels)
 
     def _label(self, node: Node, labels: NodeLabels) -> None:
+        self.changes += 1
         self.soft += bool(labels.soft)
         values = domains_of(labels) if self.keys else {}
         for key in self.keys.values():
@@ -390,6 +395,7 @@ class Topology:
                 one.add(node.slot, number)
 
     def _unlabel(self, node: Node) -> None:
+        self.changes += 1
         self.soft -= bool(node.labels.soft)
         for pods, number in self.on[node.slot].items():
             for one in pods.counts:
@@ -427,6 +433,7 @@ class Topology:
 
     def _register(self, pods: PodClass) -> None:
         """Relate a new class to all counts, and begin those of its terms."""
+        self.changes += 1
         pods.known = True
         self.classes[pods.pod, pods.terms] = pods
         for handle in handles_of(pods.pod):
@@ -539,6 +546,7 @@ class Topology:
 
     def _forget(self, pods: PodClass) -> None:
         """Forget a class without asks and allocations, and the counts that served it alone."""
+        self.changes += 1
         pods.known = False
         if self.classes.get((pods.pod, pods.terms)) is pods:
             del self.classes[pods.pod, pods.terms]

@@ -21,14 +21,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
-from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
+from licorne.core.constants import IS_NEAR, PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
 from .verdicts import verdict_of
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.domains import PodClass
+    from licorne.core.nodes.domains import DomainCount
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -41,7 +41,35 @@ if TYPE_CHECKING:
     """What limits amounts: a queue, or a user or group at a queue."""
 
 NOTHING = Vec()
+KNOWN_MAX = 1_000
+"""For how many kinds of asks it is remembered where claims keep them off."""
+LEAST_MAX = 30
+"""How many amounts that found no node are remembered for each, at most: the least ones."""
 GAVE_UP = frozenset(Outcome) - {Outcome.WAITING, Outcome.PLACED, Outcome.ENDED}
+
+
+class KeptOff:
+    """Where claims keep some asks off, by what counts their pods.
+
+    `shut`: domains in which one more pod shuts out an ask with a claim. `first`: a pod in any other domain than this would be the
+    first of an affinity. `least`: amounts for which no node was left, of the node index at this `generation`.
+    """
+
+    def __init__(self) -> None:
+        self.shut: dict[DomainCount, dict[int, None]] = {}
+        self.first: list[tuple[DomainCount, int]] = []
+        self.least: list[Vec] = []
+        self.generation: int = -1
+
+    def at(self, slot: int) -> bool:
+        """Return whether they are kept off the node of a slot."""
+        for count, domains in self.shut.items():
+            if count.key.domain_of[slot] in domains and slot not in count.absent:
+                return True
+        return any(
+            count.key.domain_of[slot] != domain and any(one.key.domain_of[slot] for one in count.others)
+            for count, domain in self.first
+        )
 
 
 class Claim:
@@ -81,13 +109,15 @@ class Claims:
     `tried`: asks with claims that a trial has put on nodes; there the topology counts their pods already.
     """
 
-    TRANSIENT = ("tried",)  # of trials, which end within a call
+    TRANSIENT = ("tried", "_known", "_known_at")  # of trials, which end within a call; a cache
 
     def __init__(self, partition: Partition) -> None:
         self._partition: Partition = partition
         self.by_ask: dict[Ask, Claim] = {}
         self.generation: int = 0
         self.tried: dict[Ask, None] = {}
+        self._known: dict[object, KeptOff] = {}
+        self._known_at: tuple[int, int] = (-1, -1)  # the generation of claims, and the changes of counts, for which it holds
         self._sums: dict[Level, Vec] = {}
         self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask
@@ -116,6 +146,7 @@ class Claims:
         for level in claim.levels:
             self._sums[level].minus(claim.amounts)
         if not self.by_ask:
+            self._known.clear()
             self._sums.clear()
             self._least.clear()
         for record in claim.records:
@@ -280,14 +311,7 @@ class Claims:
         be kept off all the same. `without`: asks whose claims are not used.
         """
         gang = ask.app.atomic is not None
-        rivals = [
-            (claim.ask, claim.node)
-            for claim in self.by_ask.values()
-            if claim.ask is not ask
-            and not (gang and claim.ask.app is ask.app)
-            and _may_shut(claim.ask, claim.node, ask, node, victims)
-            and not _outranks(ask.app.queue, ask.priority, claim)
-        ]
+        rivals = [one for one in self._rivals(ask) if _may_shut(*one, ask, node, victims)]
         planned = [(other, at) for other, at in more if _may_shut(other, at, ask, node, victims)]
         if not gang:
             rivals += planned
@@ -313,14 +337,71 @@ class Claims:
         with self._counting([(node, ask, -1)]):
             return bool(ask.shape.need.mismatch_of_pods(node))
 
-    def spare_domains_of(self, ask: Ask, node: Node, known: dict[object, bool]) -> bool:
-        """Return `spare_domains`, asked once for nodes in the same domains; `known` are the answers so far, by domains."""
-        pods, slot = ask.shape.need.pods, node.slot
-        counts = pods.counts if pods is not None else ()
-        domains = tuple([0 if slot in count.absent else count.key.domain_of[slot] for count in counts])
-        if domains not in known:
-            known[domains] = self.spare_domains(ask, node)
-        return known[domains]
+    def keep_off(self, ask: Ask, node: Node) -> bool:
+        """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
+        return self._kept_off(ask).at(node.slot)
+
+    def keep_off_all(self, ask: Ask) -> bool:
+        """Return whether claims have kept an ask like this one, and no larger, off all nodes, and nothing has changed since."""
+        kept, amounts = self._kept_off(ask), ask.shape.amounts
+        return kept.generation == self._partition.index.generation and any(map(amounts.covers, kept.least))
+
+    def note_kept_off(self, ask: Ask) -> None:
+        """Note that claims keep an ask off all nodes that have room for it."""
+        kept, amounts = self._kept_off(ask), ask.shape.amounts
+        if kept.generation != self._partition.index.generation:
+            kept.generation, kept.least = self._partition.index.generation, []
+        kept.least = [amounts, *(other for other in kept.least if not other.covers(amounts))][:LEAST_MAX]
+
+    def _kept_off(self, ask: Ask) -> KeptOff:
+        """Return where claims keep asks like this one off, while no claim has changed, nor any count of pods."""
+        topology = self._partition.needs.topology
+        if self._known_at != (self.generation, topology.changes) or len(self._known) >= KNOWN_MAX:
+            self._known = {}
+        need, app = ask.shape.need, ask.app
+        counts = need.pods.counts if need.pods is not None else ()
+        whose = (app.queue, ask.priority, app.atomic and app, ask if ask in self.by_ask else None)
+        key = (need.base, *(need.checks or ()), *counts, *whose)
+        if key not in self._known:
+            self._known[key] = self._find_kept_off(ask)
+        self._known_at = self.generation, topology.changes  # a search leaves the counts as they were
+        return self._known[key]
+
+    def _find_kept_off(self, ask: Ask) -> KeptOff:
+        """Find the domains in which one more pod like the ask shuts out an ask with a claim (`spare_domains`).
+
+        Each check is looked at by itself: it depends on one count alone, but for what makes a pod the first of an affinity.
+        """
+        kept, pods = KeptOff(), ask.shape.need.pods
+        with self.as_planned(without=(ask,)):
+            for other, at in self._rivals(ask):
+                about = [check for check in other.shape.need.checks or () if check.is_about(pods)]
+                if not about:
+                    continue
+                with self._counting([(at, other, -1)]):
+                    if other.shape.need.mismatch_of_pods(at):
+                        continue
+                    for check in about:
+                        count, domain = check.count, check.key.domain_of[at.slot]
+                        if check.kind == IS_NEAR:
+                            if check.room and not any(one.total for one in count.others):
+                                kept.first.append((count, domain))
+                            continue
+                        there = [slot for slot in check.key.members[domain] if slot not in count.absent]
+                        if there and domain:
+                            with self._counting([(self._partition.needs.topology.nodes[there[0]], ask, 1)]):
+                                if check.shuts(domain):
+                                    kept.shut.setdefault(count, {})[domain] = None
+        return kept
+
+    def _rivals(self, ask: Ask) -> list[tuple[Ask, Node]]:
+        """Return the asks with claims that hold against an ask, and their nodes."""
+        gang = ask.app if ask.app.atomic is not None else None
+        return [
+            (claim.ask, claim.node)
+            for claim in self.by_ask.values()
+            if claim.ask is not ask and claim.ask.app is not gang and not _outranks(ask.app.queue, ask.priority, claim)
+        ]
 
     def as_planned(
         self,
