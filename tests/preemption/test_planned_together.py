@@ -122,7 +122,7 @@ sizes = st.sampled_from(((4,), (3, 1), (1, 3), (2, 2), (2, 1, 1)))
 kind = st.sampled_from(("web", "db"))
 term = st.tuples(st.sampled_from(("host", "zone", "zone")), kind)
 runs = st.tuples(st.builds(Pod, kind, st.none() | term), st.sampled_from((0, 0, 0, 1, 3)))
-one_term = st.one_of([st.builds(Pod, kind, **{name: term}) for name in ("apart", "near", "spread")])  # type: ignore[arg-type]
+one_term = st.one_of([st.builds(Pod, kind, **{name: term}) for name in ("apart", "near", "spread")])
 member = st.tuples(one_term | st.builds(Pod, kind), st.integers(1, 3))
 
 

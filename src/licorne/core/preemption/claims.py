@@ -28,7 +28,7 @@ from .evictions import Outcome
 from .verdicts import verdict_of
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.domains import DomainCount
+    from licorne.core.nodes.domains import DomainCheck, DomainCount
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -117,7 +117,10 @@ class Claims:
         self.generation: int = 0
         self.tried: dict[Ask, None] = {}
         self._known: dict[object, KeptOff] = {}
-        self._known_at: tuple[int, int] = (-1, -1)  # the generation of claims, and the changes of counts, for which it holds
+        self._known_at: tuple[int, int] = (
+            -1,
+            -1,
+        )  # the generation of claims, and the changes of counts, for which it holds
         self._sums: dict[Level, Vec] = {}
         self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask
@@ -310,27 +313,25 @@ class Claims:
         must not be shut out either. Claims of lower order, and those of the same gang, do not count; nor do asks that would
         be kept off all the same. `without`: asks whose claims are not used.
         """
-        gang = ask.app.atomic is not None
-        rivals = [one for one in self._rivals(ask) if _may_shut(*one, ask, node, victims)]
-        planned = [(other, at) for other, at in more if _may_shut(other, at, ask, node, victims)]
-        if not gang:
-            rivals += planned
-        elif planned:
-            planned = [*more]
-        if not rivals and not planned:
+        gang = (
+            ask.app.atomic is not None
+        )  # whose members are placed in this order: none is shut out by one that follows
+        rivals = [*self._rivals(ask), *(() if gang else more)]
+        rivals = [one for one in rivals if _may_shut(*one, ask, node, victims)]
+        before = more if gang and any(_may_shut(*one, ask, node, victims) for one in more) else ()
+        if not rivals and not before:
             return True
-        without = (ask, *without)
-        with self.as_planned(leaving=(*leaving, *victims), more=(*more, (ask, node)), without=without), ExitStack() as gone:
+        without, here = (ask, *without), (ask, node)
+        with self.as_planned(leaving=(*leaving, *victims), more=(*more, here), without=without), ExitStack() as undo:
             rivals = [one for one in rivals if self._is_shut(*one)]
-            # Members of a gang are placed in this order, so none is shut out by one that follows.
-            for other, at in reversed([*planned, (ask, node)]) if gang else ():
-                gone.enter_context(self._counting([(at, other, -1)]))
+            for other, at in reversed((*before, here)) if before else ():
+                undo.enter_context(self._counting([(at, other, -1)]))
                 if other is not ask and other.shape.need.mismatch_of_pods(at):
                     return False
-        if rivals:
-            with self.as_planned(leaving=leaving, more=more, without=without):
-                return all(self._is_shut(*one) for one in rivals)
-        return True
+        if not rivals:
+            return True
+        with self.as_planned(leaving=leaving, more=more, without=without):
+            return all(self._is_shut(*one) for one in rivals)
 
     def _is_shut(self, ask: Ask, node: Node) -> bool:
         """Return whether terms of pods shut a node to an ask that is counted there."""
@@ -375,24 +376,25 @@ class Claims:
         kept, pods = KeptOff(), ask.shape.need.pods
         with self.as_planned(without=(ask,)):
             for other, at in self._rivals(ask):
-                about = [check for check in other.shape.need.checks or () if check.is_about(pods)]
-                if not about:
-                    continue
-                with self._counting([(at, other, -1)]):
-                    if other.shape.need.mismatch_of_pods(at):
-                        continue
-                    for check in about:
-                        count, domain = check.count, check.key.domain_of[at.slot]
-                        if check.kind == IS_NEAR:
-                            if check.room and not any(one.total for one in count.others):
-                                kept.first.append((count, domain))
-                            continue
-                        there = [slot for slot in check.key.members[domain] if slot not in count.absent]
-                        if there and domain:
-                            with self._counting([(self._partition.needs.topology.nodes[there[0]], ask, 1)]):
-                                if check.shuts(domain):
-                                    kept.shut.setdefault(count, {})[domain] = None
+                need: Need = other.shape.need
+                about = [check for check in need.checks or () if check.is_about(pods)]
+                with self._counting([(at, other, -1)] if about else ()):
+                    for check in about if not need.mismatch_of_pods(at) else ():
+                        self._look(kept, check, at, ask)
         return kept
+
+    def _look(self, kept: KeptOff, check: DomainCheck, at: Node, ask: Ask) -> None:
+        """Note where one more pod like the ask has a check shut a node that it does not shut now."""
+        count, domain = check.count, check.key.domain_of[at.slot]
+        if check.kind == IS_NEAR:
+            if check.room and not any(one.total for one in count.others):
+                kept.first.append((count, domain))
+            return
+        slot = next((slot for slot in check.key.members[domain] if slot not in count.absent), None)
+        if domain and slot is not None:
+            with self._counting([(self._partition.needs.topology.nodes[slot], ask, 1)]):
+                if check.shuts(domain):
+                    kept.shut.setdefault(count, {})[domain] = None
 
     def _rivals(self, ask: Ask) -> list[tuple[Ask, Node]]:
         """Return the asks with claims that hold against an ask, and their nodes."""
@@ -559,7 +561,8 @@ def _may_shut(other: Ask, its_node: Node, ask: Ask, node: Node, victims: Sequenc
     """May terms of pods keep the other ask off its node once this one runs here, and its victims have ended?"""
     pods, gone = ask.shape.need.pods, [alloc.shape.need.pods for alloc in victims]
     return any(
-        check.may_shut(pods, node, its_node) or any(map(check.is_about, gone)) for check in other.shape.need.checks or ()
+        check.may_shut(pods, node, its_node) or any(map(check.is_about, gone))
+        for check in other.shape.need.checks or ()
     )
 
 
