@@ -52,12 +52,13 @@ class KeptOff:
     """Where claims keep some asks off, by what counts their pods.
 
     `shut`: domains in which one more pod shuts out an ask with a claim. `first`: a pod in any other domain than this would be the
-    first of an affinity. `least`: amounts for which no node was left, of the node index at this `generation`.
+    first of an affinity. `stays`: asks with claims count on the claim of this one. `least`: amounts for which no node was left, of the node index at this `generation`.
     """
 
     def __init__(self) -> None:
         self.shut: dict[DomainCount, dict[int, None]] = {}
         self.first: list[tuple[DomainCount, int]] = []
+        self.stays: bool = False
         self.least: list[Vec] = []
         self.generation: int = -1
 
@@ -311,7 +312,7 @@ class Claims:
 
         `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it, which
         must not be shut out either. Claims of lower order, and those of the same gang, do not count; nor do asks that would
-        be kept off all the same. `without`: asks whose claims are not used.
+        be kept off all the same, with the claim that this one may have used. `without`: asks whose claims are not used.
         """
         gang = (
             ask.app.atomic is not None
@@ -321,8 +322,9 @@ class Claims:
         before = more if gang and any(_may_shut(*one, ask, node, victims) for one in more) else ()
         if not rivals and not before:
             return True
-        without, here = (ask, *without), (ask, node)
-        with self.as_planned(leaving=(*leaving, *victims), more=(*more, here), without=without), ExitStack() as undo:
+        here = (ask, node)
+        after = self.as_planned(leaving=(*leaving, *victims), more=(*more, here), without=(ask, *without))
+        with after, ExitStack() as undo:
             rivals = [one for one in rivals if self._is_shut(*one)]
             for other, at in reversed((*before, here)) if before else ():
                 undo.enter_context(self._counting([(at, other, -1)]))
@@ -340,7 +342,8 @@ class Claims:
 
     def keep_off(self, ask: Ask, node: Node) -> bool:
         """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
-        return self._kept_off(ask).at(node.slot)
+        kept = self._kept_off(ask, at_home=ask in self.by_ask and node is ask.reserved)
+        return kept.stays or kept.at(node.slot)
 
     def keep_off_all(self, ask: Ask) -> bool:
         """Return whether claims have kept an ask like this one, and no larger, off all nodes, and nothing has changed since."""
@@ -354,33 +357,47 @@ class Claims:
             kept.generation, kept.least = self._partition.index.generation, []
         kept.least = [amounts, *(other for other in kept.least if not other.covers(amounts))][:LEAST_MAX]
 
-    def _kept_off(self, ask: Ask) -> KeptOff:
-        """Return where claims keep asks like this one off, while no claim has changed, nor any count of pods."""
+    def _kept_off(self, ask: Ask, *, at_home: bool = False) -> KeptOff:
+        """Return where claims keep asks like this one off, while no claim has changed, nor any count of pods.
+
+        `at_home`: from the node of its own claim only those that are of higher order than this keep an ask off.
+        """
         topology = self._partition.needs.topology
         if self._known_at != (self.generation, topology.changes) or len(self._known) >= KNOWN_MAX:
             self._known = {}
         need, app = ask.shape.need, ask.app
         counts = need.pods.counts if need.pods is not None else ()
-        whose = (app.queue, ask.priority, app.atomic and app, ask if ask in self.by_ask else None)
+        whose = (app.queue, ask.priority, app.atomic and app, ask if ask in self.by_ask else None, at_home)
         key = (need.base, *(need.checks or ()), *counts, *whose)
         if key not in self._known:
-            self._known[key] = self._find_kept_off(ask)
+            self._known[key] = self._find_kept_off(ask, at_home=at_home)
         self._known_at = self.generation, topology.changes  # a search leaves the counts as they were
         return self._known[key]
 
-    def _find_kept_off(self, ask: Ask) -> KeptOff:
+    def _find_kept_off(self, ask: Ask, *, at_home: bool) -> KeptOff:
         """Find the domains in which one more pod like the ask shuts out an ask with a claim (`spare_domains`).
 
         Each check is looked at by itself: it depends on one count alone, but for what makes a pod the first of an affinity.
         """
         kept, pods = KeptOff(), ask.shape.need.pods
-        with self.as_planned(without=(ask,)):
-            for other, at in self._rivals(ask):
-                need: Need = other.shape.need
-                about = [check for check in need.checks or () if check.is_about(pods)]
-                with self._counting([(at, other, -1)] if about else ()):
-                    for check in about if not need.mismatch_of_pods(at) else ():
-                        self._look(kept, check, at, ask)
+        rivals = [
+            (other, at, about)
+            for other, at in self._rivals(ask)
+            if (about := [check for check in other.shape.need.checks or () if check.is_about(pods)])
+            and not (at_home and not _outranks(other.app.queue, other.priority, self.by_ask[ask]))
+        ]
+        shut = []
+        with self.as_planned(without=(ask,)) if rivals else nullcontext():
+            for other, at, about in rivals:
+                with self._counting([(at, other, -1)]):
+                    if other.shape.need.mismatch_of_pods(at):
+                        shut.append((other, at))
+                    else:
+                        for check in about:
+                            self._look(kept, check, at, ask)
+        if ask in self.by_ask and shut and not at_home:
+            with self.as_planned():
+                kept.stays = not all(self._is_shut(*one) for one in shut)
         return kept
 
     def _look(self, kept: KeptOff, check: DomainCheck, at: Node, ask: Ask) -> None:
@@ -559,7 +576,7 @@ def _suits(claim: Claim) -> bool:
 
 def _may_shut(other: Ask, its_node: Node, ask: Ask, node: Node, victims: Sequence[Ask]) -> bool:
     """May terms of pods keep the other ask off its node once this one runs here, and its victims have ended?"""
-    pods, gone = ask.shape.need.pods, [alloc.shape.need.pods for alloc in victims]
+    pods, gone = ask.shape.need.pods, [alloc.shape.need.pods for alloc in (*victims, *([ask] if ask.triggered else ()))]
     return any(
         check.may_shut(pods, node, its_node) or any(map(check.is_about, gone))
         for check in other.shape.need.checks or ()
