@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from math import factorial
 from random import Random
 
 import pytest
@@ -119,6 +122,70 @@ def test_what_goes(
     assert bool(books.asked) == (not gone)
 
 
+def check_all_placed(
+    world: World, first: Member | None, gang: list[Member], how: str, order: Callable[[list[str]], Sequence[str]]
+) -> list[str]:
+    """Ask for `first`, then for the gang; let the victims end in this order; return them. All that has a claim is placed then."""
+    books = Books(world)
+    gone = books.ask("k", [first], "alone", 2 - world.within) if first else []
+    claiming = [] if world.within else [ask.key for ask in books.bench.partition.claims.by_ask]  # else of lower order
+    mine = books.ask("g", gang, how)
+    if mine:
+        claiming += [f"g{number}" for number in range(len(gang))]
+    for key in order(gone + mine):
+        books.end(key)
+    assert not [key for key in claiming if key in books.asked]
+    return gone + mine
+
+
+WITH_CLAIMS: list[tuple[str, str, list[tuple[Pod, int, int, int]], Member, list[Member], str, int]] = [
+    (
+        "one on whose claim another counts is not placed elsewhere",
+        "ccb",
+        [
+            (DB, 0, 3, 0),
+            (Pod("web", ("zone", "db")), 0, 1, 1),
+            (WEB, 1, 2, 0),
+            (WEB, 1, 1, 1),
+            (WEB, 1, 1, 3),
+            (DB, 2, 4, 0),
+        ],
+        (Pod("web", spread=("zone", "db")), 1),
+        [(Pod("db", near=("host", "web")), 2), (DB, 1), (WEB, 1)],
+        "placeholders",
+        2,
+    ),
+    (
+        "a gang takes the place of no pod that another claim needs, and counts on that claim",
+        "bac",
+        [(DB, 0, 4, 0), (WEB, 1, 3, 0), (DB, 1, 1, 0), (WEB, 2, 2, 0), (DB, 2, 2, 1)],
+        (Pod("db", near=("host", "web")), 1),
+        [(Pod("db", spread=("zone", "db")), 2), (Pod("web", spread=("zone", "web")), 1), (WEB, 1)],
+        "atomic",
+        3,
+    ),
+]
+
+
+@pytest.mark.parametrize("turn", range(6))
+@pytest.mark.parametrize(
+    ("zones", "running", "first", "gang", "how", "number"), [pytest.param(*row[1:], id=row[0]) for row in WITH_CLAIMS]
+)
+def test_claims_that_count_on_each_other(
+    zones: str,
+    running: list[tuple[Pod, int, int, int]],
+    first: Member,
+    gang: list[Member],
+    how: str,
+    number: int,
+    turn: int,
+) -> None:
+    """In each order in which the victims may end."""
+    world = World([*zones], running, within=False)
+    gone = check_all_placed(world, first, gang, how, lambda gone: [*permutations(gone)][turn % factorial(len(gone))])
+    assert len(gone) == number
+
+
 sizes = st.sampled_from(((4,), (3, 1), (1, 3), (2, 2), (2, 1, 1)))
 kind = st.sampled_from(("web", "db"))
 term = st.tuples(st.sampled_from(("host", "zone", "zone")), kind)
@@ -149,14 +216,5 @@ def test_all_that_something_is_evicted_for_is_placed(
     """Whatever the order in which the victims end; `first` has a claim already, within the queue one of lower order."""
     places = [(number, size) for number, (_, parts) in enumerate(nodes) for size in parts]
     running = [(pod, at, size, priority) for (pod, priority), (at, size) in zip(pods, places, strict=False)]
-    books = Books(World([zone for zone, _ in nodes], running, within=within))
-    gone = books.ask("k", [first], "alone", 2 - within) if first else []
-    claiming = [] if within else [ask.key for ask in books.bench.partition.claims.by_ask]
-    mine = books.ask("g", gang, how)
-    if mine:
-        claiming += [f"g{number}" for number in range(len(gang))]
-    gone += mine
-    random.shuffle(gone)
-    for key in gone:
-        books.end(key)
-    assert not [key for key in claiming if key in books.asked]
+    world = World([zone for zone, _ in nodes], running, within=within)
+    check_all_placed(world, first, gang, how, lambda gone: random.sample(gone, len(gone)))

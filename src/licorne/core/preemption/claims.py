@@ -313,27 +313,29 @@ class Claims:
         `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it, which
         must not be shut out either. Claims of lower order, and those of the same gang, do not count; nor do asks that would
         be kept off all the same, with the claim that this one may have used. `without`: asks whose claims are not used.
+
+        Each must fit beside all others, but members of a gang without placeholders, which are placed in their order. Where
+        victims end, it must also fit beside those before it alone: so no two asks wait until the other one has been placed.
         """
-        gang = (
-            ask.app.atomic is not None
-        )  # whose members are placed in this order: none is shut out by one that follows
-        rivals = [*self._rivals(ask), *(() if gang else more)]
-        rivals = [one for one in rivals if _may_shut(*one, ask, node, victims)]
-        before = more if gang and any(_may_shut(*one, ask, node, victims) for one in more) else ()
-        if not rivals and not before:
+        apart = [one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, victims)]
+        if not apart:
             return True
-        here = (ask, node)
-        after = self.as_planned(leaving=(*leaving, *victims), more=(*more, here), without=(ask, *without))
-        with after, ExitStack() as undo:
-            rivals = [one for one in rivals if self._is_shut(*one)]
-            for other, at in reversed((*before, here)) if before else ():
-                undo.enter_context(self._counting([(at, other, -1)]))
-                if other is not ask and other.shape.need.mismatch_of_pods(at):
-                    return False
-        if not rivals:
-            return True
-        with self.as_planned(leaving=leaving, more=more, without=without):
-            return all(self._is_shut(*one) for one in rivals)
+        claiming = [(claim.ask, claim.node) for claim in self.by_ask.values()]
+        in_turn = [one for one in (*claiming, *more) if one[0] is not ask and one[0] not in without] if victims else []
+        beside = apart if ask.app.atomic is None else [one for one in apart if one not in more]
+
+        def shut_out(gone: Iterable[Ask], come: Iterable[tuple[Ask, Node]], unused: Iterable[Ask]) -> set[Ask]:
+            with self.as_planned(leaving=gone, more=come, without=unused):
+                found = {other for other, at in beside if self._is_shut(other, at)}
+            with self.as_planned(leaving=gone, without=self.by_ask), ExitStack() as placed:
+                for other, at in in_turn:
+                    if (other, at) in apart and other.shape.need.mismatch_of_pods(at):
+                        found.add(other)
+                    placed.enter_context(self._counting([(at, other, 1)]))
+            return found
+
+        shut = shut_out((*leaving, *victims), (*more, (ask, node)), (ask, *without))
+        return not shut or shut <= shut_out(leaving, more, without)
 
     def _is_shut(self, ask: Ask, node: Node) -> bool:
         """Return whether terms of pods shut a node to an ask that is counted there."""
