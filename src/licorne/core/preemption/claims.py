@@ -25,10 +25,11 @@ from licorne.core.constants import IS_NEAR, PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
+from .kept_off import KeptOff
 from .verdicts import verdict_of
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.domains import DomainCheck, DomainCount
+    from licorne.core.nodes.domains import DomainCheck
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -43,34 +44,7 @@ if TYPE_CHECKING:
 NOTHING = Vec()
 KNOWN_MAX = 1_000
 """For how many kinds of asks it is remembered where claims keep them off."""
-LEAST_MAX = 30
-"""How many amounts that found no node are remembered for each, at most: the least ones."""
 GAVE_UP = frozenset(Outcome) - {Outcome.WAITING, Outcome.PLACED, Outcome.ENDED}
-
-
-class KeptOff:
-    """Where claims keep some asks off, by what counts their pods.
-
-    `shut`: domains in which one more pod shuts out an ask with a claim. `first`: a pod in any other domain than this would be the
-    first of an affinity. `stays`: asks with claims count on the claim of this one. `least`: amounts for which no node was left, of the node index at this `generation`.
-    """
-
-    def __init__(self) -> None:
-        self.shut: dict[DomainCount, dict[int, None]] = {}
-        self.first: list[tuple[DomainCount, int]] = []
-        self.stays: bool = False
-        self.least: list[Vec] = []
-        self.generation: int = -1
-
-    def at(self, slot: int) -> bool:
-        """Return whether they are kept off the node of a slot."""
-        for count, domains in self.shut.items():
-            if count.key.domain_of[slot] in domains and slot not in count.absent:
-                return True
-        return any(
-            count.key.domain_of[slot] != domain and any(one.key.domain_of[slot] for one in count.others)
-            for count, domain in self.first
-        )
 
 
 class Claim:
@@ -349,15 +323,13 @@ class Claims:
 
     def keep_off_all(self, ask: Ask) -> bool:
         """Return whether claims have kept an ask like this one, and no larger, off all nodes, and nothing has changed since."""
-        kept, amounts = self._kept_off(ask), ask.shape.amounts
-        return kept.generation == self._partition.index.generation and any(map(amounts.covers, kept.least))
+        kept = self._kept_off(ask)
+        return kept.generation == self._partition.index.generation and ask.shape.amounts.covers(kept.amounts)
 
     def note_kept_off(self, ask: Ask) -> None:
         """Note that claims keep an ask off all nodes that have room for it."""
-        kept, amounts = self._kept_off(ask), ask.shape.amounts
-        if kept.generation != self._partition.index.generation:
-            kept.generation, kept.least = self._partition.index.generation, []
-        kept.least = [amounts, *(other for other in kept.least if not other.covers(amounts))][:LEAST_MAX]
+        kept = self._kept_off(ask)
+        kept.generation, kept.amounts = self._partition.index.generation, ask.shape.amounts
 
     def _kept_off(self, ask: Ask, *, at_home: bool = False) -> KeptOff:
         """Return where claims keep asks like this one off, while no claim has changed, nor any count of pods.
@@ -465,10 +437,14 @@ class Claims:
         claim = self.by_ask.get(ask)
         if claim is None or not ask.shape.need.checks or claim.going():
             return
-        with self.as_planned(ask.shape.need, without=(ask, *later)):
-            shut = ask.shape.need.mismatch_of_pods(claim.node)
-        if shut:
-            self._give_up(claim, Outcome.TERMS)
+        for unused in (
+            [],
+            [lower.ask for lower in self.yielding(ask.app, ask.priority)],
+        ):  # it may have a plan beside those
+            with self.as_planned(ask.shape.need, without=(ask, *later, *unused)):
+                if not ask.shape.need.mismatch_of_pods(claim.node):
+                    return
+        self._give_up(claim, Outcome.TERMS)
 
     def wait_for_claims(self, app: Application) -> None:
         """Let the application wait until a claim ends, or something is given back where something is claimed."""
