@@ -313,8 +313,16 @@ class Claims:
 
     def _is_shut(self, ask: Ask, node: Node) -> bool:
         """Return whether terms of pods shut a node to an ask that is counted there."""
-        with self._counting([(node, ask, -1)]):
+        with self._before(ask, node):
             return bool(ask.shape.need.mismatch_of_pods(node))
+
+    def _before(self, ask: Ask, node: Node) -> AbstractContextManager[None]:
+        """Let the topology count neither an ask that is counted on a node, nor what is placed after it: others of its gang."""
+        gone: list[tuple[Node | None, Ask, int]] = [(node, ask, -1)]
+        if ask.app.atomic is not None:
+            claims = [self.by_ask[one] for one in ask.app.reservations.values()]
+            gone += [(one.node, one.ask, -1) for one in claims if one.number > self.by_ask[ask].number]
+        return self._counting(gone)
 
     def keep_off(self, ask: Ask, node: Node) -> bool:
         """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
@@ -363,7 +371,7 @@ class Claims:
         shut = []
         with self.as_planned(without=(ask,)) if rivals else nullcontext():
             for other, at, about in rivals:
-                with self._counting([(at, other, -1)]):
+                with self._before(other, at):
                     if other.shape.need.mismatch_of_pods(at):
                         shut.append((other, at))
                     else:
