@@ -7,7 +7,8 @@ from unittest.mock import patch
 import pytest
 
 from core.bench import Bench, config
-from licorne.core.preemption.claims import Claims, KeptOff
+from licorne.core.preemption.claims import Claims
+from licorne.core.preemption.kept_off import KeptOff
 from preemption.test_examples import DELAY, quota, victims
 from topology.helpers import node_labels, tags
 

@@ -53,7 +53,7 @@ NEW: Final = -1
 class Topology:
     """The classes of pods of a partition, what their terms count, and the domains of its nodes.
 
-    `changes` rises with whatever may change a check. `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
+    `changes` rises with counts of pods, labels and devices. `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
     """
 
     eased: dict[Need, None]
@@ -164,8 +164,7 @@ class Topology:
 
     def set_prefers(self, need: Need) -> None:
         """Note in a need whether some preference may order nodes for it."""
-        pods: PodClass | None = need.pods
-        liked = pods is not None and bool(pods.liked)
+        liked = need.pods is not None and bool(need.pods.liked)
         need.prefers = self.mode != OFF and (self.soft > 0 or liked or need.ranking is not None)
 
     def close(self, need: Need) -> None:
@@ -215,10 +214,8 @@ class Topology:
             serve(claimed.check_for(terms.claims, self.eased), need)
 
     def _check_by(self, need: Need, count: DomainCount, kind: int, room: int, min_domains: int) -> None:
-        check: DomainCheck | None = None
-        for one in count.checks:
-            if (one.kind, one.room, one.min_domains) == (kind, room, min_domains):
-                check = one
+        alike = (one for one in count.checks if (one.kind, one.room, one.min_domains) == (kind, room, min_domains))
+        check: DomainCheck | None = next(alike, None)
         if check is None:
             check = DomainCheck(count, kind, room, min_domains, self.eased)
             count.checks.append(check)
@@ -228,10 +225,8 @@ class Topology:
         """Check a need by how many volumes of a driver nodes take; asks with as many volumes that are in no other class share that."""
         assert isinstance(count, AttachCount), f"the count of {attached.driver}"
         shared = count.shared(attached.names)
-        check: DomainCheck | None = None
-        for one in count.checks:
-            if isinstance(one, AttachCheck) and (one.number, one.shared) == (len(attached.names), shared):
-                check = one
+        same, known = (len(attached.names), shared), (one for one in count.checks if isinstance(one, AttachCheck))
+        check: DomainCheck | None = next((one for one in known if (one.number, one.shared) == same), None)
         if check is None:
             check = AttachCheck(count, len(attached.names), shared, self.eased)
             count.checks.append(check)
@@ -298,8 +293,7 @@ class Topology:
                 return None
             number = check.count.counts[domain]
             if check.kind == IS_SPREAD:
-                few = len(check.count.taking_part) < check.min_domains
-                number -= check.room + (0 if few else check.count.least)
+                number -= check.room + (0 if len(check.count.taking_part) < check.min_domains else check.count.least)
             nodes = [node for one in check.key.members[domain] if (node := self.nodes[one]) is not None]
             found.append((number, check.count, nodes))
         return found
@@ -433,7 +427,6 @@ class Topology:
 
     def _register(self, pods: PodClass) -> None:
         """Relate a new class to all counts, and begin those of its terms."""
-        self.changes += 1
         pods.known = True
         self.classes[pods.pod, pods.terms] = pods
         for handle in handles_of(pods.pod):
@@ -546,7 +539,6 @@ class Topology:
 
     def _forget(self, pods: PodClass) -> None:
         """Forget a class without asks and allocations, and the counts that served it alone."""
-        self.changes += 1
         pods.known = False
         if self.classes.get((pods.pod, pods.terms)) is pods:
             del self.classes[pods.pod, pods.terms]
