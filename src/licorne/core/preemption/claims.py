@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
 from licorne.core.constants import IS_NEAR, PRIORITY_HIGHEST, PRIORITY_LOWEST
@@ -326,35 +326,38 @@ class Claims:
 
     def keep_off(self, ask: Ask, node: Node) -> bool:
         """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
-        kept = self._kept_off(ask, at_home=ask in self.by_ask and node is ask.reserved)
+        key = self._kind(ask, at_home=ask in self.by_ask and node is ask.reserved)
+        if key not in self._known:
+            if ask not in self.by_ask and not any(_may_shut(*one, ask, node, ()) for one in self._rivals(ask)):
+                return False
+            self._known[key] = self._find_kept_off(ask, at_home=key[0])
+            self._known_at = self.generation, self._partition.needs.topology.changes  # the counts are as they were
+        kept = self._known[key]
         return kept.stays or kept.at(node.slot)
 
     def keep_off_all(self, ask: Ask) -> bool:
         """Return whether claims have kept an ask like this one, and no larger, off all nodes, and nothing has changed since."""
-        kept = self._kept_off(ask)
-        return kept.generation == self._partition.index.generation and ask.shape.amounts.covers(kept.amounts)
+        kept, at = self._known.get(self._kind(ask, at_home=False)), self._partition.index.generation
+        return kept is not None and kept.generation == at and ask.shape.amounts.covers(kept.amounts)
 
     def note_kept_off(self, ask: Ask) -> None:
         """Note that claims keep an ask off all nodes that have room for it."""
-        kept = self._kept_off(ask)
-        kept.generation, kept.amounts = self._partition.index.generation, ask.shape.amounts
+        kept = self._known.get(self._kind(ask, at_home=False))
+        if kept is not None:
+            kept.generation, kept.amounts = self._partition.index.generation, ask.shape.amounts
 
-    def _kept_off(self, ask: Ask, *, at_home: bool = False) -> KeptOff:
-        """Return where claims keep asks like this one off, while no claim has changed, nor any count of pods.
+    def _kind(self, ask: Ask, *, at_home: bool) -> tuple[Any, ...]:
+        """Return what asks have in common that claims keep off the same nodes; nothing is known once a claim or count has changed.
 
         `at_home`: from the node of its own claim only those that are of higher order than this keep an ask off.
         """
-        topology = self._partition.needs.topology
-        if self._known_at != (self.generation, topology.changes) or len(self._known) >= KNOWN_MAX:
-            self._known = {}
+        state = self.generation, self._partition.needs.topology.changes
+        if self._known_at != state or len(self._known) >= KNOWN_MAX:
+            self._known, self._known_at = {}, state
         need, app = ask.shape.need, ask.app
         counts = need.pods.counts if need.pods is not None else ()
-        whose = (app.queue, ask.priority, app.atomic and app, ask if ask in self.by_ask else None, at_home)
-        key = (need.base, *(need.checks or ()), *counts, *whose)
-        if key not in self._known:
-            self._known[key] = self._find_kept_off(ask, at_home=at_home)
-        self._known_at = self.generation, topology.changes  # a search leaves the counts as they were
-        return self._known[key]
+        own = ask if ask in self.by_ask else None
+        return (at_home, app.queue, ask.priority, app.atomic and app, own, need.base, *(need.checks or ()), *counts)
 
     def _find_kept_off(self, ask: Ask, *, at_home: bool) -> KeptOff:
         """Find the domains in which one more pod like the ask shuts out an ask with a claim (`spare_domains`).
