@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
@@ -248,7 +249,7 @@ class FakeClient:
         while (now := asyncio.get_running_loop().time()) < ends:
             if at < server.forgotten:
                 raise ExpiredError(410, "Expired", "too old resource version")
-            batch = [event for event in server.history if event.version > at]
+            batch = server.history[bisect_right(server.history, at, key=lambda event: event.version) :]
             if not batch:
                 await server.news(BOOKMARK_S)
                 if server.version == at:

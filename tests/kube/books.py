@@ -7,6 +7,7 @@ API server, or what one process of licorne has read together with what it has de
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
 from typing import Final, TypeVar
 
 import msgspec
@@ -33,6 +34,7 @@ class Limits(msgspec.Struct, frozen=True):
     guaranteed: dict[str, Amounts] = {}
 
 
+@cache
 def quantity(text: str, *, milli: bool = False) -> int:
     """Return a quantity in whole units, or in thousandths."""
     digits = text.rstrip("KMGim")
@@ -178,16 +180,22 @@ class View:
         self._in_flight = in_flight or {}
         self._domains = Domains(self.nodes, self.places, {"default": {}})
         self._on: dict[str, list[Pod]] = {}
-        self.in_queue: dict[str, Amounts] = {}
-        """What queues use: of our pods, those on a node that is there."""
         for pod, node in self.places:
             if node in self.nodes:
                 self._on.setdefault(node, []).append(pod)
-                if is_ours(pod):
-                    for queue in lineage(queue_of(pod)):
-                        self.in_queue[queue] = plus(self.in_queue.get(queue, {}), amounts(pod))
             elif not node and (waits_on := self._in_flight.get(pod.metadata.uid)) in self.nodes:
                 self._on.setdefault(waits_on, []).append(pod)
+
+    @cached_property
+    def in_queue(self) -> dict[str, Amounts]:
+        """What queues use: of our pods, those on a node that is there."""
+        used: dict[str, Amounts] = {}
+        for pod, node in self.places:
+            if node in self.nodes and is_ours(pod):
+                taken = amounts(pod)
+                for queue in lineage(queue_of(pod)):
+                    used[queue] = plus(used.get(queue, {}), taken)
+        return used
 
     def with_places(self, places: Iterable[tuple[Pod, str]]) -> View:
         """Return the same cluster with other pods, or with these on other nodes."""

@@ -428,9 +428,10 @@ class World:
 
     def control_gangs(self) -> None:
         """Remove the gates of gangs whose time has come, and replace members of Hard gangs that have failed."""
+        now = self.now_s()
         for pod in self.server.pods():
             gang = books.application_of(pod)
-            if pod.spec.scheduling_gates and self.now_s() >= self._opens_at.get(gang, NEVER_S):
+            if pod.spec.scheduling_gates and now >= self._opens_at.get(gang, NEVER_S):
                 self._remove_gates(pod)
             elif self.controllers_act and pod.status.phase == "Failed" and gang in self._controlled:
                 self.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
@@ -597,7 +598,7 @@ class World:
             healthy = [
                 pod
                 for pod in self.server.pods()
-                if books.means(found, pod) and pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
+                if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp and books.means(found, pod)
             ]
             status = msgspec.structs.replace(
                 found.status,
@@ -676,13 +677,13 @@ class World:
 
     def kubelets(self) -> None:
         """Let the kubelets run what is bound, and end what is to end; and the garbage collector what has no owner."""
-        server = self.server
+        server, now = self.server, self.now_s()
         uids = {pod.metadata.uid for pod in server.pods()}
         for pod in server.pods():
             meta = pod.metadata
             orphan = any(owner.uid not in uids for owner in meta.owner_references or ())
             lost = pod.spec.node_name and ("", pod.spec.node_name) not in server.objects["nodes"]
-            hangs = self.now_s() < self.hanging.get(meta.uid, 0.0)
+            hangs = now < self.hanging.get(meta.uid, 0.0)
             if lost or ((meta.deletion_timestamp or orphan) and not hangs and self.rng.random() < 0.5):
                 server.remove("pods", meta.namespace, meta.name)
             elif pod.spec.node_name and pod.status.phase == "Pending" and self.rng.random() < 0.7:

@@ -156,6 +156,8 @@ class Watched:
         How many these are is what the process has read: a node without a CSINode takes any number, as for kube-scheduler. The
         watch of CSINodes may be behind that of nodes, and a kubelet makes a node before its CSINode.
         """
+        if not placed:
+            return
         store = self._runner.reflectors
         counted = {
             one.metadata.name for one in store["persistentvolumeclaims"].store.values() if one.storage_class == "made"
