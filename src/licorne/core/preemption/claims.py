@@ -328,7 +328,9 @@ class Claims:
         """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
         key = self._kind(ask, at_home=ask in self.by_ask and node is ask.reserved)
         if key not in self._known:
-            if ask not in self.by_ask and not any(_may_shut(*one, ask, node, ()) for one in self._rivals(ask)):
+            if ask not in self.by_ask and not any(
+                _may_shut(one.ask, one.node, ask, node, ()) for one in self.by_ask.values()
+            ):
                 return False
             self._known[key] = self._find_kept_off(ask, at_home=key[0])
             self._known_at = self.generation, self._partition.needs.topology.changes  # the counts are as they were
