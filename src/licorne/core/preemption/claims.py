@@ -287,7 +287,6 @@ class Claims:
         `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it, which
         must not be shut out either. Claims of lower order, and those of the same gang, do not count; nor do asks that would
         be kept off all the same, with the claim that this one may have used. `without`: asks whose claims are not used.
-
         Each must fit beside all others, but members of a gang without placeholders, which are placed in their order. Where
         victims end, it must also fit beside those before it alone: so no two asks wait until the other one has been placed.
         """
@@ -329,7 +328,7 @@ class Claims:
         key = self._kind(ask, at_home=ask in self.by_ask and node is ask.reserved)
         if key not in self._known:
             if ask not in self.by_ask and not any(
-                _may_shut(one.ask, one.node, ask, node, ()) for one in self.by_ask.values()
+                _may_shut(c.ask, c.node, ask, node, ()) for c in self.by_ask.values()
             ):
                 return False
             self._known[key] = self._find_kept_off(ask, at_home=key[0])
@@ -358,8 +357,8 @@ class Claims:
             self._known, self._known_at = {}, state
         need, app = ask.shape.need, ask.app
         counts = need.pods.counts if need.pods is not None else ()
-        own = ask if ask in self.by_ask else None
-        return (at_home, app.queue, ask.priority, app.atomic and app, own, need.base, *(need.checks or ()), *counts)
+        whose = (app.queue, ask.priority, app.atomic and app, self.by_ask.get(ask))
+        return (at_home, *whose, need.base, *(need.checks or ()), *counts)
 
     def _find_kept_off(self, ask: Ask, *, at_home: bool) -> KeptOff:
         """Find the domains in which one more pod like the ask shuts out an ask with a claim (`spare_domains`).
@@ -419,7 +418,7 @@ class Claims:
     ) -> AbstractContextManager[None]:
         """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used.
 
-        `need`: whose verdicts are asked for; no count is about one without checks.
+        `need`: whose verdicts are asked for, if any.
         """
         if need is not None and not need.checks:
             return nullcontext()
@@ -450,10 +449,8 @@ class Claims:
         claim = self.by_ask.get(ask)
         if claim is None or not ask.shape.need.checks or claim.going():
             return
-        for unused in (
-            [],
-            [lower.ask for lower in self.yielding(ask.app, ask.priority)],
-        ):  # it may have a plan beside those
+        lower = [one.ask for one in self.yielding(ask.app, ask.priority)]  # it may have been planned beside those
+        for unused in ([], lower):
             with self.as_planned(ask.shape.need, without=(ask, *later, *unused)):
                 if not ask.shape.need.mismatch_of_pods(claim.node):
                     return

@@ -31,10 +31,8 @@ class KeptOff:
 
     def at(self, slot: int) -> bool:
         """Return whether they are kept off the node of a slot."""
-        for count, domains in self.shut.items():
-            if count.key.domain_of[slot] in domains and slot not in count.absent:
-                return True
-        return any(
+        shut = (count for count, domains in self.shut.items() if count.key.domain_of[slot] in domains)
+        return any(slot not in count.absent for count in shut) or any(
             count.key.domain_of[slot] != domain and any(one.key.domain_of[slot] for one in count.others)
             for count, domain in self.first
         )
