@@ -416,12 +416,19 @@ class FakeClient:
         if path.endswith("/leases"):
             await self._write_lease(msgspec.convert(body, Lease), "")
             return
-        self._count("create")
+        self._count("volume" if path.endswith("/resourceclaims") else "create")
         await self.server.trouble_before()
         if path.endswith("/events"):
             if any(one["metadata"]["name"] == body["metadata"]["name"] for one in self.server.events):
                 raise ApiError(409, "AlreadyExists", "there is one already")
             self.server.events.append(body)
+        elif path.endswith("/resourceclaims"):
+            meta = body["metadata"]
+            if (meta["namespace"], meta["name"]) in self.server.objects.get("resourceclaims", {}):
+                raise ApiError(409, "AlreadyExists", "there is one already")
+            claim = msgspec.convert(body, ResourceClaim)
+            claim.metadata.uid = f"uid-{self.server.version}-{meta['name']}"
+            self.server.put("resourceclaims", claim)
         else:
             meta = body["metadata"]
             if (meta["namespace"], meta["name"]) in self.server.objects.get("pods", {}):
@@ -438,14 +445,14 @@ class FakeClient:
         await self.server.trouble_after()
 
     async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Change fields of an event, a lease, a claim or a volume."""
+        """Change fields of an event, a lease, a claim or a volume, or the status of a pod."""
         if "/leases/" in path:
             now = msgspec.to_builtins(self.server.lease) if self.server.lease is not None else {"metadata": {}}
             spec = {name: value for name, value in (now.get("spec", {}) | body["spec"]).items() if value is not None}
             await self._write_lease(msgspec.convert({**now, "spec": spec}, Lease), body["metadata"]["resourceVersion"])
             return
         *place, plural, name = path.removesuffix("/status").split("/")
-        if plural in ("persistentvolumeclaims", "persistentvolumes", "resourceclaims"):
+        if plural in ("persistentvolumeclaims", "persistentvolumes", "resourceclaims", "pods"):
             await self._patch_object(plural, place[-1] if "namespaces" in place else "", name, body)
             return
         self._count("patch")
@@ -462,8 +469,11 @@ class FakeClient:
         found = self.server.objects.get(plural, {}).get((namespace, name))
         if found is None:
             raise ApiError(404, "NotFound", f"{plural} {name} not found")
-        if body["metadata"]["resourceVersion"] != found.metadata.resource_version:
+        meta = found.metadata
+        if body["metadata"].get("resourceVersion", meta.resource_version) != meta.resource_version:
             raise ApiError(409, "Conflict", "the object has been modified")
+        if body["metadata"].get("uid", meta.uid) != meta.uid:
+            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
         changed = msgspec.convert(_merged(msgspec.to_builtins(found), body), type(found))
         if isinstance(changed, ResourceClaim) and isinstance(found, ResourceClaim):
             was, now = found.status, changed.status
@@ -477,7 +487,28 @@ class FakeClient:
             for one in results:  # amounts in the way of the server
                 given = one.consumed_capacity or {}
                 one.consumed_capacity = {name: f"{value}000m" for name, value in given.items()} or None
-        self.server.put(plural, changed)
+        if isinstance(changed, ResourceClaim) and meta.deletion_timestamp and not changed.metadata.finalizers:
+            self.server.remove(plural, namespace, name)
+        else:
+            self.server.put(plural, changed)
+        await self.server.trouble_after()
+
+    async def delete(self, path: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete a claim of devices; one with finalizers is only marked."""
+        del grace_s
+        self._count("volume")
+        await self.server.trouble_before()
+        *place, plural, name = path.split("/")
+        found = self.server.objects.get(plural, {}).get((place[-1], name))
+        if not isinstance(found, ResourceClaim):
+            raise ApiError(404, "NotFound", f"{plural} {name} not found")
+        if found.metadata.uid != uid:
+            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        if found.metadata.finalizers:
+            meta = msgspec.structs.replace(found.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+            self.server.put(plural, msgspec.structs.replace(found, metadata=meta))
+        else:
+            self.server.remove(plural, place[-1], name)
         await self.server.trouble_after()
 
     async def _lease_trouble(self) -> None:

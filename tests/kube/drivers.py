@@ -18,7 +18,8 @@ from .places import Places
 
 DRIVER = "gpu.example.com"
 SELECTOR = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-CLASS = {"metadata": {"name": "gpu"}, "spec": {"selectors": [SELECTOR]}}
+RESOURCE = "example.com/gpu"
+CLASS = {"metadata": {"name": "gpu"}, "spec": {"selectors": [SELECTOR], "extendedResourceName": RESOURCE}}
 
 
 def resource_slice(name: str, *devices: dict[str, Any] | str, **spec: Any) -> ResourceSlice:
@@ -53,9 +54,18 @@ def wants(*claims: str, template: str = "") -> list[dict[str, Any]]:
     return [*found, *([{"name": "made", "resourceClaimTemplateName": template}] if template else [])]
 
 
-def places(nodes: int, devices: int) -> Places:
+def containers(*counts: int, resource: str = RESOURCE, **more: Any) -> list[dict[str, Any]]:
+    """Return containers that request so many of an extended resource each."""
+    name, cpu = more.get("restartPolicy", "c"), {"cpu": "100m", "memory": "1Mi"}
+    return [
+        {"name": f"{name}{at}", "resources": {"requests": {**cpu, resource: count}}, **more}
+        for at, count in enumerate(counts)
+    ]
+
+
+def places(nodes: int, devices: int, made: Places | None = None) -> Places:
     """Return a cluster with the class `gpu`, and nodes with so many devices each."""
-    made = Places()
+    made = made or Places()
     made.manager.named_seen(msgspec.convert(CLASS, DeviceClass))
     for number in range(nodes):
         made.node(f"n{number}")

@@ -134,6 +134,10 @@ class MortalClient(FakeClient):
         """Change an object, if the process is alive."""
         await self._sent(super().patch(path, body))
 
+    async def delete(self, path: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete an object, if the process is alive."""
+        await self._sent(super().delete(path, uid, grace_s))
+
 
 def start_mortal(world: schedules.World, killed: Killed, *, arrives: bool) -> tuple[Runner, asyncio.Task[None]]:
     """Start licorne with its awaits counted, those of all tasks that it makes too."""

@@ -88,6 +88,8 @@ class World:
         self.later_dice = random.Random(seed + 2)
         """For what worlds have by `kinds.LATER`."""
         self.kind = kind
+        self.backed: tuple[str, ...] = ()
+        """Extended resources that no node lists, and device classes back."""
         self.server = Server(random.Random(seed + 1))
         self.server.on_bind = self.check_binding
         self.server.on_delete = self.check_deletion
@@ -162,7 +164,8 @@ class World:
         used = self.used(node)
         capacity = {"vcore": AMOUNTS["cpu"], "memory": AMOUNTS["memory"], "pods": AMOUNTS["pods"]}
         capacity[books.DEVICE] = kinds.DEVICES
-        return all(used.get(name, 0) + amount <= capacity.get(name, 0) for name, amount in read_resources(pod).items())
+        wanted = {name: amount for name, amount in read_resources(pod).items() if name not in self.backed}
+        return all(used.get(name, 0) + amount <= capacity.get(name, 0) for name, amount in wanted.items())
 
     def check_binding(self, pod: Pod, node: str) -> None:
         """Check the rules of every binding, by what the process could know that decided it."""

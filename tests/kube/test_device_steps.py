@@ -103,6 +103,40 @@ def test_a_pod_that_keeps_devices_gives_them_back_from_each_stage(stage: Stage) 
     assert "p" in lifecycle.devices.store.releasing
 
 
+# -- devices that come free ------------------------------------------------------------------------------------------
+
+
+def test_devices_are_free_in_a_trial_when_all_that_use_their_claim_have_ended() -> None:
+    made = places(1, 1)
+    made.manager.named_seen(resource_claim("a", namespace="ns"))
+    for name in "pq":
+        made.pod(name, resourceClaims=wants("a"))
+    steps_of(made)
+    made.manager.named_seen(resource_claim("b", namespace="ns"))
+    made.pod("late", resourceClaims=wants("b"))
+    made.manager.flush()
+    store, demand = made.manager.lifecycle.devices.store, made.manager.records.pods["late"].work.devices.demand
+
+    def lifted(*keys: str) -> bool:
+        for key in keys:
+            store.lift(key, 1)
+        free = not store.refuses(demand, "n0")
+        for key in reversed(keys):
+            store.lift(key, -1)
+        return free
+
+    assert [lifted(*keys) for keys in ((), "p", "pq", ("", "p"), "ppq")] == [False, False, True, False, True]
+    assert not store._lifted
+    made.no_pod("q")
+    assert lifted("", "p")
+    assert not lifted("p")
+    assert not lifted()
+    assert store.holds("q")
+    made.manager.named_gone(store.claims["ns", "a"])
+    assert lifted()
+    assert not store.holds("p")
+
+
 # -- bounds ------------------------------------------------------------------------------------------------------
 
 NONE_MEETS = {"selectors": [{"cel": {"expression": 'device.driver == "x"'}}]}

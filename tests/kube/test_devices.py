@@ -19,21 +19,23 @@ from kube import kills, schedules
 from kube.apiserver import FakeClient, calm
 from licorne.core.nodes.claimed import ClaimCount
 from licorne.core.nodes.counted import CLAIMS
-from licorne.kube.manager.devices import FINALIZER
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import AllocatedDevice, Device
 from licorne.kube.pods import keys
 from licorne.kube.pods.device_selectors import SelectorError, is_met, variables
+from licorne.kube.pods.extended import FINALIZER, IMPLICIT
 from seeds import SEED
 
 from .drivers import (
     CLASS,
     DRIVER,
+    RESOURCE,
     ClaimController,
     check_claims,
     check_devices_held_once,
     check_nobody_holds,
+    containers,
     places,
     resource_claim,
     resource_slice,
@@ -50,6 +52,7 @@ class World:
     def __init__(self, seed: int = 1) -> None:
         self.world = schedules.World(seed)
         self.server = self.world.server
+        self.world.backed = (RESOURCE, IMPLICIT + "gpu")
         self.controller = ClaimController(self.server)
         checked = self.server.on_bind
         for number in range(3):
@@ -138,7 +141,7 @@ def test_pods_share_a_claim_on_the_node_of_its_devices() -> None:
         (lambda made: made.claim("a", {"count": 3}), "no devices"),
         (
             lambda made: made.claim("a", {"selectors": [{"cel": {"expression": 'device.attributes["x"].y == 1'}}]}),
-            "a selector fails",
+            "CEL runtime error",
         ),
     ],
 )
@@ -259,6 +262,49 @@ def test_two_pods_of_one_call_never_get_one_device() -> None:
     assert set(made.manager.lifecycle.devices.store.held.whole.values()) == {1}
 
 
+NEEDS_X = {"selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].x == 1'}}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "node"),
+    [({}, ""), ({"size": "1"}, "n1"), ({"size": "0"}, "")],
+    ids=["anywhere", "on a node that serves", "on the node that fails"],
+)
+def test_where_a_selector_fails_on_a_node_that_the_pod_allows_it_gets_none(selector: dict[str, str], node: str) -> None:
+    made = places(0, 0)
+    for number, attributes in enumerate(({}, {"x": {"int": 1}})):
+        made.node(f"n{number}", labels={"size": str(number)})
+        made.manager.named_seen(resource_slice(f"n{number}", {"name": "d", "attributes": attributes}))
+    made.manager.named_seen(resource_claim("c", NEEDS_X, namespace="ns"))
+    made.pod("p", resourceClaims=wants("c"), nodeSelector=selector)
+    made.run()
+    record = made.manager.records.pods["p"]
+    assert record.node == node
+    if not selector:
+        ((_, _, why),) = made.api.cluster.partition("rm").waiting()
+        assert "CEL runtime error" in str(why)
+        assert "on node n0" in str(why)
+
+
+@pytest.mark.parametrize("event", ["the slice changes", "the node goes", "the device is taken"])
+def test_a_pod_goes_on_when_no_selector_fails_any_more(event: str) -> None:
+    made = places(2, 0)
+    for number, attributes in enumerate(({}, {"x": {"int": 1}})):
+        made.manager.named_seen(resource_slice(f"n{number}", {"name": "d", "attributes": attributes}))
+    made.manager.named_seen(resource_claim("c", NEEDS_X, namespace="ns"))
+    made.pod("p", resourceClaims=wants("c"))
+    assert not made.run()
+    if event == "the slice changes":
+        made.manager.named_seen(resource_slice("n0", {"name": "d", "attributes": {"x": {"int": 2}}}))
+    elif event == "the node goes":
+        made.no_node("n0")
+    else:
+        made.manager.named_seen(resource_claim("other", namespace="ns", owner="q"))
+        made.pod("q", resourceClaims=wants("other"), nodeSelector={"kubernetes.io/hostname": "n0"})
+    made.run()
+    assert made.manager.records.pods["p"].node == "n1"
+
+
 def test_a_slice_that_no_api_server_stores_keeps_its_node_alone() -> None:
     made = places(2, 1)
     bad = {"name": "d", "attributes": {"x": {"versions": 5}}}
@@ -318,19 +364,20 @@ def test_a_gang_starts_as_a_whole_only_with_devices_for_all() -> None:
 
 def test_checks_are_found_by_demand_and_by_claim_and_forgotten_with_their_asks() -> None:
     made = places(1, 0)
-    for number in range(4):
+    for number in range(6):
         made.manager.named_seen(resource_claim(f"c{number}", namespace="ns"))
-        made.pod(f"p{number}", resourceClaims=wants(f"c{number // 2}"))
+        made.pod(f"p{number}", resourceClaims=wants(f"c{number // 2 if number < 4 else number}"))
     made.run()
     count = made.api.cluster.partition("rm").needs.topology.counts[CLAIMS]
     assert isinstance(count, ClaimCount)
-    assert len(count.by_demand) == 2
+    assert len(count.by_demand) == 3, "claims that one pod alone names share a check"
     assert [*count.by_name] == ["ns/c0", "ns/c1"]
     for number in range(3):
         made.no_pod(f"p{number}")
     made.run()
-    assert [*count.by_name] == ["ns/c1"]
-    assert count.checks == [*count.by_demand.values()] == [*count.by_name["ns/c1"]]
+    assert not count.by_name
+    assert count.checks == [*count.by_demand.values()]
+    assert len(count.checks) == 1
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------
@@ -390,6 +437,7 @@ def killed_at(at: int, *, arrives: bool) -> int:
         _, task = kills.start_mortal(made.world, killed, arrives=arrives)
         made.claim("shared")
         pods = [made.pod("shared"), made.pod("shared"), *(made.pod(template="two") for _ in range(3))]
+        pods.append(made.world.add_pod(containers=containers(1)))
         for second in range(DAY_S):
             if second == 3:
                 made.end(pods[2])
@@ -403,9 +451,10 @@ def killed_at(at: int, *, arrives: bool) -> int:
                 _, task = schedules.start(made.world)
             check_devices_held_once(made.controller)
         asyncio.get_running_loop().set_task_factory(None)
-        for pod in pods[2:]:
-            made.end(pod)
-        for _ in range(60):
+        killed.at, awaits = kills.NEVER, killed.awaits
+        for number in range(60):
+            for pod in pods[2:] if number % 20 == 0 else ():
+                made.end(pod)
             await asyncio.sleep(1.0)
             made.controller.step()
             check_devices_held_once(made.controller)
@@ -413,7 +462,7 @@ def killed_at(at: int, *, arrives: bool) -> int:
         check_nobody_holds(made.controller)
         schedules.check_runs(task)
         await schedules.stop(task)
-        return killed.awaits
+        return awaits
 
     return run(play())
 
@@ -446,7 +495,8 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
             await asyncio.sleep(rng.expovariate(1.0))
             match rng.randrange(7):
                 case 0 | 1:
-                    pods.append(made.pod(template=rng.choice(("one", "one", "two"))))
+                    one_more = made.world.add_pod(containers=containers(1)) if rng.random() < 0.3 else None
+                    pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two"))))
                 case 2:
                     if rng.random() < 0.5:
                         made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})

@@ -62,7 +62,6 @@ SKIPPED = {
     "licorne has no setting addedAffinity",
     "licorne has no setting gates",
     "a pod that waits has no node in production (NodeName)",
-    "resources that devices offer",
     "a spread honours taints, and a cordoned node has not got its taint yet",
     "a volume of the pod is attached, and no pod uses it",
     "a claim is reserved for 256 pods, which kube-scheduler does not look at",

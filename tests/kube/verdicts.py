@@ -95,6 +95,8 @@ AMONG: Final = {
     "volume zone": ("VolumeZone", "node(s) had no available volume zone"),
     "claim elsewhere": ("DynamicResources", ELSEWHERE_CLAIMED),
     "no devices": ("DynamicResources", "cannot allocate all claims"),
+    "CEL runtime error": ("DynamicResources", ""),
+    "all devices are wanted": ("DynamicResources", ""),
 }
 """How reasons of the scheduler begin that are about other pods and volumes, and what kube-scheduler says."""
 FORGOTTEN: Final = (
@@ -422,14 +424,12 @@ class Comparison:
         if made.pods[name]["spec"].get("nodeName"):
             self.skipped["a pod that waits has no node in production (NodeName)"] += 1
             return
-        if by_devices(case):
-            self.skipped["resources that devices offer"] += 1
-            return
         ours = made.answers(name)
         if isinstance(ours, str):
             self._judge_held(where, ours, answer)
             return
         others = len(self.wrong)
+        fails = any(row[:2] == ["DynamicResources", Code.ERROR] for rows in answer["nodes"].values() for row in rows)
         early = [plugin for plugin, _, _ in answer["prefilter"].get("all", []) if plugin in JUDGED]
         for node, rows in answer["nodes"].items():
             why, never = ours[node]
@@ -443,9 +443,11 @@ class Comparison:
             if theirs is not None and theirs.plugin == plugin in OF_VOLUMES and reason in [row[2] for row in rows]:
                 wanted = (plugin, reason)  # one of several
             of_claims = [row for row in rows if row[0] == "DynamicResources"]
-            if of_claims and plugin == "DynamicResources":
+            if plugin == "DynamicResources" and (of_claims or theirs is None):
                 both = reason == ELSEWHERE_CLAIMED  # of one claim, and another gets no devices: what lasts comes first
-                if of_claims[0][1] == Code.ERROR or both:  # an error is told in words of CEL, about a device
+                if (
+                    fails or both
+                ):  # an error, which is told in words of CEL, about a device, ends the attempt for all nodes
                     wanted, never = (plugin, reason), theirs is not None and lasts(theirs)
             if why == ELSEWHERE and "NodeAffinity" in [row[0] for row in rows]:
                 wanted = (ELSEWHERE, "")
@@ -543,10 +545,10 @@ def _is_cordoned_by_field(node: dict[str, Any]) -> bool:
 def misplaced(case: dict[str, Any]) -> str:
     """Return what is wrong with where the manager and the scheduler place the pod of a case; "" if nothing is.
 
-    Cases are left out that differ by a setting that licorne has not, and those whose pod has a node or a resource that devices offer.
+    Cases are left out that differ by a setting that licorne has not, and those whose pod has a node.
     """
     pending = case["pending"]
-    if not_compared(case) or by_devices(case) or pending["spec"].get("nodeName"):
+    if not_compared(case) or pending["spec"].get("nodeName"):
         return ""
     made = Production(case)
     name = made.ask(pending)
@@ -558,6 +560,8 @@ def misplaced(case: dict[str, Any]) -> str:
         takers = set()
     if (record.work.volumes.waiting or record.work.devices.claims) and not placed:  # it waits with a node
         placed = record.node
+    if any(row[:2] == ["DynamicResources", Code.ERROR] for rows in said["nodes"].values() for row in rows):
+        takers.add("")  # an error ends the attempt, unless it is on a node that is not looked at
     return "" if placed in (takers or {""}) else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
 
 

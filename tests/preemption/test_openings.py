@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,10 @@ from common.examples import examples
 from core.bench import Bench, config
 from gangs_atomic.helpers import GangBench, task_groups
 from gangs_atomic.helpers import tags as gang_tags
+from licorne.core.nodes.constraints import FIELD_NAME
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.preemption.verdicts import NodeVerdict
+from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX
 from licorne.si.messages import Allocation
 from preemption.test_examples import DELAY, confirm, quota, victims
 from preemption.test_within import ON
@@ -33,7 +36,10 @@ Term = tuple[str, str]  # topology key, and the label `app` of the pods that are
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod: its label `app`, and what it demands. `mark`: it uses a volume that a single pod may use."""
+    """A pod: its label `app`, and what it demands. `mark`: it uses a volume that a single pod may use.
+
+    `claim`: the claim with a device that it uses, as others of its node may; `devices`: how many devices it claims.
+    """
 
     app: str = "web"
     apart: Term | None = None
@@ -41,6 +47,8 @@ class Pod:
     spread: Term | None = None
     port: int = 0
     mark: bool = False
+    claim: str = ""
+    devices: int = 0
 
     def tags(self) -> dict[str, str]:
         """The tags of an ask."""
@@ -51,6 +59,10 @@ class Pod:
             terms = json.loads(found["licorne/pod-terms"])
             marks = [{"topologyKey": "", "name": "m"}]
             found["licorne/pod-terms"] = json.dumps({**terms, "holds": marks, "unless": marks})
+        if self.devices:
+            terms = json.loads(found["licorne/pod-terms"])
+            claims = {"demand": str(self.devices), "names": ["k"]}
+            found["licorne/pod-terms"] = json.dumps({**terms, "claims": claims})
         return found
 
 
@@ -58,7 +70,55 @@ def _said(term: Term | None) -> str:
     return f"{term[0]} app={term[1]}" if term else ""
 
 
+DEVICES = 2
 Placed = tuple[Pod, str]  # with its node
+
+
+class Devices:
+    """Gives devices to claims; each node has `DEVICES`. `held`: of the claims of a node, the pods that use them."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, str], set[str]] = {}
+        self.lifted: Counter[str] = Counter()
+        self.gone: set[str] = set()
+
+    def hold(self, key: str, pod: Pod, node: str) -> Pod:
+        """Let a pod use its claim, if there is a device for it."""
+        if (pod.claim, node) not in self.held and self.refuses("1", node):
+            return replace(pod, claim="")
+        self.held.setdefault((pod.claim, node), set()).add(key)
+        return pod
+
+    def end(self, pods: Iterable[str]) -> None:
+        """Take back what pods used that have ended."""
+        left = {key: users.difference(pods) for key, users in self.held.items()}
+        self.held = {key: users for key, users in left.items() if users}
+        self.gone.clear()
+
+    def refuses(self, demand: str, node: str) -> str:
+        taken = [users for (_, at), users in self.held.items() if at == node]
+        used = sum(any(self.lifted[key] <= 0 for key in users) for users in taken)
+        return "no devices" if used + int(demand) > DEVICES else ""
+
+    def fails(self, _: str) -> str:
+        return ""
+
+    def take(self, names: tuple[str, ...], node: str) -> frozenset[str]:
+        for name in names:
+            self.held[name, node] = {name}
+        return frozenset((node,))
+
+    def give_back(self, names: tuple[str, ...], node: str) -> frozenset[str]:
+        for name in names:
+            del self.held[name, node]
+        return frozenset((node,))
+
+    def holds(self, key: str) -> bool:
+        return any(key in users for users in self.held.values())
+
+    def lift(self, key: str, change: int) -> frozenset[str]:
+        self.lifted.update(dict.fromkeys([key] if key else self.gone, change))
+        return frozenset(node for _, node in self.held)
 
 
 def passes(pod: Pod, node: str, zones: dict[str, str], running: Iterable[Placed]) -> bool:
@@ -76,6 +136,8 @@ def passes(pod: Pod, node: str, zones: dict[str, str], running: Iterable[Placed]
             return False
         if one.apart and one.apart[1] == pod.app and domain(one.apart[0], at) == domain(one.apart[0], node) != "":
             return False
+    if pod.devices and len({one.claim for one, at in running if at == node} - {""}) + pod.devices > DEVICES:
+        return False
     if pod.apart and domain(pod.apart[0], node) and count(pod.apart, domain(pod.apart[0], node)):
         return False
     if pod.near:
@@ -115,17 +177,26 @@ class World:
         self.zones = {f"n{i}": zone for i, zone in enumerate(zones)}
         self.bench = Bench(config(*((f"a {ON}",) if within else ("a", f"b {quota(20)}"))))
         for name, zone in self.zones.items():
-            self.bench.node(name, attributes=node_labels(name, zone), vcore=4)
+            attributes = node_labels(name, zone) | {ATTRIBUTE_LABEL_PREFIX + FIELD_NAME: name}
+            self.bench.node(name, attributes=attributes, vcore=4)
         self.bench.app("x", "root.a")
         self.bench.app("y", "root.a" if within else "root.b")
         self.pods: dict[str, tuple[Pod, int]] = {}
+        self.devices = self.bench.partition.needs.topology.allocator = Devices()
         free = dict.fromkeys(self.zones, 4)
         for i, (pod, at, size, priority) in enumerate(running):
             node = f"n{at % len(zones)}"
             if size <= free[node]:
                 free[node] -= size
+                pod = self.devices.hold(f"v{i}", pod, node) if pod.claim else pod  # noqa: PLW2901
                 self.pods[f"v{i}"] = pod, priority
                 self.bench.ask("x", f"v{i}", node=node, priority=priority, tags=pod.tags(), vcore=size, age_s=100 - i)
+
+    def end(self, *gone: str) -> None:
+        """Let pods end, and their devices be taken back."""
+        confirm(self.bench, *gone)
+        self.devices.end(gone)
+        self.bench.partition.needs.topology.devices_changed(None)
 
     def ask(self, pod: Pod, size: int) -> list[str]:
         """Ask for a pod, and return what is evicted for it."""
@@ -196,6 +267,10 @@ EXAMPLES: list[tuple[str, str, list[tuple[Pod, int, int, int]], Pod, int, list[s
         ["v2"],
     ),
     ("nobody if one stays", "a", [(WEB, 0, 1, 0), (WEB, 0, 1, 3)], APART, 1, []),
+    ("the pod with a device", "a", [(Pod(claim="a"), 0, 1, 0), (WEB, 0, 1, 0)], Pod(devices=2), 1, ["v0"]),
+    ("all that use its claim", "a", [(Pod(claim="a"), 0, 1, 0)] * 2, Pod(devices=2), 1, ["v0", "v1"]),
+    ("nobody if one that uses it stays", "a", [(Pod(claim="a"), 0, 1, n) for n in (0, 3)], Pod(devices=2), 1, []),
+    ("nobody for more devices than there are", "a", [(Pod(claim="a"), 0, 1, 0)], Pod(devices=3), 1, []),
     ("room too", "a", [(WEB, 0, 1, 0), (Pod("db"), 0, 3, 0)], APART, 2, ["v0", "v1"]),
     (
         "as many as a spread is over",
@@ -234,8 +309,21 @@ def test_what_goes(
 ) -> None:
     world = World([*zones], running, within=within)
     assert world.ask(pod, size) == gone
-    confirm(world.bench, *gone)
+    world.end(*gone)
     assert world.bench.run().startswith("k@") == bool(gone)
+
+
+def test_an_ask_waits_until_the_devices_of_its_victims_have_been_taken_back() -> None:
+    world = World([*"a"], [(Pod(claim="a"), 0, 1, 0), (Pod(claim="b"), 0, 1, 1)], within=False)
+    assert world.ask(Pod(devices=1), 1) == ["v0"]
+    world.devices.gone = {"v0"}
+    confirm(world.bench, "v0")
+    assert world.bench.run() == ""
+    assert victims(world.bench, after=DELAY) == []
+    assert world.bench.reserved() == "k@n0"
+    world.devices.end(["v0"])
+    world.bench.partition.needs.topology.devices_changed(None)
+    assert world.bench.run() == "k@n0"
 
 
 def test_a_claim_holds_its_domain() -> None:
@@ -407,8 +495,18 @@ pods = st.builds(
     st.none(),
     st.sampled_from((0, 0, 80)),
     st.sampled_from((False,) * 3 + (True,)),
+    st.sampled_from(("", "a", "b")),
 )
-asks = st.builds(Pod, st.sampled_from(("web", "db")), terms, terms, terms, st.sampled_from((0, 80)), st.booleans())
+asks = st.builds(
+    Pod,
+    st.sampled_from(("web", "db")),
+    terms,
+    terms,
+    terms,
+    st.sampled_from((0, 80)),
+    st.booleans(),
+    devices=st.sampled_from((0, 0, 1, 2)),
+)
 
 
 @examples(60)
@@ -426,7 +524,7 @@ def test_the_best_set_goes_and_then_the_ask_is_placed(
     best = world.best(pod, size)
     gone = world.ask(pod, size)
     assert gone == (best or [])
-    confirm(world.bench, *gone)
+    world.end(*gone)
     world.bench.run()
     allocations = world.bench.partition.applications["y"].allocations.values()
     assert (best is not None) == any(alloc.key == "k" for alloc in allocations)

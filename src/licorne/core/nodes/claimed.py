@@ -33,11 +33,23 @@ class Allocator(Protocol):
     def refuses(self, demand: str, node: str) -> str:
         """Return why a node has no devices for what claims demand; "" if it has."""
 
+    def fails(self, demand: str) -> str:
+        """Return why what claims demand cannot be decided on any node, because it could not be on one that was asked; "" if it can."""
+
     def take(self, names: tuple[str, ...], node: str) -> Nodes:
         """Give devices of a node to claims that have none, as far as there are some."""
 
     def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
         """Undo `take`, unless the resource manager has taken over what was given."""
+
+    def holds(self, key: str) -> bool:
+        """Return whether the pod of an allocation has devices, or may use some that others have too."""
+
+    def lift(self, key: str, change: int) -> Nodes:
+        """Count devices that none but pods which are lifted can use as free: this one is (1), or is no longer (-1).
+
+        With "" for a key: all pods that have ended and whose devices have not been taken back.
+        """
 
 
 class ClaimNodeKey(NodeKey):
@@ -106,6 +118,14 @@ class ClaimCount(DomainCount):
         if allocator is not None and node is not None:
             self.renew_on(allocator.take(names, node) if change > 0 else allocator.give_back(names, node), names)
 
+    def lift(self, key: str, change: int, eased: dict[Need, None]) -> None:
+        """Let the devices of an allocation be free in a trial, or end that (`Allocator.lift`); nothing is `eased` by it."""
+        before = len(eased)
+        if (allocator := self.allocator()) is not None:
+            self.renew_on(allocator.lift(key, change), ())
+        while len(eased) > before:
+            eased.popitem()
+
     def renew_on(self, nodes: Nodes, names: Iterable[str]) -> None:
         """Look again which of these nodes have devices for which demands, and all nodes for demands that name one of these claims."""
         named = {check: None for name in names for check in self.by_name.get(name, ())}
@@ -117,6 +137,8 @@ class ClaimCount(DomainCount):
             if check not in named:
                 for domain in some:
                     check.renew_domain(domain)
+        for one in (*named,) if nodes is not None and not nodes else (*self.by_demand.values(),):
+            one.renew_failure()
 
 
 class ClaimUse(DomainCount):
@@ -139,8 +161,18 @@ class ClaimCheck(DomainCheck):
         self.of = count
         self.demand = demand
         self.names: dict[str, None] = {}  # of claims, in the text of the demand
+        self.failure = ""  # why no node is open, whatever devices it has
         super().__init__(count, IS_APART, 0, 0, eased)
         self.shut = bytearray(self.shuts(domain) for domain in range(len(count.key.members)))
+        self.renew_failure()
+
+    def renew_failure(self) -> None:
+        """Shut all nodes if the demand cannot be decided on one, and look at each again if it can now."""
+        allocator = self.of.allocator()
+        while allocator is not None and (failure := allocator.fails(self.demand)) != self.failure:
+            self.failure = failure
+            for domain in self.of.domains.values():
+                self.renew_domain(domain)
 
     def shuts(self, domain: int) -> bool:
         """Return whether a node has no devices; 0 stands for those without a name."""
@@ -151,4 +183,6 @@ class ClaimCheck(DomainCheck):
         allocator, node = self.of.allocator(), self.of.names.get(domain)
         if allocator is None or domain < 0:
             return ""
+        if self.failure:
+            return self.failure
         return self.count.counted.reason if node is None else allocator.refuses(self.demand, node)

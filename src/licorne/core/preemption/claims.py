@@ -17,7 +17,7 @@ something is used without a look at them, or taken away: `review` is called ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
@@ -26,7 +26,7 @@ from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
 from .kept_off import KeptOff
-from .verdicts import verdict_of
+from .verdicts import claims_devices, lift, verdict_of
 
 if TYPE_CHECKING:
     from licorne.core.nodes.domains import DomainCheck
@@ -295,12 +295,13 @@ class Claims:
             return True
         claiming = [(claim.ask, claim.node) for claim in self.by_ask.values()]
         in_turn = [one for one in (*claiming, *more) if one[0] is not ask and one[0] not in without] if victims else []
+        needs = [other.shape.need for other, _ in apart]
         beside = apart if ask.app.atomic is None else [one for one in apart if one not in more]
 
         def shut_out(gone: Iterable[Ask], come: Iterable[tuple[Ask, Node]], unused: Iterable[Ask]) -> set[Ask]:
-            with self.as_planned(leaving=gone, more=come, without=unused):
+            with self.as_planned(*needs, leaving=gone, more=come, without=unused):
                 found = {other for other, at in beside if self._is_shut(other, at)}
-            with self.as_planned(leaving=gone, without=self.by_ask), ExitStack() as placed:
+            with self.as_planned(*needs, leaving=gone, without=self.by_ask), ExitStack() as placed:
                 for other, at in in_turn:
                     if (other, at) in apart and other.shape.need.mismatch_of_pods(at):
                         found.add(other)
@@ -372,8 +373,8 @@ class Claims:
             if (about := [check for check in other.shape.need.checks or () if check.is_about(pods)])
             and not (at_home and not _outranks(other.app.queue, other.priority, self.by_ask[ask]))
         ]
-        shut = []
-        with self.as_planned(without=(ask,)) if rivals else nullcontext():
+        shut, needs = [], [other.shape.need for other, _, _ in rivals]
+        with self.as_planned(*needs, without=(ask,)):
             for other, at, about in rivals:
                 with self._before(other, at):
                     if other.shape.need.mismatch_of_pods(at):
@@ -382,7 +383,7 @@ class Claims:
                         for check in about:
                             self._look(kept, check, at, ask)
         if ask in self.by_ask and shut and not at_home:
-            with self.as_planned():
+            with self.as_planned(*needs):
                 kept.stays = not all(self._is_shut(*one) for one in shut)
         return kept
 
@@ -408,24 +409,31 @@ class Claims:
             if claim.ask is not ask and claim.ask.app is not gang and not _outranks(ask.app.queue, ask.priority, claim)
         ]
 
+    @contextmanager
     def as_planned(
         self,
-        need: Need | None = None,
-        *,
+        *needs: Need,
         leaving: Iterable[Ask] = (),
         more: Iterable[tuple[Ask, Node]] = (),
         without: Iterable[Ask] = (),
-    ) -> AbstractContextManager[None]:
+    ) -> Iterator[None]:
         """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used.
 
-        `need`: whose verdicts are asked for, if any.
+        `needs`: whose verdicts are asked for; no count is about those without checks.
         """
-        if need is not None and not need.checks:
-            return nullcontext()
-        ending = [(alloc.node, alloc, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
-        without = dict.fromkeys((*without, *self.tried))
-        coming = [(one.node, one.ask, 1) for one in self.by_ask.values() if one.ask not in without]
-        return self._counting([*ending, *coming, *((node, ask, 1) for ask, node in more)])
+        topology = self._partition.needs.topology
+        with ExitStack() as undo:
+            if any(need.checks for need in needs):
+                ending = [(alloc.node, alloc, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+                devices = any(map(claims_devices, needs))
+                for key in ("", *dict.fromkeys(alloc.key for _, alloc, _ in ending)) if devices else ():
+                    lift(topology, key, 1)
+                    undo.callback(lift, topology, key, -1)
+                without = dict.fromkeys((*without, *self.tried))
+                coming = [(one.node, one.ask, 1) for one in self.by_ask.values() if one.ask not in without]
+                coming += [(node, ask, 1) for ask, node in more]
+                undo.enter_context(self._counting([*ending, *coming]))
+            yield
 
     @contextmanager
     def _counting(self, changes: Iterable[tuple[Node | None, Ask, int]]) -> Iterator[None]:

@@ -2,8 +2,7 @@
 
 Victims may free devices, host ports, and what terms of pods shut (`licorne.core.nodes.topology`). A search for victims lets
 candidates end in a `NodeVerdict`, and asks it what the node would say then. Affinity is never brought about by evictions, and
-a victim may be one that the ask wants near. What other asks claim is not given back: devices of claims are not counted as
-free. Terms are about what runs elsewhere too, so the counts of the topology are changed,
+a victim may be one that the ask wants near. Devices of claims that nobody else can use are counted as free. Terms are about what runs elsewhere too, so the counts of the topology are changed,
 and changed back, as in the trial of a gang; a search begins with those that there will be (`Claims.as_planned`).
 """
 
@@ -13,12 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from licorne.core.constants import IS_APART
+from licorne.core.nodes.claimed import ClaimCheck, ClaimCount
+from licorne.core.nodes.counted import CLAIMS
 from licorne.core.nodes.devices import DeviceRoom
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import HostPort
     from licorne.core.nodes.domains import DomainCheck
     from licorne.core.nodes.node import Need, Node
+    from licorne.core.nodes.topology import Topology
     from licorne.core.queues.ask import Ask
 
 T = TypeVar("T")
@@ -44,6 +46,8 @@ class NodeVerdict:
 
     def _change(self, alloc: Ask, ends: int) -> None:
         need: Need = alloc.shape.need
+        if self._need.topology is not None and claims_devices(self._need):
+            lift(self._need.topology, alloc.key, ends)
         if self._devices is not None:
             (self._devices.add if ends > 0 else self._devices.remove)(alloc)
         if self._taken and alloc.node is self._node:
@@ -84,7 +88,8 @@ class NodeVerdict:
 
     def must_go(self, allocations: Iterable[Ask]) -> dict[Ask, None]:
         """Return those that are in every set without which the ask could run: one port or one pod that is apart keeps it off."""
-        apart = [check for check in self.shut() if check.kind == IS_APART and not check.count.counted.driver]
+        kinds = [(check, check.count.counted) for check in self.shut()]
+        apart = [check for check, of in kinds if check.kind == IS_APART and not (of.driver or of.claims)]
         return {
             alloc: None
             for alloc in allocations
@@ -146,8 +151,22 @@ class Verdicts:
 
 def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
     """Return whether the check counts an allocation in the domain of a node, which it would shut for that."""
+    if isinstance(check, ClaimCheck):
+        allocator = check.of.allocator()
+        return alloc.node is node and allocator is not None and allocator.holds(alloc.key)
     pods = alloc.shape.need.pods
     return alloc.node is not None and check.is_about(pods) and check.same_domain(alloc.node, node)
+
+
+def claims_devices(need: Need) -> bool:
+    """Return whether asks with this need have claims of devices."""
+    return need.pods is not None and need.pods.terms.claims is not None
+
+
+def lift(topology: Topology, key: str, change: int) -> None:
+    """Let the devices of an allocation be free in a trial (1), or end that (-1), which wakes nothing."""
+    if isinstance(count := topology.counts.get(CLAIMS), ClaimCount):
+        count.lift(key, change, topology.eased)
 
 
 def passes_without(node: Node, ask: Ask, victims: list[Ask]) -> bool:

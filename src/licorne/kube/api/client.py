@@ -249,10 +249,14 @@ class Client:
 
     async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
         """Delete a pod, if it is still the one with this UID. Raises ApiError (404, 409), UnansweredError."""
+        await self.delete(PODS.path(namespace, name), uid, grace_s)
+
+    async def delete(self, path: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete an object, if it is still the one with this UID. Raises ApiError (404, 409), UnansweredError."""
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
-        await self._call("DELETE", PODS.path(namespace, name), body=body)
+        await self._call("DELETE", path, body=body)
 
     async def patch_pod_status(
         self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""

@@ -109,17 +109,19 @@ class AskAgain(msgspec.Struct, frozen=True, gc=False):
 
 
 class WriteVolume(Command, frozen=True, gc=False):
-    """Patch a claim or a volume, so that the claim of a pod is bound for the node of the pod, or gets devices there.
+    """Write a claim or a volume, so that the claim of a pod is bound for the node of the pod, or gets devices there.
 
-    `path` is that of the object on the API server, `body` the patch, `number` the attempt to bind the claims of the pod. It is
+    `path` is that of the object on the API server, `body` what is sent, `number` the attempt to bind the claims of the pod. It is
     sent only while that attempt goes on (`Holding.awaits`). A refusal is told to `PodLifecycle.volumes_lost`.
     `watched`: not if the object has changed, as the manager goes on when it is shown that.
+    `method`: `PATCH` the object, `POST` it to its collection, or `DELETE` it.
     """
 
     number: int
     path: str
     body: dict[str, Any]
     watched: bool = False
+    method: str = "PATCH"
 
 
 class LoseVolumes(msgspec.Struct, frozen=True, gc=False):

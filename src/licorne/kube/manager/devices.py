@@ -10,25 +10,26 @@ could not be bound is taken back here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 
-from licorne.kube.api.kinds import RESOURCE_CLAIMS
-from licorne.kube.objects import DeviceClass, KubernetesObject, Pod, ResourceClaim, ResourceSlice
+from licorne.kube.api.kinds import PODS, RESOURCE_CLAIMS
+from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.devices import ClaimAllocation
+from licorne.kube.pods.constraints import Terms
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
-from licorne.kube.pods.devices import DeviceStore, names_of_claims
-from licorne.kube.pods.storage import ClaimKey, Terms, key_of
+from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore, names_of_claims, payer
+from licorne.kube.pods.extended import FINALIZER
+from licorne.kube.pods.storage import ClaimKey, drop_from, key_of
 
 from .commands import LoseVolumes, WriteVolume, names_of
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import Stage
 
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-"""Keeps a claim that has devices from being removed; the controller of claims takes it off."""
 RELEASE: Final = 0
 """The number of no attempt: that of writes which take back what is reserved for a pod."""
 KEPT_S: Final = 30.0
@@ -38,13 +39,15 @@ KEPT_S: Final = 30.0
 class _Attempt(msgspec.Struct):
     """An attempt to have devices on `node` allocated to the ResourceClaims of a pod.
 
-    `names`: namespace, name and UID of the pod; `number`: that of the attempt; `uids`: the UIDs of the claims.
+    `names`: namespace, name and UID of the pod; `number`: that of the attempt; `uids`: the UIDs of the claims, "" of one that
+    is not made yet. `told`: the status of the pod has been written, which names the claim for its extended resources.
     """
 
     names: tuple[str, str, str]
     node: str
     number: int
     uids: dict[ClaimKey, str]
+    told: bool = False
 
 
 class Devices:
@@ -53,10 +56,10 @@ class Devices:
     def __init__(self, records: Records, outbox: Outbox, where: Callable[[Terms], Nodes]) -> None:
         self._records = records
         self._outbox = outbox
-        self.store = DeviceStore(where)
+        self.store = DeviceStore(where, records.nodes)
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod without a node
-        self._users: dict[ClaimKey, dict[str, None]] = {}
-        self._changed: dict[str, None] = {}  # UIDs of pods
+        self.changed: dict[str, None] = {}
+        """UIDs of pods that are to be read anew."""
         self._attempts: dict[str, _Attempt] = {}  # by the UID of a pod
         self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
         self._unsure: dict[ClaimKey, str] = {}  # claims that have perhaps got devices for a pod that gave up: its UID
@@ -65,35 +68,33 @@ class Devices:
 
     # -- objects ------------------------------------------------------------------------------------------------
 
-    def seen(self, one: KubernetesObject) -> None:
-        """Take in a ResourceClaim, ResourceSlice or DeviceClass that is new or has changed."""
-        store = self.store
-        match one:
-            case ResourceClaim():
-                self.renew(store.put_claim(one), key_of(one))
-                self._claim_changed(key_of(one))
-            case ResourceSlice():
-                self.renew(store.put_slice(one))
-            case DeviceClass():
-                self.renew(store.put_class(one))
-                self._changed |= dict.fromkeys(self._names)
+    def seen(self, one: DeviceObject) -> None:
+        """Take in an object that is new or has changed."""
+        self._take(one, self.store.put)
 
-    def gone(self, one: KubernetesObject) -> None:
-        """Forget a ResourceClaim, ResourceSlice or DeviceClass that was deleted."""
-        store = self.store
-        match one:
-            case ResourceClaim():
-                self.renew(store.drop_claim(key_of(one)), key_of(one))
-                self._claim_changed(key_of(one))
-            case ResourceSlice():
-                self.renew(store.drop_slice(one.metadata.name))
-            case DeviceClass():
-                self.renew(store.drop_class(one.metadata.name))
-                self._changed |= dict.fromkeys(self._names)
+    def gone(self, one: DeviceObject) -> None:
+        """Forget an object that was deleted."""
+        self._take(one, self.store.drop)
 
-    def nodes_changed(self) -> None:
-        """Note that nodes are new or gone, or have other labels, before the scheduler is told."""
-        self.store.nodes_changed()
+    def _take(self, one: DeviceObject, change: Callable[[DeviceObject], Nodes]) -> None:
+        if isinstance(one, DeviceClass):
+            self._classes_changed(change(one))
+        elif isinstance(one, ResourceSlice):
+            self.renew(change(one))
+        else:
+            key, claims = key_of(one), self.store.claims
+            was = payer(claims.get(key))
+            self.renew(change(one), key)
+            self._claim_changed(key)
+            if payer(claims.get(key)) != was:  # for whose quotas it counts
+                self.changed |= {payer(claims.get(key)): None, was: None}
+
+    def _classes_changed(self, nodes: Nodes) -> None:
+        """Read pods anew that wait: those with claims, and those that request extended resources, which classes may back or not."""
+        for record in self._records.pods.values():
+            self.pod_seen(record.pod)
+        self.changed |= dict.fromkeys(self._names)
+        self.renew(nodes)
 
     def _claim_changed(self, key: ClaimKey) -> None:
         claim = self.store.claims.get(key)
@@ -102,12 +103,20 @@ class Devices:
             if self._unsure.pop(key, None) is not None:
                 self.renew(self.store.release(key), key)
         self.reread([key])
-        for uid in self._users.get(key, ()):
+        for uid in self.store.users.get(key, ()):
             self._note_kept(key, uid)
 
     def _note_kept(self, key: ClaimKey, uid: str) -> None:
-        if uid not in self.store.placing and self._is_reserved(key, uid):
+        if uid in self.store.placing:
+            return
+        if self._is_made(key) and self.store.claims[key].status.allocation is None:  # as of a process that was killed
+            self._release(uid)
+        elif self._is_reserved(key, uid):
             self._kept.setdefault(uid, self._outbox.now_s())
+
+    def _release(self, uid: str) -> None:
+        self.store.releasing[uid] = None
+        self.changed[uid] = None
 
     def renew(self, nodes: Nodes, *claims: ClaimKey) -> None:
         """Have the scheduler look again which nodes have devices, and where these claims get some; it may decide something then."""
@@ -120,65 +129,72 @@ class Devices:
     def pod_seen(self, pod: Pod) -> None:
         """Note which claims a pod names, as long as it has no node."""
         uid = pod.metadata.uid
-        if not pod.spec.resource_claims or pod.spec.node_name:
+        made = None if pod.spec.node_name else self.store.note_extended(pod)
+        if pod.spec.node_name or not (pod.spec.resource_claims or made):
             self._stop_releasing(uid)
             self._forget_names(uid)
             return
         names = tuple((pod.metadata.namespace, one.name) for one in names_of_claims(pod) if one.name)
+        names = (*names, *((made,) if made is not None else ()))
         if self._names.get(uid) == names:
+            if made is not None and uid in self._attempts:
+                self.changed[uid] = None  # perhaps its status names its claim now
             return
         self._forget_names(uid)
         self._outbox.partition.needs.topology.allocator = self.store
         self._names[uid] = names
         for name in names:
-            self._users.setdefault(name, {})[uid] = None
+            self.store.users.setdefault(name, {})[uid] = None
             self._note_kept(name, uid)
+        self.reread(name for name in names if len(self.store.users[name]) == SHARED)
 
     def pod_gone(self, uid: str) -> None:
         """Forget a pod."""
         self.give_back(uid)
+        self.store.pod_gone(uid)
         self._stop_releasing(uid)
         self._forget_names(uid)
 
     def _forget_names(self, uid: str) -> None:
-        self._changed.pop(uid, None)
+        self.changed.pop(uid, None)
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            users = self._users[name]
-            del users[uid]
-            if not users:
-                del self._users[name]
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether something has changed for a pod."""
-        return bool(self._changed)
+            if drop_from(self.store.users, name, uid):
+                self.store.extended.pop(name, None)
+            elif len(self.store.users[name]) < SHARED:
+                self.reread([name])
 
     def take_changed(self) -> list[str]:
         """Return the UIDs of the pods for whose claims something has changed since the last call."""
-        changed, self._changed = self._changed, {}
+        changed, self.changed = self.changed, {}
         return [*changed]
 
     # -- decisions ----------------------------------------------------------------------------------------------
 
     def reserve(self, record: PodRecord, node: str, timeout_s: float) -> str:
         """Have the claims of a pod get what was decided, and be reserved for the pod, in so much time; return why they cannot, or ""."""
-        store, devices, uid = self.store, record.work.devices, record.uid
+        store, uid = self.store, record.uid
+        devices = record.work.devices
+        listed = {key for key in devices.open if key in store.extended and not store.demands(key, node)}
+        if listed:  # the node has what the pod requests as amounts
+            claims, open_ = ([key for key in keys if key not in listed] for keys in (devices.claims, devices.open))
+            devices = msgspec.structs.replace(devices, claims=tuple(claims), open=tuple(open_))
         for key in devices.open:
             decision = store.decided.get(key)
             if decision is None or decision.pod:
                 return f"node {node} has no devices left for claim {key[1]}"
-        if any(key not in store.claims for key in devices.claims):
+        if any(key not in store.claims and key not in store.extended for key in devices.claims):
             return "a claim of it has been deleted"
         for key in devices.open:
             store.decided[key] = store.decided[key]._replace(pod=uid)
         store.placing[uid] = devices
         self._number -= 1  # those of volumes are above 0
-        uids = {key: store.claims[key].metadata.uid for key in devices.claims}
+        uids = {key: store.claims[key].metadata.uid if key in store.claims else "" for key in devices.claims}
         self._attempts[uid] = _Attempt(names_of(record.pod), node, self._number, uids)
         self._kept.pop(uid, None)
         self._outbox.commands.append(LoseVolumes(uid, node, self._number, timeout_s))
         self.reread(devices.claims)
+        self.changed[uid] = None
         return ""
 
     def is_current(self, uid: str, number: int) -> bool:
@@ -216,8 +232,8 @@ class Devices:
                 self._written.pop(key, None)
         record = self._records.pods.get(uid)
         has_node = record is None or record.pod.spec.node_name
-        if not has_node and any(self._is_reserved(key, uid) for key in attempt.uids):
-            self.store.releasing[uid] = None
+        if not has_node and any(self._is_reserved(key, uid) or self._is_made(key) for key in attempt.uids):
+            self._release(uid)
         self.reread(devices.claims)
         self.renew(nodes, *devices.open)
 
@@ -229,17 +245,20 @@ class Devices:
         A write of the same version, which takes back what the pod has written before, sees to it that one of both has no effect.
         """
         self._unsure[key_of(claim)] = uid
-        finalizers = [one for one in claim.metadata.finalizers or () if one != FINALIZER]
-        self._patch(attempt.names, RELEASE, claim, "", {"finalizers": finalizers or None}, {})
+        self._remove(attempt.names, claim)
 
     def reread(self, claims: Iterable[ClaimKey]) -> None:
         """Mark the pods that name one of these ResourceClaims: what their claims demand is read again in the next step."""
         for key in claims:
-            self._changed |= self._users.get(key, {})
+            self.changed |= self.store.users.get(key, {})
 
     def _is_reserved(self, key: ClaimKey, uid: str) -> bool:
         claim = self.store.claims.get(key)
         return claim is not None and any(one.uid == uid for one in claim.status.reserved_for or ())
+
+    def _is_made(self, key: ClaimKey) -> bool:
+        """Return whether there is a claim for the extended resources of a pod, by its name."""
+        return key in self.store.extended and key in self.store.claims
 
     def look(self, record: PodRecord) -> tuple[bool, str]:
         """Have written what is missing; return whether nothing is, and else why the claims will not get what was decided, or ""."""
@@ -249,9 +268,21 @@ class Devices:
         done = True
         for key, uid in known.uids.items():
             claim = self.store.claims.get(key)
-            if claim is None or claim.metadata.uid != uid or claim.metadata.deletion_timestamp:
+            extended = self.store.extended.get(key)
+            if claim is None and extended is not None and not uid:
+                done = False
+                if key not in self._written:
+                    self._written[key] = ""
+                    body = extended.body(key, self.store.listed(known.node))
+                    self._send(known.names, known.number, RESOURCE_CLAIMS.path(key[0]), body, "POST")
+                continue
+            if claim is not None and not uid:
+                known.uids[key] = claim.metadata.uid
+            if claim is None or claim.metadata.uid != known.uids[key] or claim.metadata.deletion_timestamp:
                 return False, f"claim {key[1]} has been deleted"
             decision = self.store.decided.get(key)
+            if extended is not None and decision is not None and not _is_for(claim, decision.allocation):
+                return False, f"claim {key[1]} was made for another node"
             allocation = claim.status.allocation
             if decision is None and allocation is None:
                 return False, f"the devices of claim {key[1]} have been taken back"
@@ -262,7 +293,22 @@ class Devices:
             done = False
             if key not in self._written:
                 self._write(record, known.number, claim, None if decision is None else decision.allocation)
-        return done, ""
+        return done and self._is_told(record, known), ""
+
+    def _is_told(self, record: PodRecord, known: _Attempt) -> bool:
+        """Return whether the status of a pod says what devices are for its extended resources; have it written."""
+        for key in known.uids:
+            if key not in self.store.extended:
+                continue
+            status = self.store.extended[key].status(self.store.claims[key])
+            if record.pod.status.extended_resource_claim_status != status:
+                if not known.told:
+                    known.told = True
+                    body = {"metadata": {"uid": record.uid}, "status": {"extendedResourceClaimStatus": status}}
+                    path = PODS.path(record.pod.metadata.namespace, record.pod.metadata.name, "status")
+                    self._send(known.names, known.number, path, body)
+                return False
+        return True
 
     def _write(self, record: PodRecord, number: int, claim: ResourceClaim, allocation: ClaimAllocation | None) -> None:
         """Write the next thing that a claim lacks: what keeps it from being removed, then its devices and the pod."""
@@ -290,9 +336,13 @@ class Devices:
         version = claim.metadata.resource_version
         key = key_of(claim)
         self._written[key] = version
-        path = RESOURCE_CLAIMS.path(*key, part)
         whole = {"metadata": {"resourceVersion": version, **meta}, **body}
-        self._outbox.commands.append(WriteVolume(*names, number, path, whole, watched=True))
+        self._send(names, number, RESOURCE_CLAIMS.path(*key, part), whole)
+
+    def _send(
+        self, names: tuple[str, str, str], number: int, path: str, body: dict[str, Any], method: str = "PATCH"
+    ) -> None:
+        self._outbox.commands.append(WriteVolume(*names, number, path, body, watched=True, method=method))
 
     # -- what is taken back -------------------------------------------------------------------------------------
 
@@ -301,16 +351,31 @@ class Devices:
         uid = record.uid
         if uid not in self.store.releasing:
             return
-        reserved = [key for key in dict.fromkeys(self._names.get(uid, ())) if self._is_reserved(key, uid)]
+        names = dict.fromkeys(self._names.get(uid, ()))
+        reserved = [key for key in names if self._is_reserved(key, uid) or self._is_made(key)]
         if not reserved:
             del self.store.releasing[uid]
-            self._changed[uid] = None
+            self.changed[uid] = None
         for key in reserved:
-            if key not in self._written:
-                claim = self.store.claims[key]
+            claim = self.store.claims[key]
+            if key in self._written:
+                continue
+            if key in self.store.extended:
+                self._remove(names_of(record.pod), claim)
+            else:
                 others = [msgspec.to_builtins(one) for one in claim.status.reserved_for or () if one.uid != uid]
                 status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
                 self._patch(names_of(record.pod), RELEASE, claim, "status", {}, {"status": status})
+
+    def _remove(self, names: tuple[str, str, str], claim: ResourceClaim) -> None:
+        """Have a claim deleted that was made for the extended resources of a pod; first take off what keeps it."""
+        meta = claim.metadata
+        if FINALIZER in (meta.finalizers or ()):
+            left = [one for one in meta.finalizers or () if one != FINALIZER]
+            self._patch(names, RELEASE, claim, "", {"finalizers": left or None}, {})
+        elif not meta.deletion_timestamp:
+            self._written[key_of(claim)] = meta.resource_version
+            self._send(names, RELEASE, RESOURCE_CLAIMS.path(*key_of(claim)), {"uid": meta.uid}, "DELETE")
 
     def not_released(self, uid: str, path: str) -> None:
         """Note that a write which takes something back was refused; `path` is that of its object.
@@ -347,8 +412,13 @@ class Devices:
                 continue
             if record.stage in (Stage.ASKED, Stage.HELD, Stage.REFUSED):  # else later
                 del self._kept[uid]
-                self.store.releasing[uid] = None
-                self._changed[uid] = None
+                self._release(uid)
+
+
+def _is_for(claim: ResourceClaim, allocation: ClaimAllocation) -> bool:
+    """Return whether a claim requests as many devices as it is to get."""
+    wanted = {one.name: one.exactly.count for one in claim.spec.devices.requests or () if one.exactly is not None}
+    return wanted == Counter(one.request for one in allocation.devices.results or ())
 
 
 def _given(allocation: ClaimAllocation) -> list[tuple[str, ...]]:

@@ -43,6 +43,7 @@ class Manager:
         self.decisions = Decisions(self.records, outbox, self.lifecycle, self._node_refused)
         self.refused_nodes: dict[str, NodeUpdate] = {}
         """By name, the nodes that the scheduler has refused, as they were sent; the same one is not sent again."""
+        self._unlimited: dict[str, None] = {}
 
     def flush(self) -> list[AnyCommand]:
         """Tell the scheduler what has changed, and return what is to be done at the API server since the last call.
@@ -56,9 +57,10 @@ class Manager:
                 lifecycle.release_held(application)
                 applications.forget_unused(application)
             lifecycle.read_anew()
+            self._tell_unlimited()
             lifecycle.flush()
             lifecycle.gangs.create_missing()
-            changed = applications.has_ended or lifecycle.volumes.has_changed or lifecycle.devices.has_changed
+            changed = applications.has_ended or lifecycle.volumes.changed or lifecycle.devices.changed
             if not (changed or self.outbox.asks or self.outbox.releases):
                 break
         commands, self.outbox.commands = self.outbox.commands, []
@@ -169,7 +171,16 @@ class Manager:
             self.outbox.send(self._node_update(node, NodeAction.UPDATE))
 
     def _node_update(self, node: Node, action: NodeAction) -> NodeUpdate:
-        return node_update(node, action, self.lifecycle.volumes.storage.csi_nodes.get(node.metadata.name))
+        drivers = self.lifecycle.volumes.storage.csi_nodes.get(node.metadata.name)
+        return node_update(node, action, drivers, self._unlimited)
+
+    def _tell_unlimited(self) -> None:
+        """Tell the scheduler which resources nodes do not limit, where that has changed."""
+        known = self.lifecycle.devices.store.unlimited
+        if known != self._unlimited:
+            self._unlimited = {**known}
+            for node in [*self.records.nodes.values()]:
+                self.outbox.send(self._node_update(node, NodeAction.UPDATE))
 
     def node_seen(self, node: Node) -> None:
         """Take in a node that is new or has changed, and with a new one the pods that run there."""
@@ -183,10 +194,11 @@ class Manager:
         self.records.nodes[name] = node
         if before is None or before.metadata.labels != node.metadata.labels:
             self.lifecycle.volumes.nodes_changed()
-            self.lifecycle.devices.nodes_changed()
+            self.lifecycle.devices.store.nodes_changed()
         if before is None or update != self._node_update(before, action):
             self.lifecycle.flush()
             self.outbox.send(update)
+            self.lifecycle.devices.renew(frozenset((name,)))
         if before is not None or name not in self.records.nodes:
             return
         self.lifecycle.yunikorn_events.node_accepted(node)
@@ -226,7 +238,7 @@ class Manager:
         if self.records.nodes.pop(name, None) is None:
             return
         self.lifecycle.volumes.nodes_changed()
-        self.lifecycle.devices.nodes_changed()
+        self.lifecycle.devices.store.nodes_changed()
         self.lifecycle.volumes.node_gone(name)
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)
@@ -240,6 +252,7 @@ class Manager:
                 foreign.known = False
                 self.records.await_node(foreign.pod.metadata.uid, name)
         self.outbox.send(NodeUpdate(node_id=name, action=NodeAction.DECOMISSION))
+        self.lifecycle.devices.renew(frozenset((name,)))
         for command in self.outbox.withdraw_bindings(lambda command: command.node == name):
             self.lifecycle.outdated(command.uid)
         for record in without_volumes:

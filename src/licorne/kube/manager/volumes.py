@@ -7,7 +7,7 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 from licorne.kube.objects import (
     Claim,
@@ -21,7 +21,7 @@ from licorne.kube.objects import (
     VolumeAttachment,
 )
 from licorne.kube.pods.matching import has_room
-from licorne.kube.pods.storage import ClaimKey, Storage, key_of
+from licorne.kube.pods.storage import ClaimKey, Storage, drop_from, key_of
 from licorne.kube.pods.volumes import attachment_allocation, claims_of
 
 from .binding_volumes import VolumeBindings
@@ -31,9 +31,6 @@ from .turns import Turns
 
 ATTACHMENT: Final = "attachment/"
 """The prefix of the keys by which the scheduler knows attachments."""
-K = TypeVar("K")
-N = TypeVar("N")
-V = TypeVar("V")
 
 
 class Volumes:
@@ -48,7 +45,8 @@ class Volumes:
         self._users: dict[ClaimKey, dict[str, None]] = {}  # UIDs of pods
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod
         self._unbound: dict[str, dict[ClaimKey, None]] = {}  # claims without a volume, by class
-        self._changed: dict[str, None] = {}  # UIDs of pods
+        self.changed: dict[str, None] = {}
+        """UIDs of pods that are to be read anew."""
         self._on_node: dict[str, dict[str, VolumeAttachment]] = {}
         self._of_volume: dict[str, dict[str, VolumeAttachment]] = {}
         self._told: dict[str, str] = {}  # attachments that the scheduler knows, with their nodes
@@ -66,20 +64,13 @@ class Volumes:
     def pod_gone(self, uid: str) -> None:
         """Forget a pod."""
         self.give_back(uid)
-        self._changed.pop(uid, None)
+        self.changed.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            _drop(self._users, name, uid)
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether something has changed for a pod."""
-        return bool(self._changed)
+            drop_from(self._users, name, uid)
 
     def take_changed(self) -> list[str]:
         """Return the UIDs of the pods for which something has changed since the last call, but for those that have not their turn."""
-        if not self._changed:
-            return []
-        changed, self._changed = self._changed, {}
+        changed, self.changed = self.changed, {}
         return [uid for uid in changed if not self.turns.before(uid)]
 
     # -- decisions ----------------------------------------------------------------------------------------------
@@ -111,12 +102,12 @@ class Volumes:
     def reread(self, claims: Mapping[ClaimKey, str]) -> None:
         """Have the pods read again that name one of these claims, or that may get the volume that is for one."""
         for key, volume in claims.items():
-            self._changed |= self._users.get(key, {})
+            self.changed |= self._users.get(key, {})
             if volume and (claim := self.storage.claims.get(key)) is not None:
                 self._class_changed(claim.storage_class)
 
     def _pass_on(self, uid: str) -> None:
-        self._changed |= dict.fromkeys(self.turns.leave(uid))
+        self.changed |= dict.fromkeys(self.turns.leave(uid))
 
     # -- objects ------------------------------------------------------------------------------------------------
 
@@ -126,9 +117,7 @@ class Volumes:
         match one:
             case Claim():
                 was_claim, storage.claims[key_of(one)] = storage.claims.get(key_of(one), one), one
-                _drop(
-                    self._unbound, was_claim.storage_class, key_of(one)
-                )  # another one of the name may have another class
+                drop_from(self._unbound, was_claim.storage_class, key_of(one))  # another one may have another class
                 self._claim_changed(one, unbound=not one.is_bound)
             case PersistentVolume():
                 was = storage.volumes.get(name)
@@ -177,14 +166,14 @@ class Volumes:
                 storage.drivers.pop(name, None)
                 self._driver_changed(name)
             case CSIStorageCapacity():
-                storage.drop_capacity(one)
+                drop_from(storage.capacities, one.storage_class_name, key_of(one))
                 self._class_changed(one.storage_class_name)
             case CSINode():
                 storage.csi_nodes.pop(name, None)
                 self.node_known(name)
             case VolumeAttachment():
-                _drop(self._on_node, one.spec.node_name, name)
-                _drop(self._of_volume, _volume_of(one), name)
+                drop_from(self._on_node, one.spec.node_name, name)
+                drop_from(self._of_volume, _volume_of(one), name)
                 self._withdraw(name)
 
     def nodes_changed(self) -> None:
@@ -193,21 +182,21 @@ class Volumes:
         for uid in self._names:
             record = self._records.pods.get(uid)
             if record is not None and record.work.volumes.names_nodes:
-                self._changed[uid] = None
+                self.changed[uid] = None
 
     def _claim_changed(self, claim: Claim, *, unbound: bool) -> None:
         key = key_of(claim)
-        self._changed |= self._users.get(key, {})
+        self.changed |= self._users.get(key, {})
         if unbound:
             self._unbound.setdefault(claim.storage_class, {})[key] = None
         else:
-            _drop(self._unbound, claim.storage_class, key)
+            drop_from(self._unbound, claim.storage_class, key)
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
         """Note the pods of the claim that a volume is bound to, else those that may get it."""
         ref = volume.spec.claim_ref
         if ref is not None:
-            self._changed |= self._users.get((ref.namespace, ref.name), {})
+            self.changed |= self._users.get((ref.namespace, ref.name), {})
         else:
             self._class_changed(volume.storage_class)
         for one in self._of_volume.get(volume.metadata.name, {}).values():
@@ -217,13 +206,13 @@ class Volumes:
         """Note the pods with a claim of a class that has no volume yet."""
         for key in self._unbound.get(name, ()):
             if concerns(self.storage.claims[key]):
-                self._changed |= self._users.get(key, {})
+                self.changed |= self._users.get(key, {})
 
     def _driver_changed(self, name: str) -> None:
         for uid in self._names:
             record = self._records.pods.get(uid)
             if record is not None and not record.node and name in record.work.volumes.attached:
-                self._changed[uid] = None
+                self.changed[uid] = None
 
     # -- attachments --------------------------------------------------------------------------------------------
 
@@ -259,11 +248,3 @@ class Volumes:
 
 def _volume_of(one: VolumeAttachment) -> str:
     return one.spec.source.persistent_volume_name or ""
-
-
-def _drop(index: dict[K, dict[N, V]], key: K, name: N) -> None:
-    """Take a name out of an index of names."""
-    names = index.get(key, {})
-    names.pop(name, None)
-    if not names:
-        index.pop(key, None)

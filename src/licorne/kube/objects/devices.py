@@ -147,10 +147,11 @@ class ResourceClaim(KubernetesObject):
 
 
 class DeviceClassSpec(Object):
-    """`spec` of a DeviceClass: conditions on devices, and configuration for their drivers."""
+    """`spec` of a DeviceClass: conditions on devices, configuration for their drivers, and the extended resource that it backs."""
 
     selectors: tuple[DeviceSelector, ...] | None = None
     config: tuple[dict[str, Any], ...] | None = None
+    extended_resource_name: str | None = None
 
 
 class DeviceClass(KubernetesObject):

@@ -247,6 +247,7 @@ class PodStatus(Object):
     start_time: str | None = None
     nominated_node_name: str = ""
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+    extended_resource_claim_status: dict[str, Any] | None = None
 
 
 class Pod(KubernetesObject):

@@ -5,7 +5,7 @@
   `selectors`: which labels a selector means; `unsupported`: what is not decided yet.
 - `volumes`: what its volumes demand; `matching`: which volume a claim would get; `storage`: what is known of volumes.
 - `devices`: what its claims of devices demand, and what they get; `device_search`: which devices of a node; `device_pools`: the
-  devices that there are; `device_selectors`: conditions on devices.
+  devices that there are; `device_selectors`: conditions on devices; `extended`: the claim for extended resources.
 - `namespaces`: quotas from annotations.
 - `foreign`: a pod of another scheduler; `nodes`: a node.
 - `keys`: labels and annotations; `misspelled`: those that mean nothing.

@@ -20,13 +20,15 @@ import msgspec
 from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, FIELD_NAME, PORT_MAX, integer
 from licorne.core.nodes.terms import WEIGHT_MAX
 from licorne.kube.objects.meta import LabelSelectorRequirement
-from licorne.kube.objects.pods import NodeSelectorTerm, Pod, Toleration
+from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod, Toleration
 
 NODE_NAME: Final = "metadata.name"
 DAEMON_SET: Final = "DaemonSet"
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 TOLERATION_OPERATORS: Final = ("", "Equal", "Exists")
 EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+Terms = tuple[tuple[dict[str, Any], ...], ...] | None
+"""Terms about the labels of nodes, as in a node selector: a node meets them if it meets all conditions of one; None: every node does."""
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 """A value that a label can have."""
 
@@ -132,6 +134,26 @@ def required_node(pod: Pod) -> str:
     terms = _required_terms(pod) or ()
     names = node_names(terms[0]) if len(terms) == 1 else None
     return min(names) if names is not None and len(names) == 1 else ""
+
+
+def required_labels(pod: Pod) -> Terms:
+    """Return the terms of which a node must meet one for the selector and the required affinity of a pod; None: every node does."""
+    selector = [
+        {"key": key, "operator": "In", "values": [value]}
+        for key, value in sorted((pod.spec.node_selector or {}).items())
+    ]
+    terms = _required_terms(pod)
+    if terms is None:
+        return (tuple(selector),) if selector else None
+    return tuple((*selector, *term) for term in terms_of(NodeSelector(terms)) or ())
+
+
+def terms_of(selector: NodeSelector | None) -> Terms:
+    """Return a node selector as terms; a term that means nothing holds nowhere."""
+    if selector is None:
+        return None
+    made = [conditions_of(term) for term in selector.node_selector_terms or ()]
+    return tuple(tuple(one) for one in made if one is not None)
 
 
 def node_names(term: NodeSelectorTerm) -> set[str] | None:

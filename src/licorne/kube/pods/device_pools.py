@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -16,9 +16,9 @@ from licorne.config.kubernetes import QuantityError, parse_nano
 from licorne.kube.objects.devices import AllocatedDevice, Device, ResourceSlice
 from licorne.kube.objects.pods import NodeSelector
 
-from .constraints import conditions_of
+from .constraints import Terms, terms_of
 from .device_selectors import SelectorError, is_met, variables
-from .storage import ClaimKey, Terms
+from .storage import ClaimKey, drop_from
 
 PoolId = tuple[str, str]
 """The identity of a pool of devices: the names of its driver and of itself."""
@@ -27,7 +27,6 @@ DeviceId = tuple[str, str, str]
 Nodes = frozenset[str] | None
 """Names of nodes; None: all."""
 NOWHERE: Final[Nodes] = frozenset()
-K = TypeVar("K", PoolId, str)
 REMEMBERED_MAX: Final = 64
 """Expressions whose answer is remembered for a device, at most."""
 
@@ -38,14 +37,6 @@ def nano(value: object) -> int:
         return parse_nano(str(value))
     except QuantityError:
         return 0
-
-
-def terms_of(selector: NodeSelector | None) -> Terms:
-    """Return a node selector as terms; a term that means nothing holds nowhere."""
-    if selector is None:
-        return None
-    made = [conditions_of(term) for term in selector.node_selector_terms or ()]
-    return tuple(tuple(one) for one in made if one is not None)
 
 
 def both(one: Nodes, other: Nodes) -> Nodes:
@@ -151,9 +142,9 @@ class Pools:
             return NOWHERE
         nodes = self.nodes_of(was.pool)
         node = was.object.spec.node_name
-        _take_out(self._of_pool, was.pool, name)
+        drop_from(self._of_pool, was.pool, name)
         if node:
-            _take_out(self._of_node, node, name)
+            drop_from(self._of_node, node, name)
         else:
             del self._shared[name]
         return nodes
@@ -227,12 +218,6 @@ class Pools:
             return bool(every)
         nodes = self._where(terms_of(selector))
         return nodes is None or node in nodes
-
-
-def _take_out(index: dict[K, dict[str, Slice]], key: K, name: str) -> None:
-    del index[key][name]
-    if not index[key]:
-        del index[key]
 
 
 def _is_valid(pool: Pool) -> bool:

@@ -43,6 +43,10 @@ class RefusedError(Exception):
     """Raised where a node has no devices for the claims of a pod; the text is the reason."""
 
 
+class FailedError(RefusedError):
+    """Raised where it cannot be said whether a node has devices; kube-scheduler then places the pod on no node."""
+
+
 class Chosen(NamedTuple):
     """A device for a request, and what is taken of its capacity; `request` is its name, after a slash that of the alternative."""
 
@@ -111,12 +115,12 @@ class DeviceSearch:
         """Return the devices of each claim.
 
         Raises:
-            RefusedError: there are none, a selector fails, a pool is being updated of which all devices are wanted, or the
-                search was too long.
+            RefusedError: there are none, or the search was too long.
+            FailedError: a selector fails, or all devices are wanted and a pool is being updated, or one breaks a constraint.
         """
         try:
             for claim in claims:
-                self._requests.append([tuple(self._choices(one, classes)) for one in _named(claim)])
+                self._requests.append([tuple(self._choices(one, classes)) for one in requests_of(claim)])
                 self._constraints.append([_Constraint(one) for one in claim.constraints or ()])
                 self._chosen.append([])
             least = [min((one.number for one in choices), default=0) for each in self._requests for choices in each]
@@ -125,7 +129,7 @@ class DeviceSearch:
             if not self._request(0, 0):
                 raise RefusedError(LACKS_DEVICES)
         except SelectorError as error:
-            raise RefusedError(f"{LACKS_DEVICES}: a selector fails: {error}") from error
+            raise FailedError(f"CEL runtime error: {error}") from error
         return self._chosen
 
     # -- requests -----------------------------------------------------------------------------------------------
@@ -153,7 +157,7 @@ class DeviceSearch:
     def _all(self, choice: Choice) -> Iterator[OfferedDevice]:
         for pool in self._pools:
             if pool.updating:
-                raise RefusedError(f"{LACKS_DEVICES}: pool {'/'.join(pool.id)} is being updated")
+                raise FailedError(f"all devices are wanted, and pool {'/'.join(pool.id)} is being updated")
             for one in pool.devices:
                 if self._is_selected(one, choice) and _within(one, choice.wants, Counter()) is not None:
                     yield one
@@ -236,7 +240,7 @@ class DeviceSearch:
                 if is_first:
                     self._draw(one, back=True)
                 if choice.devices is not None:
-                    raise RefusedError(f"{LACKS_DEVICES}: a device would break a constraint of all devices")
+                    raise FailedError("all devices are wanted, and one breaks a constraint")
                 return False
         if many:
             self._shared.setdefault(key, []).append(capacity)
@@ -276,7 +280,8 @@ class DeviceSearch:
         return True
 
 
-def _named(claim: DeviceClaim) -> Iterator[tuple[str, Sequence[ExactRequest]]]:
+def requests_of(claim: DeviceClaim) -> Iterator[tuple[str, Sequence[ExactRequest]]]:
+    """Yield the requests of a claim: the name of each, and its alternatives."""
     for one in claim.requests or ():
         yield one.name, one.first_available or (() if one.exactly is None else (one.exactly,))
 

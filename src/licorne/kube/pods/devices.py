@@ -9,7 +9,7 @@ docs/understand/devices.md says why it is done this way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ import msgspec
 
 from licorne.core.incidents import describe
 from licorne.core.nodes.constraints import CLAIM_ELSEWHERE, LACKS_DEVICES
+from licorne.kube.objects import Node
 from licorne.kube.objects.devices import (
     AllocatedDevices,
     ClaimAllocation,
@@ -28,10 +29,12 @@ from licorne.kube.objects.devices import (
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
-from .constraints import NODE_NAME
-from .device_pools import NOWHERE, Held, Nodes, Pools, both, terms_of
-from .device_search import Chosen, DeviceSearch, RefusedError, allocated
-from .storage import ClaimKey, Terms, key_of
+from . import keys
+from .constraints import NODE_NAME, Terms, required_labels, required_node, terms_of
+from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
+from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
+from .extended import Extended, backing, claim_key, extended_of
+from .storage import ClaimKey, drop_from, key_of
 
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
@@ -39,8 +42,17 @@ DEMANDS_MAX: Final = 1024
 """Demands that are kept decoded, or whose steps are counted, at most."""
 DEMAND_STEPS_MAX: Final = 1_000_000
 """Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
+SHARED: Final = 2
+"""As many pods that wait and name a claim contend for it."""
+OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
+"""What follows the name of a device class in the name by which quotas limit its devices."""
+UNLIMITED_MAX: Final = 256
+"""Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
 VERDICTS_MAX: Final = 64
 """Demands whose answer is remembered for a node, at most."""
+
+
+DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
 
 
 class PodDevices(msgspec.Struct, frozen=True):
@@ -63,10 +75,28 @@ NO_CLAIMS: Final = PodDevices()
 
 
 class _Demand(msgspec.Struct, frozen=True):
-    """What a claim demands, as JSON; `name`: its name, if it is not made for one pod alone."""
+    """What a claim demands, as JSON; `name`: its name, if several pods that wait name it.
+
+    `resource`: the extended resource that nodes must have devices for that do not list it.
+    """
 
     text: str
     name: str = ""
+    resource: str = ""
+
+
+class _Demands(msgspec.Struct, frozen=True):
+    """What the claims of a pod demand, and which nodes are looked at for it: where the search fails on one, the pod gets none."""
+
+    claims: tuple[_Demand, ...]
+    where: Terms = None
+
+
+class _Verdict(NamedTuple):
+    """Why a node has no devices, "": it has. `fails`: that could not be decided."""
+
+    why: str
+    fails: bool = False
 
 
 class Decision(NamedTuple):
@@ -77,60 +107,87 @@ class Decision(NamedTuple):
 
 
 class DeviceStore:
-    """Claims, classes and slices, with what has been decided of claims and is not written yet; gives devices (`Allocator`)."""
+    """Claims, classes and slices, with what has been decided of claims and is not written yet; gives devices (`Allocator`).
 
-    def __init__(self, where: Callable[[Terms], Nodes]) -> None:
+    `nodes` are those of the cluster, by name.
+    """
+
+    def __init__(self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] | None = None) -> None:
+        self._nodes: Mapping[str, Node] = {} if nodes is None else nodes
+        self.extended: dict[ClaimKey, Extended] = {}
+        """By their claims, the pods without a node that request extended resources which device classes back."""
         self.claims: dict[ClaimKey, ResourceClaim] = {}
         self.classes: dict[str, DeviceClass] = {}
         self.pools = Pools(where)
         self.held = Held()
+        self.users: dict[ClaimKey, dict[str, None]] = {}
+        """UIDs of the pods without a node that name a claim."""
+        self.unlimited: dict[str, None] = {}
+        """Resources that pods have requested, and that nodes which do not list them do not limit: they are devices."""
         self.decided: dict[ClaimKey, Decision] = {}
         self.placing: dict[str, PodDevices] = {}
         """By the UID of a pod that has a node, what its claims meant when it got that."""
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
-        self._verdicts: dict[str, dict[tuple[str, ...], str]] = {}  # by node, then by what is demanded
+        self._where = where
+        self._verdicts: dict[str, dict[tuple[str, ...], _Verdict]] = {}  # by node, then by what is demanded
+        self._of_pod: dict[str, dict[ClaimKey, None]] = {}  # claims that have devices, by the UIDs of their users
+        self._ended: dict[str, None] = {}  # those that have ended
+        self._lifted: Counter[str] = Counter()
+        self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search fails
         self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
 
-    # -- objects; each returns the nodes on which claims may get other devices now ------------------------------
+    # -- objects; both return the nodes on which claims may get other devices now -------------------------------
 
-    def put_claim(self, claim: ResourceClaim) -> Nodes:
-        """Take in a ResourceClaim that is new or has changed; return the nodes on which claims may get other devices now."""
-        key = key_of(claim)
-        known = self.decided.get(key)
-        self.claims[key] = claim
-        if claim.status.allocation is None and known is not None:
-            return NOWHERE
-        return self._hold(key, claim.status.allocation)
+    def put(self, one: DeviceObject) -> Nodes:
+        """Take in an object that is new or has changed."""
+        if isinstance(one, ResourceSlice):
+            return self._changed(self.pools.put(one))
+        if isinstance(one, DeviceClass):
+            self.classes[one.metadata.name] = one
+            return self._classes_changed()
+        key, allocation = key_of(one), one.status.allocation
+        self._used(key, one)
+        self.claims[key] = one
+        return NOWHERE if allocation is None and key in self.decided else self._hold(key, allocation)
 
-    def drop_claim(self, key: ClaimKey) -> Nodes:
-        """Forget a ResourceClaim, and what was decided of it; return the nodes on which claims may get other devices now."""
+    def drop(self, one: DeviceObject) -> Nodes:
+        """Forget an object, and what was decided of it."""
+        if isinstance(one, ResourceSlice):
+            return self._changed(self.pools.drop(one.metadata.name))
+        if isinstance(one, DeviceClass):
+            self.classes.pop(one.metadata.name, None)
+            return self._classes_changed()
+        key = key_of(one)
+        self._used(key, None)
         self.claims.pop(key, None)
         self.decided.pop(key, None)
         return self._hold(key, None)
 
-    def put_class(self, of_class: DeviceClass) -> Nodes:
-        """Take in a DeviceClass that is new or has changed; claims may get other devices on all nodes now."""
-        self.classes[of_class.metadata.name] = of_class
+    def _classes_changed(self) -> Nodes:
+        known = self.classes
+        names = [name for name in self.unlimited if name.removesuffix(OF_CLASS) in known or backing(name, known)]
+        self.unlimited = dict.fromkeys(names)
         return self._changed(None)
-
-    def drop_class(self, name: str) -> Nodes:
-        """Forget the DeviceClass of a name; claims may get other devices on all nodes now."""
-        self.classes.pop(name, None)
-        return self._changed(None)
-
-    def put_slice(self, of: ResourceSlice) -> Nodes:
-        """Take in a ResourceSlice that is new or has changed; return the nodes on which claims may get other devices now."""
-        return self._changed(self.pools.put(of))
-
-    def drop_slice(self, name: str) -> Nodes:
-        """Forget the ResourceSlice of a name; return the nodes on which claims may get other devices now."""
-        return self._changed(self.pools.drop(name))
 
     def nodes_changed(self) -> None:
         """Note that nodes are new or gone, or have other labels."""
         self.pools.nodes_changed()
         self._changed(None)
+
+    def _used(self, key: ClaimKey, claim: ResourceClaim | None) -> None:
+        """Note which pods may use a claim that is new, has changed, or, as None, is gone."""
+        now = _users(claim)
+        for uid in now:
+            self._of_pod.setdefault(uid, {})[key] = None
+        for uid in _users(self.claims.get(key)):
+            if uid not in now and drop_from(self._of_pod, uid, key):
+                self._ended.pop(uid, None)
+
+    def pod_gone(self, uid: str) -> None:
+        """Note that a pod has ended; its devices are free when they have been taken back."""
+        if uid in self._of_pod:
+            self._ended[uid] = None
 
     def _hold(self, key: ClaimKey, allocation: ClaimAllocation | None) -> Nodes:
         before = self.held.of(key)
@@ -156,25 +213,58 @@ class DeviceStore:
 
     def refuses(self, demand: str, node: str) -> str:
         """Return why a node has no devices for what claims demand; "" if it has."""
-        read = _read(demand)
-        for one in read:
+        for one in _read(demand).claims:
             if one.name and self._has_devices(_key(one.name)):
                 return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
+        verdict = self._verdict(demand, node)
+        if verdict.fails:
+            among = self._where(_read(demand).where)
+            if among is None or node in among:
+                if len(self._failing) >= DEMANDS_MAX:
+                    self._failing.clear()
+                self._failing.setdefault(demand, {})[node] = None
+        return verdict.why
+
+    def fails(self, demand: str) -> str:
+        """Return why what claims demand cannot be decided on any node; "" if it can."""
+        failing = self._failing.get(demand, {})
+        for node in [*failing]:
+            if node in self._nodes and (verdict := self._verdict(demand, node)).fails:
+                return f"{verdict.why} (on node {node})"
+            del failing[node]
+        self._failing.pop(demand, None)
+        return ""
+
+    def _verdict(self, demand: str, node: str) -> _Verdict:
+        listed = self.listed(node)
+        read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
+        if any(not one.text for one in read):
+            return _Verdict(
+                f"{LACKS_DEVICES}: the node does not list {read[0].resource}, and placeholders hold no devices"
+            )
         known = self._verdicts.setdefault(node, {})
         devices = tuple(one.text for one in read)
-        why = known.get(devices)
-        if why is None:
+        verdict = known.get(devices)
+        if verdict is None:
             try:
                 self._find(node, [_decoded(text) for text in devices], devices)
-                why = ""
+                verdict = _Verdict("")
             except RefusedError as error:
-                why = str(error)
+                verdict = _Verdict(str(error), isinstance(error, FailedError))
             if len(known) >= VERDICTS_MAX:
                 known.clear()
             if len(self._spent) >= DEMANDS_MAX:
                 self._spent.clear()
-            known[devices] = why
-        return why
+            known[devices] = verdict
+        resources = ", ".join(one.resource for one in read if one.resource)
+        if verdict.why and resources:
+            return verdict._replace(why=f"{verdict.why} (for {resources}, which the node does not list)")
+        return verdict
+
+    def listed(self, node: str) -> Mapping[str, Any]:
+        """Return the resources that a node lists, with their amounts."""
+        known = self._nodes.get(node)
+        return (known.status.allocatable if known is not None else None) or {}
 
     def _find(self, node: str, claims: list[DeviceClaim], demand: tuple[str, ...] = ()) -> list[list[Chosen]]:
         """Return the devices of a node that claims would get; count the steps for `demand`, unless it is empty. Raises RefusedError."""
@@ -198,20 +288,29 @@ class DeviceStore:
 
     def take(self, names: tuple[str, ...], node: str) -> Nodes:
         """Give devices of a node to claims that have none; to all, or, if there are too few, to none."""
-        keys = [key for key in map(_key, names) if key in self.claims and not self._has_devices(key)]
-        claims = [self.claims[key] for key in keys]
-        if not keys:
+        keys = [key for key in map(_key, names) if not self._has_devices(key)]
+        demands = [(key, one) for key in keys for one in self.demands(key, node)]
+        if not demands:
             return NOWHERE
         try:
-            found = self._find(node, [one.spec.devices for one in claims])
+            found = self._find(node, [demand for _, demand in demands])
         except RefusedError:
             return NOWHERE
+        by_claim: dict[ClaimKey, list[Chosen]] = {}
+        for (key, _), chosen in zip(demands, found, strict=True):
+            by_claim.setdefault(key, []).extend(chosen)
         nodes = NOWHERE
-        for key, claim, chosen in zip(keys, claims, found, strict=True):
-            allocation = self._allocation(claim, chosen, node)
+        for key, chosen in by_claim.items():
+            allocation = self._allocation(key, chosen, node)
             self.decided[key] = Decision(allocation)
             nodes = both(nodes, self._hold(key, allocation))
         return nodes
+
+    def demands(self, key: ClaimKey, node: str) -> list[DeviceClaim]:
+        """Return what a claim demands of a node; nothing if there is no such claim, or the node lists the resources that it is for."""
+        if key in self.extended:
+            return [*self.extended[key].parts(self.listed(node)).values()]
+        return [self.claims[key].spec.devices] if key in self.claims else []
 
     def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
         """Undo `take`, but for claims whose devices the manager has taken over."""
@@ -223,6 +322,22 @@ class DeviceStore:
                 nodes = both(nodes, self.release(key))
         return nodes
 
+    def holds(self, key: str) -> bool:
+        """Return whether a pod, by its UID, has devices, or may use some that others have too."""
+        return key in self._of_pod
+
+    def lift(self, key: str, change: int) -> Nodes:
+        """Count devices that none but pods which are lifted can use as free: this one is (1), or is no longer (-1); "": those that ended."""
+        pods = [key] if key else [*self._ended]
+        nodes = NOWHERE
+        self._lifted.update(dict.fromkeys(pods, change))
+        self._lifted = +self._lifted  # those of no number go
+        for name in dict.fromkeys(name for uid in pods for name in self._of_pod.get(uid, ())):
+            claim = self.claims[name]
+            free = all(self._lifted[uid] > 0 for uid in _users(claim))
+            nodes = both(nodes, self._hold(name, None if free else claim.status.allocation))
+        return nodes
+
     def release(self, key: ClaimKey) -> Nodes:
         """Forget what was decided of a claim: it is written, or will not be."""
         if self.decided.pop(key, None) is None:
@@ -230,14 +345,15 @@ class DeviceStore:
         claim = self.claims.get(key)
         return self._hold(key, None if claim is None else claim.status.allocation)
 
-    def _allocation(self, claim: ResourceClaim, chosen: list[Chosen], node: str) -> ClaimAllocation:
+    def _allocation(self, key: ClaimKey, chosen: list[Chosen], node: str) -> ClaimAllocation:
         """Return what is written to the status of a claim."""
-        uid = claim.metadata.uid
+        claim = self.claims.get(key)
+        uid = "/".join(key) if claim is None else claim.metadata.uid
         results = tuple(allocated(one, uid, number) for number, one in enumerate(chosen))
-        config = tuple(self._config(claim, chosen))
+        config = tuple(self._config(() if claim is None else claim.spec.devices.config or (), chosen))
         return ClaimAllocation(AllocatedDevices(results, config or None), _selector(chosen, node))
 
-    def _config(self, claim: ResourceClaim, chosen: list[Chosen]) -> Iterator[dict[str, Any]]:
+    def _config(self, of_claim: tuple[dict[str, Any], ...], chosen: list[Chosen]) -> Iterator[dict[str, Any]]:
         """Yield what drivers are told: of the class of each request first, then of the claim."""
         by_class: dict[str, dict[str, None]] = {}
         for one in chosen:
@@ -246,7 +362,7 @@ class DeviceStore:
         for name, requests in by_class.items():
             for config in self.classes[name].spec.config or ():
                 yield {**config, "source": "FromClass", "requests": [*requests]}
-        for config in claim.spec.devices.config or ():
+        for config in of_claim:
             wanted = config.get("requests") or ()
             if not wanted or not names.isdisjoint(wanted):
                 yield {**config, "source": "FromClaim"}
@@ -255,17 +371,26 @@ class DeviceStore:
 
     def read(self, pod: Pod) -> PodDevices:
         """Return what the claims of a pod mean; nothing for one that has a node, as the devices of its claims are known."""
-        if not pod.spec.resource_claims or pod.spec.node_name:
+        extended = self.extended.get(claim_key(pod)) if self.extended else None
+        if pod.spec.node_name or not (pod.spec.resource_claims or extended):
             return NO_CLAIMS
         known = self.placing.get(pod.metadata.uid)
         if known is not None:
             return known
         names = names_of_claims(pod)
         why = self._why(pod, names)
-        keys = tuple(dict.fromkeys((pod.metadata.namespace, one.name) for one in names if one.name))
+        claimed = tuple(dict.fromkeys((pod.metadata.namespace, one.name) for one in names if one.name))
+        if extended is not None and (known_claim := self.claims.get(claim_key(pod))) is not None:
+            if (
+                known_claim.status.allocation is None
+                or known_claim.metadata.deletion_timestamp
+                or pod.metadata.uid in self.releasing
+            ):
+                why = why or f"resource claim {'/'.join(claim_key(pod))} of its extended resources is being removed"
+            claimed, extended = (*claimed, claim_key(pod)), None  # as of a process that was killed
         if why:
             return PodDevices(why)
-        claims = [self.claims[key] for key in keys]
+        claims = [self.claims[key] for key in claimed]
         demands: list[dict[str, Any]] = []
         for one in claims:
             allocation = one.status.allocation
@@ -273,9 +398,57 @@ class DeviceStore:
             if terms is not None:
                 demands.append({"reason": CLAIM_ELSEWHERE, "terms": terms})
         without = [one for one in claims if one.status.allocation is None]
-        demand = [_Demand(_text(one), "" if _is_owned(one) else "/".join(key_of(one))) for one in without]
-        text = msgspec.json.encode(demand).decode() if demand else ""
-        return PodDevices("", tuple(demands), keys, tuple(key_of(one) for one in without), text)
+        shared = [len(self.users.get(key_of(one), ())) >= SHARED for one in without]
+        demand = [
+            _Demand(_text(one), "/".join(key_of(one)) * is_shared)
+            for one, is_shared in zip(without, shared, strict=True)
+        ]
+        made = () if extended is None or replaces(pod) else (claim_key(pod),)
+        for resource, part in (extended.parts(None) if extended is not None else {}).items():
+            demand.append(_Demand(msgspec.json.encode(part).decode() if made else "", resource=resource))
+        where = () if required_node(pod) else required_labels(pod)  # of a DaemonSet only its node is looked at
+        text = msgspec.json.encode(_Demands(tuple(demand), where)).decode() if demand else ""
+        return PodDevices("", tuple(demands), (*claimed, *made), (*map(key_of, without), *made), text)
+
+    def note_extended(self, pod: Pod) -> ClaimKey | None:
+        """Note whether a pod without a node requests extended resources that device classes back; return the claim for them."""
+        key = claim_key(pod) if self.classes or self.extended else None
+        if key is None or pod.metadata.uid in self.placing:  # what it has been given is for what was known then
+            return key if key in self.extended else None
+        found = extended_of(pod, self.classes)
+        if found is None:
+            self.extended.pop(key, None)
+            return None
+        self.extended[key] = found
+        self._note_unlimited(found.classes)
+        return key
+
+    def _note_unlimited(self, names: Iterable[str]) -> None:
+        for name in names:
+            if len(self.unlimited) < UNLIMITED_MAX:
+                self.unlimited[name] = None
+
+    def amounts(self, pod: Pod) -> dict[str, int]:
+        """Return how many devices of each class the claims of a pod count as in quotas, by the names that ResourceQuota has for them.
+
+        `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
+        the one that was reserved first counts it, and as long as there is none, each.
+        """
+        found: Counter[str] = Counter()
+        for name in dict.fromkeys(names_of_claims(pod)) if not replaces(pod) else ():
+            claim = self.claims.get((pod.metadata.namespace, name.name or ""))
+            if claim is None or payer(claim) not in ("", pod.metadata.uid):
+                continue
+            for _, alternatives in requests_of(claim.spec.devices):
+                most: dict[str, int] = {}
+                for one in alternatives:
+                    of_class = one.device_class_name + OF_CLASS
+                    number = DEVICES_MAX if one.allocation_mode == ALL else max(one.count, 1)
+                    most[of_class] = max(number, most.get(of_class, 0))
+                found.update(most)
+        if not pod.spec.node_name:
+            self._note_unlimited(found)
+        return found
 
     def _why(self, pod: Pod, names: list[_Name]) -> str:
         meta = pod.metadata
@@ -334,8 +507,23 @@ def names_of_claims(pod: Pod) -> list[_Name]:
     return found
 
 
-def _is_owned(claim: ResourceClaim) -> bool:
-    return any(one.controller and one.kind == "Pod" for one in claim.metadata.owner_references or ())
+def _users(claim: ResourceClaim | None) -> list[str]:
+    """Return the UIDs of the pods that may use the devices that a claim has."""
+    if claim is None or claim.status.allocation is None:
+        return []
+    return [*dict.fromkeys(one.uid for one in claim.status.reserved_for or ())]
+
+
+def payer(claim: ResourceClaim | None) -> str:
+    """Return the UID of the pod that a claim was reserved for first; "" if there is none."""
+    return next((one.uid for one in (claim.status.reserved_for if claim is not None else None) or ()), "")
+
+
+def replaces(pod: Pod) -> bool:
+    """Return whether the pod is a placeholder, or of a gang in which one is replaced by it: it takes no more than that has."""
+    annotations = pod.metadata.annotations or {}
+    of_gang = annotations.get(keys.TASK_GROUP_NAME) and annotations.get(keys.GANG_KIND) != "atomic"
+    return bool(of_gang) or annotations.get(keys.PLACEHOLDER) == "true"
 
 
 def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
@@ -347,8 +535,8 @@ def _text(claim: ResourceClaim) -> str:
 
 
 @lru_cache(maxsize=DEMANDS_MAX)
-def _read(demand: str) -> list[_Demand]:
-    return msgspec.json.decode(demand, type=list[_Demand])
+def _read(demand: str) -> _Demands:
+    return msgspec.json.decode(demand, type=_Demands)
 
 
 @lru_cache(maxsize=DEMANDS_MAX)

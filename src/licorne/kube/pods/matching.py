@@ -12,8 +12,9 @@ from typing import Final
 from licorne.kube.objects.meta import LabelSelector
 from licorne.kube.objects.volumes import Claim, CSIStorageCapacity, PersistentVolume
 
+from .constraints import Terms
 from .selectors import is_selector, selects
-from .storage import ClaimKey, Storage, Terms, affinity_of, capacity_of, key_of, quantity, size_of
+from .storage import ClaimKey, Storage, affinity_of, capacity_of, key_of, quantity, size_of
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 

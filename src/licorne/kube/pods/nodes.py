@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
@@ -26,8 +27,12 @@ IMAGES_LENGTH_MAX: Final = 60_000
 DEFAULT_RACK: Final = "/rack-default"
 
 
-def node_update(node: Node, action: NodeAction, drivers: CSINode | None = None) -> NodeUpdate:
+def node_update(
+    node: Node, action: NodeAction, drivers: CSINode | None = None, unlimited: Iterable[str] = ()
+) -> NodeUpdate:
     """Return the message that makes or changes a node. `drivers`: those of volumes that it has.
+
+    `unlimited`: resources that the node has without limit, unless it lists them: whether it has devices for them is asked otherwise.
 
     A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
     only with one of the effects `NoSchedule` and `NoExecute`, and with `PreferNoSchedule` makes other nodes better; others are
@@ -56,7 +61,9 @@ def node_update(node: Node, action: NodeAction, drivers: CSINode | None = None) 
     for driver in () if drivers is None else drivers.spec.drivers or ():
         number = (driver.allocatable or {}).get("count")
         attributes[f"{ATTRIBUTE_LABEL_PREFIX}{DRIVER}{driver.name}"] = "" if number is None else str(number)
-    return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=read_allocatable(node))
+    amounts = read_allocatable(node)
+    amounts |= {name: SUM_MAX for name in unlimited if not amounts.get(name)}
+    return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=amounts)
 
 
 def _images(node: Node) -> dict[str, int]:

@@ -7,7 +7,7 @@ node, counts from then on (`Storage.reserve`), whatever the objects say until it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,12 +26,13 @@ from licorne.kube.objects.volumes import (
     StorageClass,
 )
 
-from .constraints import conditions_of
+from .constraints import Terms, conditions_of
 
 ClaimKey = tuple[str, str]
 """The namespace and the name of a claim."""
-Terms = tuple[tuple[dict[str, Any], ...], ...] | None
-"""Terms about the labels of nodes, as in a node selector: a node meets them if it meets all conditions of one; None: every node does."""
+K = TypeVar("K")
+N = TypeVar("N")
+V = TypeVar("V")
 MEMO_MAX: Final = 10_000
 """Terms whose nodes are remembered, at most."""
 
@@ -71,25 +72,14 @@ class Storage:
 
     def drop_volume(self, name: str) -> None:
         """Forget a volume."""
-        was = self.volumes.pop(name, None)
-        if was is not None:
-            of_class = self._of_class[was.storage_class]
-            del of_class[name]
-            if not of_class:
-                del self._of_class[was.storage_class]
+        if (was := self.volumes.pop(name, None)) is not None:
+            drop_from(self._of_class, was.storage_class, name)
 
     def put_capacity(self, capacity: CSIStorageCapacity) -> CSIStorageCapacity | None:
         """Take in a capacity that is new or has changed, and return it as it was; its class never changes."""
         of_class = self.capacities.setdefault(capacity.storage_class_name, {})
         was, of_class[key_of(capacity)] = of_class.get(key_of(capacity)), capacity
         return was
-
-    def drop_capacity(self, capacity: CSIStorageCapacity) -> None:
-        """Forget a capacity."""
-        of_class = self.capacities.get(capacity.storage_class_name, {})
-        of_class.pop(key_of(capacity), None)
-        if not of_class:
-            self.capacities.pop(capacity.storage_class_name, None)
 
     def volumes_of(self, storage_class: str) -> Iterable[PersistentVolume]:
         """Return the volumes of a class."""
@@ -158,6 +148,13 @@ class Storage:
             labels = labels_of(self.nodes[name])
             if conditions and all(one.is_true(labels) for one in conditions):
                 yield name
+
+
+def drop_from(index: dict[K, dict[N, V]], key: K, name: N) -> bool:
+    """Take a name out of an index of names, if it is there; return whether it was the last one under the key."""
+    names = index.get(key, {})
+    names.pop(name, None)
+    return not names and index.pop(key, None) is not None
 
 
 def labels_of(node: Node) -> dict[str, str]:

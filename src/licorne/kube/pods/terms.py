@@ -105,7 +105,7 @@ def terms_text(
         holds=volumes.holds,
         unless=volumes.unless,
         attached=volumes.attached,
-        claims=_Claims(devices.demand, tuple("/".join(key) for key in devices.open)) if devices.open else None,
+        claims=_Claims(devices.demand, tuple("/".join(key) for key in devices.open)) if devices.demand else None,
     )
     return msgspec.json.encode(made, order="deterministic").decode() if made != _Terms() else ""
 

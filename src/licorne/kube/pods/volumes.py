@@ -19,8 +19,9 @@ from licorne.kube.objects.volumes import SINGLE_POD, WAIT_FOR_FIRST_CONSUMER, Cl
 from licorne.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN, TAG_POD_TERMS
 from licorne.si.messages import Allocation
 
+from .constraints import Terms
 from .matching import NO_PROVISIONER, OfferedVolumes, found_on, made_in, room_for
-from .storage import ClaimKey, Storage, Terms, affinity_of, key_of, size_of
+from .storage import ClaimKey, Storage, affinity_of, key_of, size_of
 
 NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE, _ = VOLUME_REASONS
 GA: Final = "topology.kubernetes.io/"

@@ -86,6 +86,9 @@ class WritingClient(Protocol):
     async def patch(self, path: str, body: dict[str, Any]) -> None:
         """Change fields of an object."""
 
+    async def delete(self, path: str, uid: str) -> None:
+        """Delete an object, if it has the UID."""
+
 
 class _Series:
     """An event that was posted: since when, how often it has come to be, and what of this has been written."""
@@ -292,7 +295,12 @@ class Writer:
             status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
             await client.patch_pod_status(command.namespace, command.name, command.uid, status)
         elif isinstance(command, WriteVolume):
-            await client.patch(command.path, command.body)
+            if command.method == "POST":
+                await client.create(command.path, command.body)
+            elif command.method == "DELETE":
+                await client.delete(command.path, command.body["uid"])
+            else:
+                await client.patch(command.path, command.body)
         elif isinstance(command, Evict):
             if not job.reported:
                 await self._tell_victim(job, command)
@@ -385,7 +393,8 @@ class Writer:
             else:
                 self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
         elif isinstance(command, WriteVolume):
-            if not (command.watched and error.status == CONFLICT):
+            shown = (CONFLICT, NOT_FOUND) if command.method == "DELETE" else (CONFLICT,)
+            if not (command.watched and error.status in shown):
                 self._volumes_lost(command.uid, command.number, str(error), command.path)
         elif isinstance(command, _Report):
             self._give_up(command)

@@ -1,0 +1,363 @@
+"""Extended resources that a device class backs: which devices a pod gets for them, what is written, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from common.virtual import run
+from kube import kills, schedules
+from kube.apiserver import FakeClient
+from licorne.kube.api.client import ApiError
+from licorne.kube.manager.commands import Evict
+from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
+from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
+from licorne.kube.pods import keys
+from licorne.kube.pods.devices import OF_CLASS
+from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
+
+from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, wants
+from .places import Places
+from .test_device_steps import steps_of
+from .test_devices import SMALL, World, played
+
+
+def device_class(name: str = "gpu", created: str | None = None) -> DeviceClass:
+    return msgspec.convert({**CLASS, "metadata": {"name": name, "creationTimestamp": created}}, DeviceClass)
+
+
+# -- what is requested -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "main", "requests", "uses"),
+    [
+        ([], containers(2), {"0-1": 2}, ["c0 0-1"]),
+        ([], containers(1, 0, 3), {"0-1": 1, "2-1": 3}, ["c0 0-1", "c2 2-1"]),
+        (containers(1), containers(2), {"1-1": 2}, ["c0 1-1", "c0 1-1"]),
+        (containers(3), containers(2), {"0-1": 1, "1-1": 2}, ["c0 1-1", "c0 1-1", "c0 0-1"]),
+        (containers(3, 5), containers(1), {"1-1": 4, "2-1": 1}, ["c0 2-1", "c0 2-1", "c0 1-1", "c1 2-1", "c1 1-1"]),
+        (containers(2, restartPolicy="Always"), containers(1), {"0-1": 2, "1-1": 1}, ["Always0 0-1", "c0 1-1"]),
+        (
+            [*containers(2, restartPolicy="Always"), *containers(2)],
+            containers(1),
+            {"0-1": 2, "1-1": 1, "2-1": 1},
+            ["Always0 0-1", "c0 2-1", "c0 2-1", "c0 1-1"],
+        ),
+    ],
+)
+def test_each_container_that_stays_has_its_devices_and_init_containers_share_theirs(
+    first: list[Any], main: list[Any], requests: dict[str, int], uses: list[str]
+) -> None:
+    spec = {"initContainers": first, "containers": main}
+    pod = msgspec.convert({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec}, Pod)
+    found = extended_of(pod, {"gpu": device_class()})
+    assert found == Extended(pod, {RESOURCE: "gpu"})
+    claim = msgspec.convert(found.body(claim_key(pod), {}), ResourceClaim)
+    counts = {one.name: one.exactly.count for one in claim.spec.devices.requests or () if one.exactly}
+    said = found.status(claim)["requestMappings"]
+    prefixed = {f"container-{name.replace('-', '-request-')}": count for name, count in requests.items()}
+    assert counts == prefixed
+    short = [
+        f"{one['containerName']} {one['requestName'].replace('container-', '').replace('request-', '')}" for one in said
+    ]
+    assert short == uses
+    assert {one["resourceName"] for one in said} == {RESOURCE}
+    assert not found.parts({RESOURCE: "4"})
+
+
+@pytest.mark.parametrize(
+    ("resource", "of_class"),
+    [
+        (RESOURCE, "new"),
+        ("deviceclass.resource.kubernetes.io/old", "old"),
+        ("deviceclass.resource.kubernetes.io/none", ""),
+        ("example.com/other", ""),
+        ("cpu", ""),
+    ],
+)
+def test_the_class_that_was_created_last_backs_a_resource(resource: str, of_class: str) -> None:
+    known = [device_class("old", created="2026-01-01T00:00:00Z"), device_class("new", created="2026-01-02T00:00:00Z")]
+    spec = {"containers": containers(1, resource=resource)}
+    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod)
+    found = extended_of(pod, {one.metadata.name: one for one in known})
+    assert (found.classes if found else {}) == ({resource: of_class} if of_class else {})
+
+
+# -- on an API server --------------------------------------------------------------------------------------------
+
+
+def asks(made: World, *counts: int, resource: str = RESOURCE, **more: Any) -> Pod:
+    return made.world.add_pod(containers=containers(*counts, resource=resource), **more)
+
+
+def check_claim(made: World, pod: Pod) -> None:
+    """Check that a pod that is bound has a claim with as many devices as it requests, and says so."""
+    (now,) = (one for one in made.server.pods() if one.metadata.uid == pod.metadata.uid)
+    (claim,) = (one for one in made.controller.claims() if one.metadata.name == claim_key(pod)[1])
+    said = now.status.extended_resource_claim_status or {}
+    assert said["resourceClaimName"] == claim.metadata.name
+    assert (claim.metadata.annotations or {})[ANNOTATION] == "true"
+    assert [one.uid for one in claim.status.reserved_for or ()] == [pod.metadata.uid]
+    allocation = claim.status.allocation
+    assert allocation is not None
+    wanted = sum(one.exactly.count for one in claim.spec.devices.requests or () if one.exactly)
+    assert len(allocation.devices.results or ()) == wanted
+    assert {one.driver for one in allocation.devices.results or ()} == {DRIVER}
+
+
+def test_pods_get_devices_where_nodes_do_not_list_the_resource_until_they_end() -> None:
+    async def steps(made: World) -> None:
+        pods = [asks(made, 1, resource=name) for name in [RESOURCE, IMPLICIT + "gpu"] * 4]
+        await asyncio.sleep(30.0)
+        bound = [pod for pod in pods if made.node_of(pod)]
+        assert len(bound) == 6
+        for pod in bound:
+            check_claim(made, pod)
+        (why,) = {made.said_of(pod) for pod in pods if not made.node_of(pod) and RESOURCE in made.said_of(pod)}
+        assert f"no devices (for {RESOURCE}, which the node does not list)" in why
+        made.end(bound[0])
+        await asyncio.sleep(60.0)
+        assert len([pod for pod in pods if made.node_of(pod)]) == 7
+        assert len(made.controller.claims()) == 6, "the claim goes with its pod"
+
+    played(steps)
+
+
+def test_a_pod_waits_until_a_class_backs_what_it_requests() -> None:
+    async def steps(made: World) -> None:
+        made.server.remove("deviceclasses", "", "gpu")
+        pod = asks(made, 2)
+        await asyncio.sleep(30.0)
+        assert not made.node_of(pod)
+        made.server.put("deviceclasses", device_class())
+        await asyncio.sleep(30.0)
+        assert made.node_of(pod)
+        check_claim(made, pod)
+
+    played(steps)
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_process_that_is_killed_between_writes_leaves_no_claim_behind(writes: int) -> None:
+    """The claim is made, gets its devices, the status of the pod names it; then the pod is bound."""
+
+    async def play() -> None:
+        made = World()
+        pod = asks(made, 2)
+        client = FakeClient(made.server)
+        _, task = schedules.start(made.world, client)
+        dead = kills.killed_after(client, writes)
+        async with asyncio.timeout(60.0):
+            await dead.wait()
+        await schedules.stop(task)
+        was = {one.metadata.uid for one in made.controller.claims()}
+        _, task = schedules.start(made.world)
+        await asyncio.sleep(60.0)
+        assert made.node_of(pod)
+        check_claim(made, pod)
+        (claim,) = made.controller.claims()
+        assert (claim.metadata.uid in was) is (writes >= 2), "one that has its devices is used, another one removed"
+        schedules.check_runs(task)
+        await schedules.stop(task)
+
+    run(play())
+
+
+# -- in one call of the scheduler --------------------------------------------------------------------------------
+
+
+def test_a_node_that_lists_the_resource_serves_it_as_an_amount() -> None:
+    made = places(2, 1)
+    made.node("listing", allocatable={RESOURCE: "2"})
+    for number in range(5):
+        made.pod(f"p{number}", containers=containers(1))
+    made.run()
+    nodes = {record.uid: record.node for record in made.manager.records.pods.values()}
+    assert sorted(nodes.values()) == ["", "listing", "listing", "n0", "n1"]
+    store = made.manager.lifecycle.devices.store
+    assert {nodes[one.pod.metadata.uid] for one in store.extended.values()} == {"", "n0", "n1"}
+    made.manager.named_gone(device_class())
+    made.pod("late", containers=containers(1), nodeSelector={"kubernetes.io/hostname": "n0"})
+    made.run()
+    capacity = made.api.cluster.partition("rm").nodes["n0"].capacity
+    assert RESOURCE not in capacity.named(made.api.cluster.partition("rm").types)
+
+
+def test_the_claim_of_a_pod_that_could_not_be_bound_is_removed_and_made_anew() -> None:
+    async def steps(made: World) -> None:
+        client = made.server
+        pod = asks(made, 1)
+        checked, claims = client.on_bind, list[str]()
+
+        def once(pod: Pod, node: str) -> None:
+            claims.extend(one.metadata.uid for one in made.controller.claims())
+            if len(claims) == 1:
+                raise ApiError(422, "Invalid", "the test wants it")
+            checked(pod, node)
+
+        client.on_bind = once
+        await asyncio.sleep(60.0)
+        assert made.node_of(pod)
+        check_claim(made, pod)
+        assert len({*claims}) == 2
+
+    played(steps)
+
+
+# -- quotas ------------------------------------------------------------------------------------------------------
+
+
+class Limited(Places):
+    """A queue whose pods may have two devices of a class."""
+
+    queues = """
+partitions:
+  - name: default
+    placementrules: [{name: fixed, value: root.all}]
+    queues: [{name: root, submitacl: "*", queues: [{name: all, resources: {max: {gpu.deviceclass.resource.k8s.io/devices: 2}}}]}]
+"""
+
+
+def used(made: Places) -> int:
+    partition = made.api.cluster.partition("rm")
+    return partition.tree.root.children["all"].allocated.named(partition.types).get("gpu" + OF_CLASS, 0)
+
+
+def test_a_queue_limits_the_devices_of_a_class() -> None:
+    made = places(1, 10, Limited())
+    for number in range(3):
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns", owner=f"p{number}"))
+        made.pod(f"p{number}", resourceClaims=wants(f"c{number}"))
+    steps_of(made)
+    assert used(made) == 2
+    ((_, _, why),) = made.api.cluster.partition("rm").waiting()
+    assert "gpu" + OF_CLASS in str(why)
+
+
+@pytest.mark.parametrize(
+    ("requests", "counted"),
+    [
+        ([{"count": 3}], {"gpu": 3}),
+        ([{}, {"allocationMode": "All", "deviceClassName": "big"}], {"gpu": 1, "big": 32}),
+    ],
+)
+def test_what_a_claim_counts_for_in_quotas(requests: list[dict[str, Any]], counted: dict[str, int]) -> None:
+    made = places(1, 1)
+    claim = resource_claim("c", *requests, namespace="ns")
+    first = {"name": "f", "firstAvailable": [{"name": f"{n}", "deviceClassName": "gpu", "count": n} for n in (2, 5)]}
+    devices = claim.spec.devices
+    devices.requests = (*(devices.requests or ()), msgspec.convert(first, DeviceRequest))
+    made.manager.named_seen(claim)
+    made.pod("p", resourceClaims=wants("c", "c"))
+    counted["gpu"] += 5
+    found = made.manager.records.pods["p"].work.ask.resource or {}
+    assert {name: n for name, n in found.items() if name.endswith(OF_CLASS)} == {
+        name + OF_CLASS: n for name, n in counted.items()
+    }
+
+
+def test_a_shared_claim_counts_once_and_for_the_next_pod_when_the_first_has_ended() -> None:
+    made = places(1, 10, Limited())
+    made.manager.named_seen(resource_claim("c", {"count": 2}, namespace="ns"))
+    for name in "pq":
+        made.pod(name, resourceClaims=wants("c"))
+    steps_of(made)
+    assert used(made) == 2
+    assert all(record.node for record in made.manager.records.pods.values())
+    claim = made.manager.lifecycle.devices.store.claims["ns", "c"]
+    first, *others = claim.status.reserved_for or ()
+    for name in "pq":
+        made.pods[name]["spec"]["nodeName"] = "n0"
+        made.show(name)
+    made.no_pod(first.uid)
+    made.manager.flush()
+    made.manager.named_seen(
+        msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, reserved_for=tuple(others)))
+    )
+    made.manager.flush()
+    assert used(made) == 2
+    made.no_pod(others[0].uid)
+    made.manager.flush()
+    assert used(made) == 0
+
+
+# -- gangs with placeholders -------------------------------------------------------------------------------------
+
+
+def gang(made: World, resource: dict[str, Any], **spec: Any) -> list[Pod]:
+    """Add the two pods of a gang with placeholders of these resources."""
+    groups = msgspec.json.encode([{"name": "g", "minMember": 2, "minResource": resource}]).decode()
+    annotations = {keys.TASK_GROUPS: groups, keys.TASK_GROUP_NAME: "g"}
+    meta = {"labels": {keys.APP_ID: "gang", keys.QUEUE: "root.a"}, "annotations": annotations}
+    return [made.world.add_pod(metadata={**meta}, **spec) for _ in range(2)]
+
+
+def test_members_of_a_gang_with_placeholders_get_the_devices_of_their_claims() -> None:
+    async def steps(made: World) -> None:
+        spec = {"containers": SMALL, "resourceClaims": wants(template="one")}
+        pods = gang(made, {"cpu": "100m", "memory": "1Mi"}, **spec)
+        await asyncio.sleep(30.0)
+        leaving = [one for one in made.server.pods() if one.metadata.deletion_timestamp]
+        assert len(leaving) == 2, "the placeholders"
+        for one in leaving:
+            made.server.remove("pods", "default", one.metadata.name)
+        await asyncio.sleep(30.0)
+        assert {made.node_of(pod) for pod in pods} == {one.spec.node_name for one in leaving}
+        assert len(made.controller.claims()) == 2
+
+    played(steps)
+
+
+def test_placeholders_hold_no_devices_for_an_extended_resource_and_say_so() -> None:
+    async def steps(made: World) -> None:
+        gang(made, {"cpu": "100m", "memory": "1Mi", RESOURCE: 1}, containers=containers(1))
+        await asyncio.sleep(60.0)
+        said = [made.said_of(pod) for pod in made.server.pods() if not pod.spec.node_name]
+        assert len(said) == 4
+        assert any("placeholders hold no devices" in one for one in said)
+        assert not made.controller.claims()
+
+    played(steps)
+
+
+# -- preemption --------------------------------------------------------------------------------------------------
+
+
+class Preempting(Places):
+    """A queue in which pods of higher priority evict others."""
+
+    queues = """
+partitions:
+  - name: default
+    placementrules: [{name: fixed, value: root.all}]
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: all, properties: {preemption.delay: 1s, preemption.within-queue: priority}}]
+"""
+
+
+def test_a_pod_of_higher_priority_gets_the_device_of_a_pod_that_goes_for_it() -> None:
+    made = places(1, 2, Preempting())
+    for name, priority in (("other", 5), ("low", 1), ("high", 9)):
+        made.manager.named_seen(resource_claim(name, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name), priority=priority, labels={keys.APP_ID: name})
+        steps_of(made)
+        if name != "high":
+            made.pods[name]["spec"]["nodeName"] = "n0"
+            made.show(name)
+    made.now_ns += 10 * 10**9
+    (evicted,) = (one.name for one in steps_of(made) if isinstance(one, Evict))
+    assert evicted == "low"
+    claim = made.manager.lifecycle.devices.store.claims["ns", "low"]
+    made.no_pod("low")
+    steps_of(made)
+    assert [pod.metadata.name for pod in made.waiting()] == ["high"], "the device has not been taken back"
+    made.manager.named_seen(msgspec.structs.replace(claim, status=ResourceClaimStatus()))
+    steps_of(made)
+    assert made.manager.records.pods["high"].node == "n0"
+    assert made.manager.records.pods["other"].leaving is None
