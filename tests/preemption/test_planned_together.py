@@ -33,7 +33,7 @@ class Books:
             self.runs[alloc.key] = world.pods[alloc.key][0], alloc.node.id if alloc.node else ""
         self.read = len(self.bench.outputs)
 
-    def ask(self, app: str, members: list[Member], how: str, priority: int = 2) -> list[str]:
+    def ask(self, app: str, members: list[Member], how: str) -> list[str]:
         """Ask for pods in the queue that preempts, together unless `how` is `alone`; return what is evicted for them."""
         tags = {} if how == "alone" else gang_tags(task_groups(w=len(members)), how.removeprefix("placeholders"))
         self.bench.app(app, "root.a" if self.world.within else "root.b", tags=tags)
@@ -45,7 +45,7 @@ class Books:
                     key=key,
                     application_id=app,
                     resource={"vcore": size},
-                    priority=priority,
+                    priority=2,
                     tags=pod.tags(),
                     task_group="w" if tags else "",
                     placeholder=how == "placeholders",
@@ -127,8 +127,8 @@ def check_all_placed(
 ) -> list[str]:
     """Ask for `first`, then for the gang; let the victims end in this order; return them. All that has a claim is placed then."""
     books = Books(world)
-    gone = books.ask("k", [first], "alone", 2 - world.within) if first else []
-    claiming = [] if world.within else [ask.key for ask in books.bench.partition.claims.by_ask]  # else of lower order
+    gone = books.ask("k", [first], "alone") if first else []
+    claiming = [ask.key for ask in books.bench.partition.claims.by_ask]
     mine = books.ask("g", gang, how)
     if mine:
         claiming += [f"g{number}" for number in range(len(gang))]
@@ -213,8 +213,8 @@ def test_all_that_something_is_evicted_for_is_placed(
     within: bool,
     random: Random,
 ) -> None:
-    """Whatever the order in which the victims end; `first` has a claim already, within the queue one of lower order."""
+    """Whatever the order in which the victims end; `first` has a claim already; not within the queue, where the gang is of higher order."""
     places = [(number, size) for number, (_, parts) in enumerate(nodes) for size in parts]
     running = [(pod, at, size, priority) for (pod, priority), (at, size) in zip(pods, places, strict=False)]
     world = World([zone for zone, _ in nodes], running, within=within)
-    check_all_placed(world, first, gang, how, lambda gone: random.sample(gone, len(gone)))
+    check_all_placed(world, None if within else first, gang, how, lambda gone: random.sample(gone, len(gone)))
