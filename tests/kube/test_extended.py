@@ -208,6 +208,54 @@ def test_the_claim_of_a_pod_that_could_not_be_bound_is_removed_and_made_anew() -
     played(steps)
 
 
+def test_a_claim_that_bears_the_name_of_the_one_of_a_pod_but_was_not_made_for_it_is_left_alone() -> None:
+    async def steps(made: World) -> None:
+        pod = asks(made, 1)
+        made.claim(claim_key(pod)[1])
+        await asyncio.sleep(30.0)
+        assert [one.metadata.uid for one in made.controller.claims()] == [f"uid-{claim_key(pod)[1]}"]
+        assert "was not made for the extended resources of the pod" in made.said_of(pod)
+
+    played(steps)
+
+
+def test_a_pod_that_names_the_claim_of_another_pod_does_not_have_it_removed() -> None:
+    async def steps(made: World) -> None:
+        first = asks(made, 1)
+        second = made.pod(claim_key(first)[1])
+        more = [asks(made, 1) for _ in range(6)]
+        await asyncio.sleep(60.0)
+        bound = [pod for pod in (first, *more) if made.node_of(pod)]
+        assert len(bound) == len(made.controller.claims()) == 6
+        assert made.node_of(second) == made.node_of(first)
+
+    played(steps)
+
+
+def test_the_claim_of_a_pod_that_runs_stays_when_another_one_that_shares_it_is_not_bound() -> None:
+    async def steps(made: World) -> None:
+        checked, refused = made.server.on_bind, list[str]()
+        second: list[Pod] = []
+
+        def refuses(pod: Pod, node: str) -> None:
+            if not second:  # the claim of the first has its device
+                second.append(made.pod(claim_key(first)[1]))
+                raise ApiError(500, "InternalError", "the test wants it")
+            if pod.metadata.uid == second[0].metadata.uid:
+                refused.append(made.node_of(first))
+                raise ApiError(422 if made.node_of(first) else 500, "Invalid", "the test wants it")
+            checked(pod, node)
+
+        made.server.on_bind = refuses
+        first = asks(made, 1)
+        await asyncio.sleep(40.0)
+        assert refused[-1] == made.node_of(first) != ""
+        (claim,) = made.controller.claims()
+        assert first.metadata.uid in [one.uid for one in claim.status.reserved_for or ()]
+
+    played(steps)
+
+
 # -- quotas ------------------------------------------------------------------------------------------------------
 
 

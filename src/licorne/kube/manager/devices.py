@@ -109,7 +109,9 @@ class Devices:
     def _note_kept(self, key: ClaimKey, uid: str) -> None:
         if uid in self.store.placing:
             return
-        if self._is_made(key) and self.store.claims[key].status.allocation is None:  # as of a process that was killed
+        if (
+            self._is_made(key, uid) and self.store.claims[key].status.allocation is None
+        ):  # as of a process that was killed
             self._release(uid)
         elif self._is_reserved(key, uid):
             self._kept.setdefault(uid, self._outbox.now_s())
@@ -132,6 +134,7 @@ class Devices:
         made = None if pod.spec.node_name else self.store.note_extended(pod)
         if pod.spec.node_name or not (pod.spec.resource_claims or made):
             self._stop_releasing(uid)
+            self._forget_extended(uid)
             self._forget_names(uid)
             return
         names = tuple((pod.metadata.namespace, one.name) for one in names_of_claims(pod) if one.name)
@@ -153,15 +156,21 @@ class Devices:
         self.give_back(uid)
         self.store.pod_gone(uid)
         self._stop_releasing(uid)
+        self._forget_extended(uid)
         self._forget_names(uid)
+
+    def _forget_extended(self, uid: str) -> None:
+        """Forget what a pod requests that has its node, or is gone; another pod may still name the claim that was made for it."""
+        for name in self._names.get(uid, ()):
+            known = self.store.extended.get(name)
+            if known is not None and known.pod.metadata.uid == uid:
+                del self.store.extended[name]
 
     def _forget_names(self, uid: str) -> None:
         self.changed.pop(uid, None)
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            if drop_from(self.store.users, name, uid):
-                self.store.extended.pop(name, None)
-            elif len(self.store.users[name]) < SHARED:
+            if not drop_from(self.store.users, name, uid) and len(self.store.users[name]) < SHARED:
                 self.reread([name])
 
     def take_changed(self) -> list[str]:
@@ -175,7 +184,7 @@ class Devices:
         """Have the claims of a pod get what was decided, and be reserved for the pod, in so much time; return why they cannot, or ""."""
         store, uid = self.store, record.uid
         devices = record.work.devices
-        listed = {key for key in devices.open if key in store.extended and not store.demands(key, node)}
+        listed = {key for key in devices.open if store.extended_for(key, uid) and not store.demands(key, node)}
         if listed:  # the node has what the pod requests as amounts
             claims, open_ = ([key for key in keys if key not in listed] for keys in (devices.claims, devices.open))
             devices = msgspec.structs.replace(devices, claims=tuple(claims), open=tuple(open_))
@@ -183,7 +192,7 @@ class Devices:
             decision = store.decided.get(key)
             if decision is None or decision.pod:
                 return f"node {node} has no devices left for claim {key[1]}"
-        if any(key not in store.claims and key not in store.extended for key in devices.claims):
+        if any(key not in store.claims and store.extended_for(key, uid) is None for key in devices.claims):
             return "a claim of it has been deleted"
         for key in devices.open:
             store.decided[key] = store.decided[key]._replace(pod=uid)
@@ -232,7 +241,7 @@ class Devices:
                 self._written.pop(key, None)
         record = self._records.pods.get(uid)
         has_node = record is None or record.pod.spec.node_name
-        if not has_node and any(self._is_reserved(key, uid) or self._is_made(key) for key in attempt.uids):
+        if not has_node and any(self._is_reserved(key, uid) or self._is_made(key, uid) for key in attempt.uids):
             self._release(uid)
         self.reread(devices.claims)
         self.renew(nodes, *devices.open)
@@ -256,9 +265,9 @@ class Devices:
         claim = self.store.claims.get(key)
         return claim is not None and any(one.uid == uid for one in claim.status.reserved_for or ())
 
-    def _is_made(self, key: ClaimKey) -> bool:
-        """Return whether there is a claim for the extended resources of a pod, by its name."""
-        return key in self.store.extended and key in self.store.claims
+    def _is_made(self, key: ClaimKey, uid: str) -> bool:
+        """Return whether there is a claim that was made for the extended resources of a pod."""
+        return key in self.store.claims and self.store.extended_for(key, uid) is not None
 
     def look(self, record: PodRecord) -> tuple[bool, str]:
         """Have written what is missing; return whether nothing is, and else why the claims will not get what was decided, or ""."""
@@ -268,7 +277,7 @@ class Devices:
         done = True
         for key, uid in known.uids.items():
             claim = self.store.claims.get(key)
-            extended = self.store.extended.get(key)
+            extended = self.store.extended_for(key, record.uid)
             if claim is None and extended is not None and not uid:
                 done = False
                 if key not in self._written:
@@ -281,7 +290,7 @@ class Devices:
             if claim is None or claim.metadata.uid != known.uids[key] or claim.metadata.deletion_timestamp:
                 return False, f"claim {key[1]} has been deleted"
             decision = self.store.decided.get(key)
-            if extended is not None and decision is not None and not _is_for(claim, decision.allocation):
+            if self.store.extended_for(key) and decision is not None and not _is_for(claim, decision.allocation):
                 return False, f"claim {key[1]} was made for another node"
             allocation = claim.status.allocation
             if decision is None and allocation is None:
@@ -298,9 +307,10 @@ class Devices:
     def _is_told(self, record: PodRecord, known: _Attempt) -> bool:
         """Return whether the status of a pod says what devices are for its extended resources; have it written."""
         for key in known.uids:
-            if key not in self.store.extended:
+            extended = self.store.extended_for(key, record.uid)
+            if extended is None:
                 continue
-            status = self.store.extended[key].status(self.store.claims[key])
+            status = extended.status(self.store.claims[key])
             if record.pod.status.extended_resource_claim_status != status:
                 if not known.told:
                     known.told = True
@@ -352,7 +362,10 @@ class Devices:
         if uid not in self.store.releasing:
             return
         names = dict.fromkeys(self._names.get(uid, ()))
-        reserved = [key for key in names if self._is_reserved(key, uid) or self._is_made(key)]
+        others = {key: self._others(key, uid) for key in names if key in self.store.claims}
+        reserved = [
+            key for key in others if self._is_reserved(key, uid) or (self._is_made(key, uid) and not others[key])
+        ]
         if not reserved:
             del self.store.releasing[uid]
             self.changed[uid] = None
@@ -360,12 +373,16 @@ class Devices:
             claim = self.store.claims[key]
             if key in self._written:
                 continue
-            if key in self.store.extended:
+            if self._is_made(key, uid) and not others[key]:
                 self._remove(names_of(record.pod), claim)
             else:
-                others = [msgspec.to_builtins(one) for one in claim.status.reserved_for or () if one.uid != uid]
-                status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
+                status = {"reservedFor": others[key]} if others[key] else {"reservedFor": None, "allocation": None}
                 self._patch(names_of(record.pod), RELEASE, claim, "status", {}, {"status": status})
+
+    def _others(self, key: ClaimKey, uid: str) -> list[Any]:
+        """Return for which other pods a claim is reserved."""
+        reserved = self.store.claims[key].status.reserved_for or ()
+        return [msgspec.to_builtins(one) for one in reserved if one.uid != uid]
 
     def _remove(self, names: tuple[str, str, str], claim: ResourceClaim) -> None:
         """Have a claim deleted that was made for the extended resources of a pod; first take off what keeps it."""

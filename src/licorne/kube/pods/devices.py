@@ -308,9 +308,17 @@ class DeviceStore:
 
     def demands(self, key: ClaimKey, node: str) -> list[DeviceClaim]:
         """Return what a claim demands of a node; nothing if there is no such claim, or the node lists the resources that it is for."""
-        if key in self.extended:
-            return [*self.extended[key].parts(self.listed(node)).values()]
+        extended = self.extended_for(key)
+        if extended is not None:
+            return [*extended.parts(self.listed(node)).values()]
         return [self.claims[key].spec.devices] if key in self.claims else []
+
+    def extended_for(self, key: ClaimKey, uid: str = "") -> Extended | None:
+        """Return for which pod, or for the pod of this UID only, a claim was made or would be; None if somebody else has made it."""
+        known, claim = self.extended.get(key), self.claims.get(key)
+        if known is None or uid not in ("", known.pod.metadata.uid):
+            return None
+        return known if claim is None or known.is_for(claim) else None
 
     def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
         """Undo `take`, but for claims whose devices the manager has taken over."""
@@ -381,7 +389,12 @@ class DeviceStore:
         why = self._why(pod, names)
         claimed = tuple(dict.fromkeys((pod.metadata.namespace, one.name) for one in names if one.name))
         if extended is not None and (known_claim := self.claims.get(claim_key(pod))) is not None:
-            if (
+            if not extended.is_for(known_claim):
+                why = (
+                    why
+                    or f"resource claim {'/'.join(claim_key(pod))} was not made for the extended resources of the pod"
+                )
+            elif (
                 known_claim.status.allocation is None
                 or known_claim.metadata.deletion_timestamp
                 or pod.metadata.uid in self.releasing

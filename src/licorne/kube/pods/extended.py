@@ -34,6 +34,12 @@ class Extended(NamedTuple):
     pod: Pod
     classes: dict[str, str]
 
+    def is_for(self, claim: ResourceClaim) -> bool:
+        """Return whether a claim was made for the extended resources of the pod, and not by somebody else who gave it that name."""
+        owners = claim.metadata.owner_references or ()
+        owned = any(one.controller and one.uid == self.pod.metadata.uid for one in owners)
+        return owned and (claim.metadata.annotations or {}).get(ANNOTATION) == "true"
+
     def parts(self, listed: Mapping[str, Any] | None) -> dict[str, DeviceClaim]:
         """Return what is demanded for each resource on a node that lists these; None: on one that lists none of them."""
         return {name: DeviceClaim(requests=requests) for name, requests, _ in self._needed(listed or {})}
