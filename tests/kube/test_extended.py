@@ -16,7 +16,7 @@ from licorne.kube.manager.commands import Evict
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
-from licorne.kube.pods.devices import OF_CLASS
+from licorne.kube.pods.devices import OF_CLASS, UNLIMITED_MAX
 from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
 
 from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, wants
@@ -295,6 +295,7 @@ def test_a_queue_limits_the_devices_of_a_class() -> None:
 )
 def test_what_a_claim_counts_for_in_quotas(requests: list[dict[str, Any]], counted: dict[str, int]) -> None:
     made = places(1, 1)
+    made.manager.named_seen(device_class("big"))
     claim = resource_claim("c", *requests, namespace="ns")
     first = {"name": "f", "firstAvailable": [{"name": f"{n}", "deviceClassName": "gpu", "count": n} for n in (2, 5)]}
     devices = claim.spec.devices
@@ -306,6 +307,26 @@ def test_what_a_claim_counts_for_in_quotas(requests: list[dict[str, Any]], count
     assert {name: n for name, n in found.items() if name.endswith(OF_CLASS)} == {
         name + OF_CLASS: n for name, n in counted.items()
     }
+
+
+def test_a_claim_of_classes_that_are_not_there_bars_no_other_pod() -> None:
+    made = places(1, 4)
+    absent = resource_claim("absent", namespace="ns")
+    absent.spec.devices.requests = tuple(
+        msgspec.convert(
+            {"name": f"r{i}", "firstAvailable": [{"name": f"s{j}", "deviceClassName": f"x{i}-{j}"} for j in range(8)]},
+            DeviceRequest,
+        )
+        for i in range(UNLIMITED_MAX // 8)
+    )
+    for claim in (absent, resource_claim("present", namespace="ns")):
+        made.manager.named_seen(claim)
+        made.pod(claim.metadata.name, resourceClaims=wants(claim.metadata.name))
+        steps_of(made)
+    made.pod("extended", containers=containers(1))
+    made.run()
+    nodes = {record.uid: record.node for record in made.manager.records.pods.values()}
+    assert nodes == {"absent": "", "present": "n0", "extended": "n0"}
 
 
 def test_a_shared_claim_counts_once_and_for_the_next_pod_when_the_first_has_ended() -> None:

@@ -445,8 +445,10 @@ class DeviceStore:
         """Return how many devices of each class the claims of a pod count as in quotas, by the names that ResourceQuota has for them.
 
         `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
-        the one that was reserved first counts it, and as long as there is none, each.
+        the one that was reserved first counts it, and as long as there is none, each. A pod that waits counts no class that is
+        not there: it gets no device of that.
         """
+        waits = not pod.spec.node_name and pod.metadata.uid not in self.placing
         found: Counter[str] = Counter()
         for name in dict.fromkeys(names_of_claims(pod)) if not replaces(pod) else ():
             claim = self.claims.get((pod.metadata.namespace, name.name or ""))
@@ -455,11 +457,13 @@ class DeviceStore:
             for _, alternatives in requests_of(claim.spec.devices):
                 most: dict[str, int] = {}
                 for one in alternatives:
+                    if waits and one.device_class_name not in self.classes:
+                        continue
                     of_class = one.device_class_name + OF_CLASS
                     number = DEVICES_MAX if one.allocation_mode == ALL else max(one.count, 1)
                     most[of_class] = max(number, most.get(of_class, 0))
                 found.update(most)
-        if not pod.spec.node_name:
+        if waits:
             self._note_unlimited(found)
         return found
 
