@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from kube.cluster import Object, comes
+from licorne.kube.objects import Pod
+from licorne.kube.pods.extended import Extended, claim_key
 
 from . import Case, Cases, Place
 
@@ -260,6 +264,36 @@ def _(k: Place) -> None:
     assert sorted(held) == ["a", "b"]
     k.plane.delete(f"{k.path}/pods/{next(name for name in names if name != waiting)}", gracePeriodSeconds=0)
     k.bound(waiting)
+
+
+@CASES(
+    "5",
+    "a device class that backs a resource, and a claim as of a process that was killed before it had its device",
+    "a pod requests the resource",
+    "the claim is deleted, and the pod runs with another one",
+)
+def _(k: Place) -> None:
+    node, resource = k.node(), f"{k.name}.example.com/gpu"
+    k.plane.create(
+        f"{DEVICES}/deviceclasses", {"metadata": {"name": k.name}, "spec": {"extendedResourceName": resource}}
+    )
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": f"{k.name}.example.com", "pool": pool, "nodeName": node, "devices": [{"name": "a"}]}
+    k.plane.create(f"{DEVICES}/resourceslices", {"metadata": {"name": k.name}, "spec": spec})
+    amounts = {"cpu": "100m", resource: "1"}
+    containers = [{"name": "c", "image": "none", "resources": {"requests": amounts, "limits": {resource: "1"}}}]
+    k.pod(app=k.name, containers=containers, schedulingGates=[{"name": "example.com/gate"}], **k.there)
+    pod = msgspec.convert(k.find(), Pod)
+    left = Extended(pod, {resource: k.name}).body(claim_key(pod), {})
+    del left["metadata"]["finalizers"]
+    uid = k.plane.create(f"{DEVICES}/namespaces/{k.name}/resourceclaims", left)["metadata"]["uid"]
+    comes(lambda: not _claims(k), told=k.told)
+    k.change("p", {"spec": {"schedulingGates": None}})
+    k.bound("p")
+    (claim,) = _claims(k)
+    assert claim["metadata"]["uid"] != uid
+    assert claim["status"]["allocation"]["devices"]["results"][0]["device"] == "a"
+    assert k.find()["status"]["extendedResourceClaimStatus"]["resourceClaimName"] == claim["metadata"]["name"]
 
 
 def _claims(k: Place) -> list[Any]:
