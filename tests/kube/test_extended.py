@@ -17,7 +17,7 @@ from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
 from licorne.kube.pods.devices import OF_CLASS, UNLIMITED_MAX
-from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
+from licorne.kube.pods.extended import ANNOTATION, FINALIZER, IMPLICIT, Extended, claim_key, extended_of
 
 from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, wants
 from .places import Places
@@ -101,6 +101,7 @@ def check_claim(made: World, pod: Pod) -> None:
     said = now.status.extended_resource_claim_status or {}
     assert said["resourceClaimName"] == claim.metadata.name
     assert (claim.metadata.annotations or {})[ANNOTATION] == "true"
+    assert claim.metadata.finalizers == (FINALIZER,)
     assert [one.uid for one in claim.status.reserved_for or ()] == [pod.metadata.uid]
     allocation = claim.status.allocation
     assert allocation is not None
@@ -141,13 +142,25 @@ def test_a_pod_waits_until_a_class_backs_what_it_requests() -> None:
     played(steps)
 
 
-@pytest.mark.parametrize("writes", range(4))
+@pytest.mark.parametrize("writes", [0, 1, 2, 3, 5])
 def test_a_process_that_is_killed_between_writes_leaves_no_claim_behind(writes: int) -> None:
-    """The claim is made, gets its devices, the status of the pod names it; then the pod is bound."""
+    """The claim is made, gets its devices, the status of the pod names it; then the pod is bound.
+
+    The fifth write takes the finalizer off the claim, as the pod could not be bound.
+    """
 
     async def play() -> None:
         made = World()
         pod = asks(made, 2)
+        checked, refused = made.server.on_bind, list[str]()
+
+        def refuses(pod: Pod, node: str) -> None:
+            if writes == 5 and not refused:
+                refused.append(node)
+                raise ApiError(422, "Invalid", "the test wants it")
+            checked(pod, node)
+
+        made.server.on_bind = refuses
         client = FakeClient(made.server)
         _, task = schedules.start(made.world, client)
         dead = kills.killed_after(client, writes)

@@ -297,7 +297,11 @@ class Devices:
                 return False, f"the devices of claim {key[1]} have been taken back"
             if decision is not None and allocation is not None and _given(allocation) != _given(decision.allocation):
                 return False, f"claim {key[1]} has got other devices"
-            if allocation is not None and self._is_reserved(key, record.uid):
+            if (
+                allocation is not None
+                and self._is_reserved(key, record.uid)
+                and FINALIZER in (claim.metadata.finalizers or ())
+            ):
                 continue
             done = False
             if key not in self._written:
@@ -323,7 +327,7 @@ class Devices:
     def _write(self, record: PodRecord, number: int, claim: ResourceClaim, allocation: ClaimAllocation | None) -> None:
         """Write the next thing that a claim lacks: what keeps it from being removed, then its devices and the pod."""
         finalizers = claim.metadata.finalizers or ()
-        if claim.status.allocation is None and FINALIZER not in finalizers:
+        if FINALIZER not in finalizers:  # as of a process that was killed while it had the claim removed, too
             names = names_of(record.pod)
             self._patch(names, number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
             return
