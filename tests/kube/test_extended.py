@@ -87,6 +87,12 @@ def test_the_class_that_was_created_last_backs_a_resource(resource: str, of_clas
     assert (found.classes if found else {}) == ({resource: of_class} if of_class else {})
 
 
+def test_the_name_of_a_claim_is_one_for_the_longest_name_of_a_pod() -> None:
+    meta = {"name": "a" * 199 + ".b" * 20, "namespace": "ns", "uid": "u"}
+    pod = msgspec.convert({"metadata": meta, "spec": {"containers": []}}, Pod)
+    assert claim_key(pod)[1].startswith("a" * 199 + "-extended-resources-")
+
+
 # -- on an API server --------------------------------------------------------------------------------------------
 
 
@@ -404,6 +410,18 @@ def test_placeholders_hold_no_devices_for_an_extended_resource_and_say_so() -> N
         assert not made.controller.claims()
 
     played(steps)
+
+
+def test_the_resource_that_placeholders_hold_no_devices_for_is_named_beside_a_claim() -> None:
+    made = places(1, 1)
+    made.manager.named_seen(resource_claim("c", namespace="ns"))
+    groups = msgspec.json.encode([{"name": "g", "minMember": 1, "minResource": {"cpu": "1m"}}]).decode()
+    annotations = {keys.TASK_GROUPS: groups, keys.TASK_GROUP_NAME: "g"}
+    labels = {keys.APP_ID: "g"}
+    made.pod("m", containers=containers(1), resourceClaims=wants("c"), labels=labels, annotations=annotations)
+    demand = made.manager.records.pods["m"].work.devices.demand
+    why = made.manager.lifecycle.devices.store.refuses(demand, "n0")
+    assert f"does not list {RESOURCE}, and placeholders hold no devices" in why
 
 
 # -- preemption --------------------------------------------------------------------------------------------------

@@ -238,10 +238,9 @@ class DeviceStore:
     def _verdict(self, demand: str, node: str) -> _Verdict:
         listed = self.listed(node)
         read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
-        if any(not one.text for one in read):
-            return _Verdict(
-                f"{LACKS_DEVICES}: the node does not list {read[0].resource}, and placeholders hold no devices"
-            )
+        without = next((one.resource for one in read if not one.text), "")
+        if without:
+            return _Verdict(f"{LACKS_DEVICES}: the node does not list {without}, and placeholders hold no devices")
         known = self._verdicts.setdefault(node, {})
         devices = tuple(one.text for one in read)
         verdict = known.get(devices)

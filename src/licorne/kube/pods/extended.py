@@ -80,7 +80,7 @@ def claim_key(pod: Pod) -> ClaimKey:
     """Return namespace and name of the claim that is made for the extended resources of a pod."""
     meta = pod.metadata
     suffix = hashlib.sha256(meta.uid.encode()).hexdigest()[:8]
-    return meta.namespace, f"{meta.name[:BEGIN_MAX]}-extended-resources-{suffix}"
+    return meta.namespace, f"{meta.name[:BEGIN_MAX].rstrip('.-')}-extended-resources-{suffix}"
 
 
 def extended_of(pod: Pod, classes: Mapping[str, DeviceClass]) -> Extended | None:
