@@ -12,7 +12,7 @@ from common.virtual import run
 from kube import kills, schedules
 from kube.apiserver import FakeClient
 from licorne.kube.api.client import ApiError
-from licorne.kube.manager.commands import Evict
+from licorne.kube.manager.commands import Evict, WriteVolume
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
@@ -236,6 +236,17 @@ def test_a_claim_that_bears_the_name_of_the_one_of_a_pod_but_was_not_made_for_it
         assert "was not made for the extended resources of the pod" in made.said_of(pod)
 
     played(steps)
+
+
+def test_a_claim_that_is_made_by_somebody_else_at_the_same_time_gets_no_devices_from_licorne() -> None:
+    made = places(1, 1)
+    made.pod("p", containers=containers(1))
+    made.run()
+    (key,) = made.manager.lifecycle.devices.store.decided
+    made.manager.named_seen(resource_claim(key[1], namespace="ns"))
+    written = [one for one in made.manager.flush() if isinstance(one, WriteVolume)]
+    assert not [one for one in written if key[1] in one.path]
+    assert not made.manager.lifecycle.devices.store.decided
 
 
 def test_a_pod_that_names_the_claim_of_another_pod_does_not_have_it_removed() -> None:

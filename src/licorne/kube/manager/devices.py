@@ -109,10 +109,8 @@ class Devices:
     def _note_kept(self, key: ClaimKey, uid: str) -> None:
         if uid in self.store.placing:
             return
-        if (
-            self._is_made(key, uid) and self.store.claims[key].status.allocation is None
-        ):  # as of a process that was killed
-            self._release(uid)
+        if self._is_made(key, uid) and self.store.claims[key].status.allocation is None:
+            self._release(uid)  # as of a process that was killed
         elif self._is_reserved(key, uid):
             self._kept.setdefault(uid, self._outbox.now_s())
 
@@ -286,6 +284,8 @@ class Devices:
                     self._send(known.names, known.number, RESOURCE_CLAIMS.path(key[0]), body, "POST")
                 continue
             if claim is not None and not uid:
+                if extended is None:
+                    return False, f"claim {key[1]} was not made for the extended resources of the pod"
                 known.uids[key] = claim.metadata.uid
             if claim is None or claim.metadata.uid != known.uids[key] or claim.metadata.deletion_timestamp:
                 return False, f"claim {key[1]} has been deleted"
