@@ -19,7 +19,7 @@ from licorne.kube.pods import keys
 from licorne.kube.pods.devices import OF_CLASS, UNLIMITED_MAX
 from licorne.kube.pods.extended import ANNOTATION, FINALIZER, IMPLICIT, Extended, claim_key, extended_of
 
-from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, wants
+from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, resource_slice, wants
 from .places import Places
 from .test_device_steps import steps_of
 from .test_devices import SMALL, World, played
@@ -282,6 +282,39 @@ def test_the_claim_of_a_pod_that_runs_stays_when_another_one_that_shares_it_is_n
         assert refused[-1] == made.node_of(first) != ""
         (claim,) = made.controller.claims()
         assert first.metadata.uid in [one.uid for one in claim.status.reserved_for or ()]
+
+    played(steps)
+
+
+def test_a_pod_whose_status_names_a_claim_gets_no_node_that_lists_the_resource() -> None:
+    """Kubelet would wait for the claim of the attempt before, which is gone, and the API server keeps its name in the status."""
+
+    async def steps(made: World) -> None:
+        checked, told = made.server.on_bind, list[str]()
+
+        def once(pod: Pod, node: str) -> None:
+            if not told:
+                told.append((pod.status.extended_resource_claim_status or {})["resourceClaimName"])
+                for number in range(3):
+                    made.server.remove("resourceslices", "", f"n{number}")
+                known = made.world.node("n0")
+                listed = {**(known.status.allocatable or {}), RESOURCE: "4"}
+                status = msgspec.structs.replace(known.status, allocatable=listed)
+                made.server.put("nodes", msgspec.structs.replace(known, status=status))
+                raise ApiError(422, "Invalid", "the test wants it")
+            checked(pod, node)
+
+        made.server.on_bind = once
+        pod = asks(made, 1)
+        await asyncio.sleep(60.0)
+        assert told == [claim_key(pod)[1]]
+        assert (made.node_of(pod), made.controller.claims()) == ("", [])
+        assert "the node lists the resources for which the status of the pod names a claim" in made.said_of(pod)
+        other = asks(made, 1)
+        made.server.put("resourceslices", resource_slice("n1", "d0"))
+        await asyncio.sleep(60.0)
+        assert (made.node_of(pod), made.node_of(other)) == ("n1", "n0")
+        check_claim(made, pod)
 
     played(steps)
 

@@ -86,10 +86,14 @@ class _Demand(msgspec.Struct, frozen=True):
 
 
 class _Demands(msgspec.Struct, frozen=True):
-    """What the claims of a pod demand, and which nodes are looked at for it: where the search fails on one, the pod gets none."""
+    """What the claims of a pod demand, and which nodes are looked at for it: where the search fails on one, the pod gets none.
+
+    `told`: the status of the pod names a claim for its extended resources, which the API server lets nobody take back.
+    """
 
     claims: tuple[_Demand, ...]
     where: Terms = None
+    told: bool = False
 
 
 class _Verdict(NamedTuple):
@@ -238,6 +242,10 @@ class DeviceStore:
     def _verdict(self, demand: str, node: str) -> _Verdict:
         listed = self.listed(node)
         read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
+        if _read(demand).told and not any(one.resource for one in read):
+            return _Verdict(
+                f"{LACKS_DEVICES}: the node lists the resources for which the status of the pod names a claim"
+            )
         without = next((one.resource for one in read if not one.text), "")
         if without:
             return _Verdict(f"{LACKS_DEVICES}: the node does not list {without}, and placeholders hold no devices")
@@ -419,7 +427,8 @@ class DeviceStore:
         for resource, part in (extended.parts(None) if extended is not None else {}).items():
             demand.append(_Demand(msgspec.json.encode(part).decode() if made else "", resource=resource))
         where = () if required_node(pod) else required_labels(pod)  # of a DaemonSet only its node is looked at
-        text = msgspec.json.encode(_Demands(tuple(demand), where)).decode() if demand else ""
+        told = extended is not None and pod.status.extended_resource_claim_status is not None
+        text = msgspec.json.encode(_Demands(tuple(demand), where, told)).decode() if demand else ""
         return PodDevices("", tuple(demands), (*claimed, *made), (*map(key_of, without), *made), text)
 
     def note_extended(self, pod: Pod) -> ClaimKey | None:
