@@ -391,7 +391,7 @@ def count(partition: Partition, ask: Ask, found: Iterable[tuple[Node, str, bool]
     """Count the nodes of a survey for an ask by their reasons; return None if one of them takes the ask."""
     failed: dict[str, int] = {}
     never = True
-    for node, reason, unfit in found:
+    for _, reason, unfit in found:
         if not reason and partition.predicates is None:
             return None
         why = reason or "predicate"
