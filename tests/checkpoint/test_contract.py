@@ -55,6 +55,7 @@ OTHERS = {
     "Demand": "a tuple, a part of the constraints",
     "DevicesLeft": "a tuple, a part of the labels",
     "LastingGang": "follows from the tags and allocations of its application",
+    "KeptOff": "a cache of `Claims`",
     "DeviceRoom": "made for one search for victims",
     "NodeVerdict": "made for one search for victims",
     "Verdicts": "made for one search for victims",

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from core.bench import config
 from gangs_atomic.helpers import TAG, GangBench, task_groups
 from licorne.core.gangs import atomic
+from licorne.core.preemption.evictions import Outcome
 from licorne.core.strict import NoEffectError, refuse_unknown
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, ChangeApplication, NewAllocation
+from preemption.test_examples import DELAY, confirm, quota, victims
 from topology.helpers import node_labels
 from topology.helpers import tags as pod_tags
 
@@ -197,3 +199,40 @@ def test_no_member_is_placed_while_too_few_run(steps: list[tuple[str, int]]) -> 
                 members = {one for one in running if one.startswith("g")}
                 assert len(members) >= need or not made & members, f"{sorted(made)} of a gang that needs {need}"
         b.api.validate()
+
+
+def claiming(need: int = 3) -> GangBench:
+    """A gang of `need` with one that runs; the others of its first ones have claims to n2, where a victim of another queue ends."""
+    b = GangBench(2, 4, text=config("a", f"b {quota(20)}"))
+    b.send(AddApplication(application_id="g", queue="root.b", user="u", tags=lasting(1)))
+    b.member("g", "g0", 2)
+    assert b.run() == "g0@n1"
+    b.app("x", "root.a")
+    b.ask("x", "v", vcore=4)
+    assert b.run() == "v@n2"
+    b.send(ChangeApplication(application_id="g", tags=lasting(need)))
+    for number in range(1, need):
+        b.member("g", f"g{number}", 2, allow_preempt_other=True)
+    assert victims(b, after=DELAY) == ["v"]
+    return b
+
+
+def test_a_gang_of_which_a_member_ends_while_it_claims_nodes_does_not_start_with_the_others_alone() -> None:
+    b = claiming()
+    b.release("g", "g0")
+    assert b.run() == ""
+    assert not b.reserved()
+    assert {record.outcome for record in b.partition.evictions} == {Outcome.GANG}
+    confirm(b, "v")
+    assert b.run() == ""
+    b.member("g", "g3", 2)
+    assert b.run() == "g1@n1 g2@n2 g3@n2"
+
+
+def test_members_that_come_first_in_request_order_do_not_end_claims() -> None:
+    b = claiming()
+    b.member("g", "first", 9, priority=5)
+    assert b.run() == ""
+    assert b.reserved() == "g1@n2 g2@n2"
+    confirm(b, "v")
+    assert b.run() == "g1@n2 g2@n2"

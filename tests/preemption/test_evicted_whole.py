@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.bench import Bench, config
 from licorne import ResourceManagerCallback
 from licorne.core.preemption.together import TOGETHER_TAG
-from licorne.si.messages import AddApplication, ChangeApplication, DisruptionBudgetUpdate
+from licorne.si.messages import AddApplication, ChangeApplication, DisruptionBudgetUpdate, NodeAction
 from preemption.test_examples import DELAY, Choosy, confirm, victims
 from topology.helpers import node_labels
 from topology.helpers import tags as pod
@@ -82,6 +82,18 @@ def test_all_go_for_an_ask_that_requires_a_node() -> None:
     b = bench((4, 4), "A2@0:1 A2@9:2")
     b.ask("k", "k", vcore=4, priority=5, required="n1")
     assert victims(b, after=DELAY) == []
+
+
+@pytest.mark.parametrize("action", [NodeAction.DRAIN_NODE, NodeAction.DECOMISSION])
+def test_those_on_nodes_that_take_nobody_go_too(action: NodeAction) -> None:
+    """A search knows each node on which something runs: a drained one, and of one that is removed nothing is left."""
+    b = bench((4, 4), "A2@0:1 A2@0:2 A2@0:1 c2@9:2")
+    b.node("n2", action)
+    b.ask("k", "k", vcore=4, priority=5, preempt_other=True)
+    gone = ["a0", "a1", "a2"] if action is NodeAction.DRAIN_NODE else ["a0", "a2"]
+    assert sorted(victims(b, after=DELAY)) == gone
+    confirm(b, *gone)
+    assert b.run() == "k@n1"
 
 
 @pytest.mark.parametrize("required", ["", "n1"])

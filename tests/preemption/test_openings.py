@@ -23,7 +23,6 @@ from core.bench import Bench, config
 from gangs_atomic.helpers import GangBench, task_groups
 from gangs_atomic.helpers import tags as gang_tags
 from licorne.core.nodes.constraints import FIELD_NAME
-from licorne.core.preemption.claims import Claims
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.preemption.verdicts import NodeVerdict
 from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX
@@ -365,16 +364,6 @@ def test_a_pod_does_not_begin_elsewhere_what_a_claiming_one_is_near() -> None:
     assert bench.run() == "k@n0"
     bench.release("y", "k")
     assert bench.run().startswith("other@")
-
-
-def test_a_claim_is_asked_once_about_the_nodes_of_a_domain() -> None:
-    world = World([*"aaaaaabb"], [(WEB, 0, 1, 0), (WEB, 7, 1, 3)], within=False)
-    bench = world.bench
-    assert world.ask(APART, 1) == ["v0"]
-    with patch.object(Claims, "spare_domains", autospec=True, side_effect=Claims.spare_domains) as asked:
-        bench.ask("x", "again", tags=WEB.tags(), vcore=1)
-        assert bench.run() == "again@n6"
-    assert asked.call_count == 2
 
 
 def test_asks_that_exclude_each_other_evict_in_different_domains() -> None:

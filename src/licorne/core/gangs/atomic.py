@@ -22,6 +22,7 @@ The nodes that a gang holds while it waits, and the asks that may run on them, a
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from licorne.config.properties import parse_gang_scheduling
@@ -108,6 +109,11 @@ class AtomicGang:
     def asks(self, app: Application) -> list[Ask]:
         """Return the pending asks of all groups, in request order."""
         return sorted((ask for asks in self.pending(app).values() for ask in asks), key=request_order)
+
+    def may_start_with(self, app: Application, asks: list[Ask]) -> bool:
+        """Return whether these are as many of each group as are lacking."""
+        there = Counter(self.running(app)) + Counter(ask.task_group for ask in asks)
+        return all(there[name] >= need for name, need in self.needs.items())
 
     def members(self, app: Application) -> list[Ask] | None:
         """Return the asks that must be placed for the gang to start, in request order; None while asks are missing."""
@@ -348,12 +354,16 @@ class AtomicGangs:
         return short if short or app.reservations else self._partition.claims.short_of(app, members, total)
 
     def start_on_claims(self, app: Application) -> int:
-        """Start a gang on the nodes that its members have claimed, if all take them; return how many were allocated."""
+        """Start a gang on the nodes that its members have claimed, if all take them; return how many were allocated.
+
+        All claims end if those that claim are too few now, as a member that runs has ended, or the gang needs more.
+        """
         gang = app.atomic
         assert gang is not None, "the application starts as a whole"
-        members = gang.members(app) or []
-        placing = [(ask, ask.reserved) for ask in members if ask.reserved is not None]
-        if len(placing) < len(members):
+        placing = [(ask, ask.reserved) for ask in gang.asks(app) if ask.reserved is not None]
+        members = [ask for ask, _ in placing]
+        if not gang.may_start_with(app, members):
+            self._cancel_reservations(app)
             return 0
         found: Placing | None = None
         if not self.short_of(app, members, total_amounts(members)):

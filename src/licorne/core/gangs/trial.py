@@ -279,7 +279,7 @@ class Trial:
 
     def _allows(self, ask: Ask, node: Node) -> bool:
         claims = self._partition.claims
-        if claims.by_ask and ask.shape.need.pods is not None and not claims.spare_domains(ask, node):
+        if claims.by_ask and ask.shape.need.pods is not None and claims.keep_off(ask, node):
             return False
         if not self._predicates or self._partition.predicate_allows(ask, node, True):
             return True

@@ -53,10 +53,11 @@ NEW: Final = -1
 class Topology:
     """The classes of pods of a partition, what their terms count, and the domains of its nodes.
 
-    `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
+    `changes` rises with counts of pods, labels and devices. `allocator` gives devices to claims; the resource manager sets it. `mode` says what preferences decide (`licorne.core.nodes.preferences`). `need_of` returns the need for constraints.
     """
 
     eased: dict[Need, None]
+    changes: cython.longlong
     keys: dict[str, TopologyKey]
     counts: dict[Counted, DomainCount]
     spreads: dict[DomainCount, None]
@@ -83,6 +84,7 @@ class Topology:
         self.images = Images()
         self.allocator = None
         self.eased = {}
+        self.changes = 0
         self.keys = {}
         self.counts = {}
         self.spreads = {}
@@ -162,8 +164,7 @@ class Topology:
 
     def set_prefers(self, need: Need) -> None:
         """Note in a need whether some preference may order nodes for it."""
-        pods: PodClass | None = need.pods
-        liked = pods is not None and bool(pods.liked)
+        liked = need.pods is not None and bool(need.pods.liked)
         need.prefers = self.mode != OFF and (self.soft > 0 or liked or need.ranking is not None)
 
     def close(self, need: Need) -> None:
@@ -213,10 +214,8 @@ class Topology:
             serve(claimed.check_for(terms.claims, self.eased), need)
 
     def _check_by(self, need: Need, count: DomainCount, kind: int, room: int, min_domains: int) -> None:
-        check: DomainCheck | None = None
-        for one in count.checks:
-            if (one.kind, one.room, one.min_domains) == (kind, room, min_domains):
-                check = one
+        alike = (one for one in count.checks if (one.kind, one.room, one.min_domains) == (kind, room, min_domains))
+        check: DomainCheck | None = next(alike, None)
         if check is None:
             check = DomainCheck(count, kind, room, min_domains, self.eased)
             count.checks.append(check)
@@ -226,10 +225,8 @@ class Topology:
         """Check a need by how many volumes of a driver nodes take; asks with as many volumes that are in no other class share that."""
         assert isinstance(count, AttachCount), f"the count of {attached.driver}"
         shared = count.shared(attached.names)
-        check: DomainCheck | None = None
-        for one in count.checks:
-            if isinstance(one, AttachCheck) and (one.number, one.shared) == (len(attached.names), shared):
-                check = one
+        same, known = (len(attached.names), shared), (one for one in count.checks if isinstance(one, AttachCheck))
+        check: DomainCheck | None = next((one for one in known if (one.number, one.shared) == same), None)
         if check is None:
             check = AttachCheck(count, len(attached.names), shared, self.eased)
             count.checks.append(check)
@@ -239,6 +236,7 @@ class Topology:
         """Look again for which claims these nodes have devices, None: all nodes, and where those that these names stand for get some."""
         count = self.counts.get(CLAIMS)
         if isinstance(count, ClaimCount):
+            self.changes += 1
             count.renew_on(nodes, names)
 
     def shuts(self, need: Need, slot: int) -> bool:
@@ -295,8 +293,7 @@ class Topology:
                 return None
             number = check.count.counts[domain]
             if check.kind == IS_SPREAD:
-                few = len(check.count.taking_part) < check.min_domains
-                number -= check.room + (0 if few else check.count.least)
+                number -= check.room + (0 if len(check.count.taking_part) < check.min_domains else check.count.least)
             nodes = [node for one in check.key.members[domain] if (node := self.nodes[one]) is not None]
             found.append((number, check.count, nodes))
         return found
@@ -339,6 +336,7 @@ class Topology:
             del pods.on[slot]
         for count in pods.counts:
             count.add(slot, change)
+            self.changes += 1
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
@@ -379,6 +377,7 @@ class Topology:
             self._label(node, labels)
 
     def _label(self, node: Node, labels: NodeLabels) -> None:
+        self.changes += 1
         self.soft += bool(labels.soft)
         values = domains_of(labels) if self.keys else {}
         for key in self.keys.values():
@@ -390,6 +389,7 @@ class Topology:
                 one.add(node.slot, number)
 
     def _unlabel(self, node: Node) -> None:
+        self.changes += 1
         self.soft -= bool(node.labels.soft)
         for pods, number in self.on[node.slot].items():
             for one in pods.counts:

@@ -15,6 +15,7 @@ verdicts              what the verdict of a node would be without some victims, 
 together              applications whose allocations are evicted together or not at all
 disruption_budgets    how many allocations of a set may be evicted before they are replaced
 claims                what is reserved for an ask while the victims that were evicted for it end
+kept_off              where claims keep asks off for terms of pods, remembered
 evictions             how an allocation is evicted, and the record of why
 required_node         preemption on the node that an ask requires
 quota_start           when a lowered quota is enforced

@@ -17,17 +17,19 @@ something is used without a look at them, or taken away: `review` is called ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from licorne.core.amounts.vectors import Vec
-from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
+from licorne.core.constants import IS_NEAR, PRIORITY_HIGHEST, PRIORITY_LOWEST
 from licorne.core.queues.usage import Tracker
 
 from .evictions import Outcome
+from .kept_off import KeptOff
 from .verdicts import claims_devices, lift, verdict_of
 
 if TYPE_CHECKING:
+    from licorne.core.nodes.domains import DomainCheck
     from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     """What limits amounts: a queue, or a user or group at a queue."""
 
 NOTHING = Vec()
+KNOWN_MAX = 1_000
+"""For how many kinds of asks it is remembered where claims keep them off."""
 GAVE_UP = frozenset(Outcome) - {Outcome.WAITING, Outcome.PLACED, Outcome.ENDED}
 
 
@@ -80,13 +84,18 @@ class Claims:
     `tried`: asks with claims that a trial has put on nodes; there the topology counts their pods already.
     """
 
-    TRANSIENT = ("tried",)  # of trials, which end within a call
+    TRANSIENT = ("tried", "_known", "_known_at")  # of trials, which end within a call; a cache
 
     def __init__(self, partition: Partition) -> None:
         self._partition: Partition = partition
         self.by_ask: dict[Ask, Claim] = {}
         self.generation: int = 0
         self.tried: dict[Ask, None] = {}
+        self._known: dict[object, KeptOff] = {}
+        self._known_at: tuple[int, int] = (
+            -1,
+            -1,
+        )  # the generation of claims, and the changes of counts, for which it holds
         self._sums: dict[Level, Vec] = {}
         self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask
@@ -115,6 +124,7 @@ class Claims:
         for level in claim.levels:
             self._sums[level].minus(claim.amounts)
         if not self.by_ask:
+            self._known.clear()
             self._sums.clear()
             self._least.clear()
         for record in claim.records:
@@ -270,67 +280,174 @@ class Claims:
         *,
         leaving: Sequence[Ask] = (),
         more: Sequence[tuple[Ask, Node]] = (),
+        without: Iterable[Ask] = (),
     ) -> bool:
         """Do terms of pods still let each ask with a claim onto its node if this one runs here, and all victims have ended?
 
-        `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it. Claims of lower order, and those of the same gang, do not count; nor do asks that would be
-        kept off all the same.
+        `victims` are those of the ask; `leaving` and `more` are victims and places of asks that are planned with it, which
+        must not be shut out either. Claims of lower order, and those of the same gang, do not count; nor do asks that would
+        be kept off all the same, with the claim that this one may have used. `without`: asks whose claims are not used.
+        Each must fit beside all others, but members of a gang without placeholders, which are placed in their order. Where
+        victims end, it must also fit beside those before it alone: so no two asks wait until the other one has been placed.
         """
-        pods = ask.shape.need.pods
-        gone = [alloc.shape.need.pods for alloc in victims]
-        for claim in self.by_ask.values():
-            need: Need = claim.ask.shape.need
-            if claim.ask is ask or (claim.ask.app is ask.app and ask.app.atomic is not None) or not need.checks:
-                continue
-            if not any(
-                check.may_shut(pods, node, claim.node) or any(map(check.is_about, gone)) for check in need.checks
-            ):
-                continue
-            if _outranks(ask.app.queue, ask.priority, claim):
-                continue
-            with self.as_planned(need, leaving=leaving, more=more, without=(ask, claim.ask)):
-                before = need.mismatch_of_pods(claim.node)
-            with self.as_planned(
-                need, leaving=[*leaving, *victims], more=[*more, (ask, node)], without=(ask, claim.ask)
-            ):
-                after = need.mismatch_of_pods(claim.node)
-            if after and not before:
-                return False
-        return True
+        apart = [one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, victims)]
+        if not apart:
+            return True
+        claiming = [(claim.ask, claim.node) for claim in self.by_ask.values()]
+        in_turn = [one for one in (*claiming, *more) if one[0] is not ask and one[0] not in without] if victims else []
+        needs = [other.shape.need for other, _ in apart]
+        beside = apart if ask.app.atomic is None else [one for one in apart if one not in more]
 
-    def spare_domains_of(self, ask: Ask, node: Node, known: dict[object, bool]) -> bool:
-        """Return `spare_domains`, asked once for nodes in the same domains; `known` are the answers so far, by domains."""
-        pods, slot = ask.shape.need.pods, node.slot
-        counts = pods.counts if pods is not None else ()
-        domains = tuple([0 if slot in count.absent else count.key.domain_of[slot] for count in counts])
-        if domains not in known:
-            known[domains] = self.spare_domains(ask, node)
-        return known[domains]
+        def shut_out(gone: Iterable[Ask], come: Iterable[tuple[Ask, Node]], unused: Iterable[Ask]) -> set[Ask]:
+            with self.as_planned(*needs, leaving=gone, more=come, without=unused):
+                found = {other for other, at in beside if self._is_shut(other, at)}
+            with self.as_planned(*needs, leaving=gone, without=self.by_ask), ExitStack() as placed:
+                for other, at in in_turn:
+                    if (other, at) in apart and other.shape.need.mismatch_of_pods(at):
+                        found.add(other)
+                    placed.enter_context(self._counting([(at, other, 1)]))
+            return found
+
+        shut = shut_out((*leaving, *victims), (*more, (ask, node)), (ask, *without))
+        return not shut or shut <= shut_out(leaving, more, without)
+
+    def _is_shut(self, ask: Ask, node: Node) -> bool:
+        """Return whether terms of pods shut a node to an ask that is counted there."""
+        with self._before(ask, node):
+            return bool(ask.shape.need.mismatch_of_pods(node))
+
+    def _before(self, ask: Ask, node: Node) -> AbstractContextManager[None]:
+        """Let the topology count neither an ask that is counted on a node, nor what is placed after it: others of its gang."""
+        gone: list[tuple[Node | None, Ask, int]] = [(node, ask, -1)]
+        if ask.app.atomic is not None:
+            claims = [self.by_ask[one] for one in ask.app.reservations.values()]
+            gone += [(one.node, one.ask, -1) for one in claims if one.number > self.by_ask[ask].number]
+        return self._counting(gone)
+
+    def keep_off(self, ask: Ask, node: Node) -> bool:
+        """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
+        key = self._kind(ask, at_home=ask in self.by_ask and node is ask.reserved)
+        if key not in self._known:
+            if ask not in self.by_ask and not any(
+                _may_shut(c.ask, c.node, ask, node, ()) for c in self.by_ask.values()
+            ):
+                return False
+            self._known[key] = self._find_kept_off(ask, at_home=key[0])
+            self._known_at = self.generation, self._partition.needs.topology.changes  # the counts are as they were
+        kept = self._known[key]
+        return kept.stays or kept.at(node.slot)
+
+    def keep_off_all(self, ask: Ask) -> bool:
+        """Return whether claims have kept an ask like this one, and no larger, off all nodes, and nothing has changed since."""
+        kept, at = self._known.get(self._kind(ask, at_home=False)), self._partition.index.generation
+        return kept is not None and kept.generation == at and ask.shape.amounts.covers(kept.amounts)
+
+    def note_kept_off(self, ask: Ask) -> None:
+        """Note that claims keep an ask off all nodes that have room for it."""
+        kept = self._known.get(self._kind(ask, at_home=False))
+        if kept is not None:
+            kept.generation, kept.amounts = self._partition.index.generation, ask.shape.amounts
+
+    def _kind(self, ask: Ask, *, at_home: bool) -> tuple[Any, ...]:
+        """Return what asks have in common that claims keep off the same nodes; nothing is known once a claim or count has changed.
+
+        `at_home`: from the node of its own claim only those that are of higher order than this keep an ask off.
+        """
+        state = self.generation, self._partition.needs.topology.changes
+        if self._known_at != state or len(self._known) >= KNOWN_MAX:
+            self._known, self._known_at = {}, state
+        need, app = ask.shape.need, ask.app
+        counts = need.pods.counts if need.pods is not None else ()
+        whose = (app.queue, ask.priority, app.atomic and app, self.by_ask.get(ask))
+        return (at_home, *whose, need.base, *(need.checks or ()), *counts)
+
+    def _find_kept_off(self, ask: Ask, *, at_home: bool) -> KeptOff:
+        """Find the domains in which one more pod like the ask shuts out an ask with a claim (`spare_domains`).
+
+        Each check is looked at by itself: it depends on one count alone, but for what makes a pod the first of an affinity.
+        """
+        kept, pods = KeptOff(), ask.shape.need.pods
+        rivals = [
+            (other, at, about)
+            for other, at in self._rivals(ask)
+            if (about := [check for check in other.shape.need.checks or () if check.is_about(pods)])
+            and not (at_home and not _outranks(other.app.queue, other.priority, self.by_ask[ask]))
+        ]
+        shut, needs = [], [other.shape.need for other, _, _ in rivals]
+        with self.as_planned(*needs, without=(ask,)):
+            for other, at, about in rivals:
+                with self._before(other, at):
+                    if other.shape.need.mismatch_of_pods(at):
+                        shut.append((other, at))
+                    else:
+                        for check in about:
+                            self._look(kept, check, at, ask)
+        if ask in self.by_ask and shut and not at_home:
+            with self.as_planned(*needs):
+                kept.stays = not all(self._is_shut(*one) for one in shut)
+        return kept
+
+    def _look(self, kept: KeptOff, check: DomainCheck, at: Node, ask: Ask) -> None:
+        """Note where one more pod like the ask has a check shut a node that it does not shut now."""
+        count, domain = check.count, check.key.domain_of[at.slot]
+        if check.kind == IS_NEAR:
+            if check.room and not any(one.total for one in count.others):
+                kept.first.append((count, domain))
+            return
+        slot = next((slot for slot in check.key.members[domain] if slot not in count.absent), None)
+        if domain and slot is not None:
+            with self._counting([(self._partition.needs.topology.nodes[slot], ask, 1)]):
+                if check.shuts(domain):
+                    kept.shut.setdefault(count, {})[domain] = None
+
+    def _rivals(self, ask: Ask) -> list[tuple[Ask, Node]]:
+        """Return the asks with claims that hold against an ask, and their nodes."""
+        gang = ask.app if ask.app.atomic is not None else None
+        return [
+            (claim.ask, claim.node)
+            for claim in self.by_ask.values()
+            if claim.ask is not ask and claim.ask.app is not gang and not _outranks(ask.app.queue, ask.priority, claim)
+        ]
 
     @contextmanager
     def as_planned(
         self,
-        need: Need,
-        *,
+        *needs: Need,
         leaving: Iterable[Ask] = (),
         more: Iterable[tuple[Ask, Node]] = (),
         without: Iterable[Ask] = (),
     ) -> Iterator[None]:
-        """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used."""
+        """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used.
+
+        `needs`: whose verdicts are asked for; no count is about those without checks.
+        """
         topology = self._partition.needs.topology
         with ExitStack() as undo:
-            if need.checks:  # else no term of pods is about the ask
-                ending = [(alloc, alloc.node, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
-                for key in ("", *dict.fromkeys(alloc.key for alloc, _, _ in ending)) if claims_devices(need) else ():
+            if any(need.checks for need in needs):
+                ending = [(alloc.node, alloc, -1) for alloc in (*self._partition.accounting.victims, *leaving)]
+                devices = any(map(claims_devices, needs))
+                for key in ("", *dict.fromkeys(alloc.key for _, alloc, _ in ending)) if devices else ():
                     lift(topology, key, 1)
                     undo.callback(lift, topology, key, -1)
                 without = dict.fromkeys((*without, *self.tried))
-                coming = [(one.ask, one.node, 1) for one in self.by_ask.values() if one.ask not in without]
-                for ask, node, change in (*ending, *coming, *((ask, node, 1) for ask, node in more)):
-                    if ask.shape.need.pods is not None and node is not None:
-                        topology.attempt(node.slot, ask.shape.need.pods, change)
-                        undo.callback(topology.attempt, node.slot, ask.shape.need.pods, -change)
+                coming = [(one.node, one.ask, 1) for one in self.by_ask.values() if one.ask not in without]
+                coming += [(node, ask, 1) for ask, node in more]
+                undo.enter_context(self._counting([*ending, *coming]))
             yield
+
+    @contextmanager
+    def _counting(self, changes: Iterable[tuple[Node | None, Ask, int]]) -> Iterator[None]:
+        """Let the topology count these asks more (1) or less (-1) on their nodes."""
+        topology, made = self._partition.needs.topology, []
+        try:
+            for node, ask, change in changes:
+                if ask.shape.need.pods is not None and node is not None:
+                    topology.attempt(node.slot, ask.shape.need.pods, change)
+                    made.append((node.slot, ask.shape.need.pods, change))
+            yield
+        finally:
+            for slot, pods, change in reversed(made):
+                topology.attempt(slot, pods, -change)
 
     def give_up_if_shut(self, ask: Ask, later: Sequence[Ask] = ()) -> None:
         """Let an ask whose victims have ended give up if terms of pods shut it out of its node even so.
@@ -340,10 +457,12 @@ class Claims:
         claim = self.by_ask.get(ask)
         if claim is None or not ask.shape.need.checks or claim.going():
             return
-        with self.as_planned(ask.shape.need, without=(ask, *later)):
-            shut = ask.shape.need.mismatch_of_pods(claim.node)
-        if shut:
-            self._give_up(claim, Outcome.TERMS)
+        lower = [one.ask for one in self.yielding(ask.app, ask.priority)]  # it may have been planned beside those
+        for unused in ([], lower):
+            with self.as_planned(ask.shape.need, without=(ask, *later, *unused)):
+                if not ask.shape.need.mismatch_of_pods(claim.node):
+                    return
+        self._give_up(claim, Outcome.TERMS)
 
     def wait_for_claims(self, app: Application) -> None:
         """Let the application wait until a claim ends, or something is given back where something is claimed."""
@@ -449,6 +568,15 @@ def _suits(claim: Claim) -> bool:
         return False
     verdict = verdict_of(node, claim.ask)
     return verdict is None or verdict.suffices_on_node()
+
+
+def _may_shut(other: Ask, its_node: Node, ask: Ask, node: Node, victims: Sequence[Ask]) -> bool:
+    """May terms of pods keep the other ask off its node once this one runs here, and its victims have ended?"""
+    pods, gone = ask.shape.need.pods, [alloc.shape.need.pods for alloc in (*victims, *([ask] if ask.triggered else ()))]
+    return any(
+        check.may_shut(pods, node, its_node) or any(map(check.is_about, gone))
+        for check in other.shape.need.checks or ()
+    )
 
 
 def _exported(queue: Queue, priority: int) -> int:

@@ -146,7 +146,10 @@ class EvictionPlans:
                 break
             node_group, chosen = found
             victims = [c.alloc for c in chosen]
-            if self._allowed(ask, node_group.node, victims, leaving, coming):
+            spared = partition.claims.spare_domains(
+                ask, node_group.node, victims, leaving=leaving, more=coming, without=node_search.yielding
+            )
+            if spared and self._allowed(ask, node_group.node, victims):
                 return EvictionPlan(ask, node_group.node, victims, missing, within)
             refused[node_group] = None
         return NO_VICTIMS
@@ -241,18 +244,9 @@ class EvictionPlans:
         self._node_searches[key] = node_search
         return node_search
 
-    def _allowed(
-        self, ask: Ask, node: Node, victims: list[Ask], leaving: list[Ask], coming: list[tuple[Ask, Node]]
-    ) -> bool:
-        """Do claims, and the resource manager, allow the ask on the node when the victims have ended (section 2.9)?
-
-        `leaving` and `coming` are what the plans before this one evict and place.
-        """
+    def _allowed(self, ask: Ask, node: Node, victims: list[Ask]) -> bool:
+        """Does the resource manager allow the ask on the node when the victims have ended (section 2.9)?"""
         partition = self._partition
-        if partition.claims.by_ask and not partition.claims.spare_domains(
-            ask, node, victims, leaving=leaving, more=coming
-        ):
-            return False
         on_node = [victim.key for victim in victims if victim.node is node]
         if on_node and partition.preemption_predicates is not None:
             return partition.preemption_predicates(ask.key, node.id, on_node)

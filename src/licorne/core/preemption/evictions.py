@@ -38,7 +38,7 @@ class Outcome(StrEnum):
     REQUIRED_NODE = "an ask that requires the node has taken its place"
     AGE = "it has reserved its node for 120 minutes"
     VICTIM = "a victim has not ended ten minutes after its grace period"
-    GANG = "another member of its gang has given up"
+    GANG = "another member of its gang has given up, or has ended"
     NODE = "a node has gone or changed"
     CONFIGURATION = "the configuration, or the quota of a queue, has changed"
     FOREIGN = "an allocation of another scheduler"

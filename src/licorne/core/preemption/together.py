@@ -93,9 +93,7 @@ def _completed(search: NodeSearch, ask: Ask, node: NodeCandidates, chosen: list[
         elif app not in parts:
             known = {one.alloc: one for one in c.leaf_group.members if one.alloc.app is app}
             parts[app] = [
-                known.get(alloc) or _another(search, c, alloc)
-                for alloc in app.allocations.values()
-                if alloc.may_go and alloc.node in search.by_node
+                known.get(alloc) or _another(search, c, alloc) for alloc in app.allocations.values() if alloc.may_go
             ]
     for key in sorted(parts, key=lambda key: max(c.order for c in parts[key]), reverse=True):
         rest = [c for other, part in parts.items() if other is not key for c in part]

@@ -348,19 +348,23 @@ class Descent:
             if not shape.failed:
                 self.parking.fail(shape)
             return None
+        if self.claims and shape.need.pods is not None and self.partition.claims.keep_off_all(ask):
+            self.refused = True
+            return None
         if shape.need.prefers:
             node = self.preferred_node(ask, None)
             if node is not None:
                 return node
-        spared: dict[object, bool] = {}
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
-                if (self.predicates is None and not self.claims) or self.allowed(ask, node, spared):
+                if (self.predicates is None and not self.claims) or self.allowed(ask, node):
                     return node
             node = self.index.find(shape.amounts, shape.need, node)
         if not self.refused:  # a predicate may answer otherwise for the next ask of this shape
             self.parking.fail(shape)
+        elif self.predicates is None:
+            self.partition.claims.note_kept_off(ask)
         return None
 
     @cython.ccall
@@ -370,9 +374,8 @@ class Descent:
         None: there is none, or no preference tells nodes apart.
         """
         node: Node
-        spared: dict[object, bool] = {}
         for node in ranked(self.accounting.topology, self.index, ask.shape.amounts, ask.shape.need):
-            if node is not other and self.allowed(ask, node, spared):
+            if node is not other and self.allowed(ask, node):
                 return node
         return None
 
@@ -383,14 +386,13 @@ class Descent:
         Source of the rule: `licorne.core.waiting.parking`.
         """
         node: Node
-        spared: dict[object, bool] = {}
         nodes: list[Node] = self.parking.freed_nodes.in_order()
         if ask.shape.need.prefers:
             nodes = [node for node in nodes if node.fits(ask.shape.amounts, ask.shape.need)]
             nodes = in_order_of_points(self.accounting.topology, ask.shape.need, nodes)
         for node in nodes:
             if node.fits(ask.shape.amounts, ask.shape.need):
-                if self.allowed(ask, node, spared):
+                if self.allowed(ask, node):
                     return node
         if ask.shape.failed:
             self.parking.revive(ask.shape)
@@ -430,29 +432,24 @@ class Descent:
         """
         shape: Shape = ask.shape
         node: Node | None
-        spared: dict[object, bool] = {}
         if only_freed:
             for node in self.parking.freed_nodes.in_order():
-                if node.fits(shape.amounts, shape.need) and self.allowed(ask, node, spared):
+                if node.fits(shape.amounts, shape.need) and self.allowed(ask, node):
                     yield node
             return
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
-            if (shape.need.exact or shape.need.matches(node)) and self.allowed(ask, node, spared):
+            if (shape.need.exact or shape.need.matches(node)) and self.allowed(ask, node):
                 yield node
             node = self.index.find(shape.amounts, shape.need, node)
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def allowed(self, ask: Ask, node: Node, spared: dict[object, bool]) -> cython.bint:
-        """Return whether no predicate refuses the node, nor any claim for terms of pods; one that does is noted in `refused`.
-
-        `spared`: what claims have said about this ask, by the domains of nodes, while nothing has changed.
-        """
-        if self.claims and ask.shape.need.pods is not None:
-            if not self.partition.claims.spare_domains_of(ask, node, spared):
-                self.refused = True
-                return False
+    def allowed(self, ask: Ask, node: Node) -> cython.bint:
+        """Return whether no predicate refuses the node, nor any claim for terms of pods; one that does is noted in `refused`."""
+        if self.claims and ask.shape.need.pods is not None and self.partition.claims.keep_off(ask, node):
+            self.refused = True
+            return False
         if self.predicates is None or self.partition.predicate_allows(ask, node, True):
             return True
         self.refused = True
@@ -491,7 +488,7 @@ class Descent:
             return False
         if self.claims and not self.partition.claims.fits_node(ask, node):
             return False
-        return self.allowed(ask, node, {})
+        return self.allowed(ask, node)
 
     # -- the result ------------------------------------------------------------------------------------
 

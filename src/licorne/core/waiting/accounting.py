@@ -416,6 +416,7 @@ class Accounting:
         queue: Queue | None = app.queue
         alloc.preempted = True
         self.victims[alloc] = None
+        self.topology.changes += 1  # for claims it has ended
         self.asked_to_end += 1
         while queue is not None:
             queue.preempting.plus(alloc.shape.amounts)
@@ -425,6 +426,7 @@ class Accounting:
         """Count a victim that does not end as an allocation that was asked to end, but whose room nobody waits for."""
         del self.victims[alloc]
         self.overdue[alloc] = None
+        self.topology.changes += 1
         self._unpreempt(alloc.app.queue, alloc.shape.amounts)
         alloc.preempted = False
         alloc.released = True
