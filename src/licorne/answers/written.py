@@ -84,7 +84,8 @@ def _one_written(change: changes.Change, ask: AskAnswer, partition: str) -> Writ
             return Written("command", f"kubectl uncordon {shlex.quote(node)}")
         case changes.NoTaint(node=node, taint=taint):
             command = f"kubectl taint nodes {shlex.quote(node)} {shlex.quote(f'{taint}-')}"
-            return Written("command", command, reach=f"For the whole cluster: any pod may then run on {node}.")
+            reach = f"For the whole cluster: pods that do not tolerate this taint may then run on {node}, too."
+            return Written("command", command, reach=reach)
     return None
 
 
