@@ -6,7 +6,7 @@ API server, or what one process of licorne has read together with what it has de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from typing import Final, TypeVar
 
@@ -164,7 +164,7 @@ class View:
 
     `places`: pods that have not ended, each with its node or "". `in_flight`: of those without a node, by UID, on which node
     one waits until the placeholder whose place it takes has ended: it takes room there, and in its queue only the
-    placeholder counts.
+    placeholder counts. `uncounted`: pods that run, by UID, and count for no queue.
     """
 
     def __init__(
@@ -173,11 +173,13 @@ class View:
         places: Iterable[tuple[Pod, str]],
         limits: Limits,
         in_flight: Mapping[str, str] | None = None,
+        uncounted: Collection[str] = (),
     ) -> None:
         self.nodes = {node.metadata.name: node for node in nodes}
         self.places = list(places)
         self.limits = limits
         self._in_flight = in_flight or {}
+        self._uncounted = uncounted
         self._domains = Domains(self.nodes, self.places, {"default": {}})
         self._on: dict[str, list[Pod]] = {}
         for pod, node in self.places:
@@ -191,7 +193,7 @@ class View:
         """What queues use: of our pods, those on a node that is there."""
         used: dict[str, Amounts] = {}
         for pod, node in self.places:
-            if node in self.nodes and is_ours(pod):
+            if node in self.nodes and is_ours(pod) and pod.metadata.uid not in self._uncounted:
                 taken = amounts(pod)
                 for queue in lineage(queue_of(pod)):
                     used[queue] = plus(used.get(queue, {}), taken)
@@ -199,7 +201,7 @@ class View:
 
     def with_places(self, places: Iterable[tuple[Pod, str]]) -> View:
         """Return the same cluster with other pods, or with these on other nodes."""
-        return View(self.nodes.values(), places, self.limits, self._in_flight)
+        return View(self.nodes.values(), places, self.limits, self._in_flight, self._uncounted)
 
     def on(self, node: str) -> list[Pod]:
         """Return the pods of a node."""

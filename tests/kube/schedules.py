@@ -106,6 +106,8 @@ class World:
         """The sizes of gangs without placeholders, by application."""
         self.unlimited: set[str] = set()
         """Nodes that were given volumes by a process which had not read how many they take."""
+        self.uncounted: set[str] = set()
+        """Placeholders that a process has deleted because their gang fails: so it has said, they count for no queue until they end."""
         self.budgets: dict[str, int] = {}
         """How many of the pods that a budget means must stay."""
         self._maps: dict[str, Limits | None] = {}  # by version
@@ -201,7 +203,11 @@ class World:
             raise OvercommittedError(f"{pod.metadata.name} on {decision.node}: {why_not}")
         known = [limits for at, limits in self.limits_in_force if at >= decision.at]
         known.append(decision.limits)
-        full = [queue for limits in known if (queue := View(self.nodes(), counted, limits).full_queue(pod))]
+        full = [
+            queue
+            for limits in known
+            if (queue := View(self.nodes(), counted, limits, uncounted=self.uncounted).full_queue(pod))
+        ]
         assert len(full) < len(known), f"{pod.metadata.name} is bound, and {full[0]} is full"
 
     def _as_decided(self, decision: Decision, counted: list[tuple[Pod, str]]) -> Node:

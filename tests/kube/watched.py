@@ -50,6 +50,7 @@ class Notes(Protocol):
     bound: dict[str, str]
     gangs: dict[str, int]
     unlimited: set[str]
+    uncounted: set[str]
 
     @property
     def keeps_nodes(self) -> bool:
@@ -81,6 +82,7 @@ class Watched:
         self._exchanges: Counter[str] = Counter()  # placeholders that make way for a pod, by application
         self._began = _now()
         self._counts_from: dict[str, float] = {}  # since when the placeholder timeout of a gang counts, at the earliest
+        self._has_scheduled = False
         self._failed_at: dict[str, float] = {}  # when pods of an application were last failed
         # when the first pod of a gang without placeholders got a node, and which pods of it had one then
         self._whole: dict[str, tuple[float, set[str]]] = {}
@@ -101,7 +103,7 @@ class Watched:
         pods: list[Pod] = [pod for pod in store["pods"].store.values() if not books.has_ended(pod)]
         chosen = self._chosen | self._awaiting()
         places = [(pod, pod.spec.node_name or chosen.get(pod.metadata.uid, "")) for pod in pods]
-        return View(store["nodes"].store.values(), places, self._limits, self._in_flight())
+        return View(store["nodes"].store.values(), places, self._limits, self._in_flight(), self._notes.uncounted)
 
     def _awaiting(self) -> dict[str, str]:
         """Return the nodes that were chosen for pods whose volumes are not bound yet."""
@@ -113,6 +115,9 @@ class Watched:
     def _on_schedule(self, **options: Any) -> int:
         """Check one go of decisions: what is free on a node that is kept for a pod goes to no other pod, and each victim is needed."""
         manager = self._runner.manager
+        if not self._has_scheduled:
+            self._has_scheduled = True
+            self._note_gangs()
         before, known, awaiting = self._kept(), len(manager.outbox.commands), self._awaiting()
         made = self._schedule(**options)
         new = self._new = {uid: node for uid, node in self._awaiting().items() if uid not in awaiting}
@@ -136,6 +141,12 @@ class Watched:
             self._check_kept(view, shared, homes, self._going().union(*evicted.values()))
             self._check_need(view, evicted, kept, homes)
         return made
+
+    def _note_gangs(self) -> None:
+        """Note the gangs of which placeholders run when the process begins: for it their timeout counts from then on, also when those end."""
+        for pod, node in self.view().places:
+            if node and books.is_placeholder(pod):
+                self._counts_from[books.application_of(pod)] = _now()
 
     def _check_groups(self, chosen: dict[str, str]) -> None:
         """Check that so many pods of a group have a node as it needs when one of them gets one."""
@@ -238,7 +249,10 @@ class Watched:
             for node in () if whole or full or unseen or self._notes.keeps_nodes else view.nodes:
                 assert kept.get(node) or view.why_not(asking, node), f"{what}, which has room on {node}"
             gone |= {*victims}
-            if (home := homes.get(uid)) is None or unseen:
+            home = homes.get(uid) or places[uid][1]
+            if places[uid][1]:  # it has got its node at once: others are evicted lest it take what is kept there
+                unseen = any(books.claims(places[other][0]) for other in kept.get(home, set()) & places.keys())
+            if not home or unseen:
                 continue
             after = self._when_gone(view, all_gone, uid, homes)
             why_not = after.why_not(asking, home) or after.full_queue(asking)
@@ -396,10 +410,16 @@ class Watched:
         elif isinstance(command, Evict) and command.disruption:
             self._victim = command.uid
             self._notes.evictions.append(_now())
+        elif isinstance(command, PostEvent) and command.reason == "CountedAsForeign":
+            pods = (pod for pod, _ in self.view().places if pod.metadata.uid == command.uid)
+            self._notes.uncounted.update(pod.metadata.uid for pod in pods if books.is_placeholder(pod))
         elif isinstance(command, PostEvent) and command.reason == "Preempted":
             assert command.uid == self._victim
             assert command.related is not None, f"{command.name} is evicted for nobody"
-            self._check_eviction(self.view(), command.uid, command.related[2])
+            view, asking = self.view(), command.related[2]
+            # Of what was decided in one go, evictions are written first: its room may be free, and kept for one that waits.
+            known = [(pod, "" if pod.metadata.uid == asking in self._new else node) for pod, node in view.places]
+            self._check_eviction(view.with_places(known), command.uid, asking)
 
     def _check_eviction(self, view: View, uid: str, asking_uid: str) -> None:
         """Check that an eviction serves a guarantee, takes none away, and breaks no budget that need not be broken."""

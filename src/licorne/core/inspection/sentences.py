@@ -95,7 +95,10 @@ def summary(reason: explain.Reason) -> str:
 
 
 def most_important(reasons: Iterable[explain.Reason]) -> explain.Reason:
-    """Return the reason to tell where there is room for one: the first that nothing but a change can remove, else the first."""
+    """Return the reason to tell where there is room for one: the first that nothing but a change can remove, else the first.
+
+    Which comes first is said by `explain.reasons`.
+    """
     found = list(reasons)
     return next((reason for reason in found if reason.never), found[0])
 
