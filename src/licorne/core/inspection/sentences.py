@@ -41,6 +41,8 @@ def sentence(reason: explain.Reason) -> str:
         case explain.RequiredNode():
             lacking = f", {_missing(reason.missing)}" if reason.missing else ""
             return f"Node {reason.node}, which the ask requires, does not take it: {reason.state}{lacking}."
+        case explain.Reserved():
+            return f"Waits for node {reason.node}, which is reserved for it."
         case explain.Placeholder():
             return f"The ask waits for a placeholder of task group {reason.task_group}, of which {reason.live} live."
         case explain.Gang():
