@@ -293,7 +293,7 @@ def _(k: Place) -> None:
     (claim,) = _claims(k)
     assert claim["metadata"]["uid"] != uid
     assert claim["status"]["allocation"]["devices"]["results"][0]["device"] == "a"
-    assert k.find()["status"]["extendedResourceClaimStatus"]["resourceClaimName"] == claim["metadata"]["name"]
+    assert (k.find() or {})["status"]["extendedResourceClaimStatus"]["resourceClaimName"] == claim["metadata"]["name"]
 
 
 def _claims(k: Place) -> list[Any]:
