@@ -319,6 +319,35 @@ def test_a_pod_whose_status_names_a_claim_gets_no_node_that_lists_the_resource()
     played(steps)
 
 
+@pytest.mark.parametrize("backs", ["", "example.com/other"])
+def test_the_claim_of_a_pod_that_waits_is_removed_when_no_class_backs_its_resource_any_more(backs: str) -> None:
+    async def steps(made: World) -> None:
+        checked, now = made.server.on_bind, list[str]()
+
+        def refuses(pod: Pod, node: str) -> None:
+            if not now:  # the pod has its claim, and goes back to those that wait
+                now.append(node)
+                made.server.remove("deviceclasses", "", "gpu")
+                if backs:
+                    spec = {**CLASS, "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": backs}}
+                    made.server.put("deviceclasses", msgspec.convert(spec, DeviceClass))
+                raise ApiError(422, "Invalid", "the test wants it")
+            checked(pod, node)
+
+        made.server.on_bind = refuses
+        pod = asks(made, 1)
+        await asyncio.sleep(60.0)
+        assert now
+        assert not made.node_of(pod)
+        assert not made.controller.claims()
+        made.server.put("deviceclasses", device_class())
+        await asyncio.sleep(60.0)
+        assert made.node_of(pod)
+        check_claim(made, pod)
+
+    played(steps)
+
+
 # -- quotas ------------------------------------------------------------------------------------------------------
 
 

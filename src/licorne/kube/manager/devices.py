@@ -93,6 +93,8 @@ class Devices:
         """Read pods anew that wait: those with claims, and those that request extended resources, which classes may back or not."""
         for record in self._records.pods.values():
             self.pod_seen(record.pod)
+        for key, extended in self.store.extended.items():
+            self._note_kept(key, extended.pod.metadata.uid)
         self.changed |= dict.fromkeys(self._names)
         self.renew(nodes)
 
@@ -105,12 +107,18 @@ class Devices:
         self.reread([key])
         for uid in self.store.users.get(key, ()):
             self._note_kept(key, uid)
+        extended = self.store.extended.get(key)
+        if claim is None and extended is not None and not extended.classes:  # it was known for this claim alone
+            self.pod_seen(extended.pod)
+            self.changed[extended.pod.metadata.uid] = None
 
     def _note_kept(self, key: ClaimKey, uid: str) -> None:
         if uid in self.store.placing:
             return
-        if self._is_made(key, uid) and self.store.claims[key].status.allocation is None:
-            self._release(uid)  # as of a process that was killed
+        claim = self.store.claims.get(key)
+        made = None if claim is None else self.store.extended_for(key, uid)
+        if made is not None and claim is not None and (claim.status.allocation is None or not made.fits(claim)):
+            self._release(uid)  # as of a process that was killed, or of classes that have changed
         elif self._is_reserved(key, uid):
             self._kept.setdefault(uid, self._outbox.now_s())
 

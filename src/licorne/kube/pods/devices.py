@@ -403,6 +403,7 @@ class DeviceStore:
                 )
             elif (
                 known_claim.status.allocation is None
+                or not extended.fits(known_claim)
                 or known_claim.metadata.deletion_timestamp
                 or pod.metadata.uid in self.releasing
             ):
@@ -438,8 +439,10 @@ class DeviceStore:
             return key if key in self.extended else None
         found = extended_of(pod, self.classes)
         if found is None:
-            self.extended.pop(key, None)
-            return None
+            found, claim = Extended(pod, {}), self.claims.get(key)
+            if claim is None or not found.is_for(claim):
+                self.extended.pop(key, None)
+                return None  # else the claim is to be removed, as a class has changed
         self.extended[key] = found
         self._note_unlimited(found.classes)
         return key

@@ -40,6 +40,20 @@ class Extended(NamedTuple):
         owned = any(one.controller and one.uid == self.pod.metadata.uid for one in owners)
         return owned and (claim.metadata.annotations or {}).get(ANNOTATION) == "true"
 
+    def fits(self, claim: ResourceClaim) -> bool:
+        """Return whether what a claim requests is among what the pod needs now, as classes may have changed since it was made."""
+        needed = {one.name: one.exactly for _, requests, _ in self._needed({}) for one in requests}
+        for one in claim.spec.devices.requests or ():
+            has, needs = one.exactly, needed.get(one.name)
+            if (
+                has is None
+                or needs is None
+                or has.device_class_name != needs.device_class_name
+                or has.count != needs.count
+            ):
+                return False
+        return True
+
     def parts(self, listed: Mapping[str, Any] | None) -> dict[str, DeviceClaim]:
         """Return what is demanded for each resource on a node that lists these; None: on one that lists none of them."""
         return {name: DeviceClaim(requests=requests) for name, requests, _ in self._needed(listed or {})}
