@@ -114,4 +114,6 @@ def _of(name: str, used: int, most: int, waits: int) -> str:
     return f"{number} of {amount(name, most)}{kind} used, {amount(name, waits)} waiting"
 
 
-VIEW = View("now", "Now", "/", needs("partition", "queues", "applications", "nodes", "figures"), _context, compared=True)
+VIEW = View(
+    "now", "Now", "/", needs("partition", "queues", "applications", "nodes", "figures"), _context, compared=True
+)
