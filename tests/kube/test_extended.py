@@ -19,7 +19,7 @@ from licorne.kube.pods import keys
 from licorne.kube.pods.devices import OF_CLASS
 from licorne.kube.pods.extended import ANNOTATION, IMPLICIT, Extended, claim_key, extended_of
 
-from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, wants
+from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, resource_slice, wants
 from .places import Places
 from .test_device_steps import steps_of
 from .test_devices import SMALL, World, played
@@ -361,3 +361,18 @@ def test_a_pod_of_higher_priority_gets_the_device_of_a_pod_that_goes_for_it() ->
     steps_of(made)
     assert made.manager.records.pods["high"].node == "n0"
     assert made.manager.records.pods["other"].leaving is None
+
+
+def test_victims_are_looked_for_again_when_a_node_has_more_devices() -> None:
+    made = places(1, 1, Preempting())
+    for name, count in (("low", 1), ("high", 2)):
+        made.manager.named_seen(resource_claim(name, {"count": count}, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name), priority=count, labels={keys.APP_ID: name})
+        steps_of(made)
+    made.pods["low"]["spec"]["nodeName"] = "n0"
+    made.show("low")
+    made.now_ns += 10 * 10**9
+    assert not [one for one in steps_of(made) if isinstance(one, Evict)], "one device is too few"
+    made.manager.named_seen(resource_slice("n0", "d0", "d1"))
+    made.now_ns += 30 * 10**9
+    assert [one.name for one in steps_of(made) if isinstance(one, Evict)] == ["low"]
