@@ -18,7 +18,7 @@ from licorne.core.nodes.devices import DeviceRoom
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import HostPort
-    from licorne.core.nodes.domains import DomainCheck
+    from licorne.core.nodes.domains import DomainCheck, PodClass
     from licorne.core.nodes.node import Need, Node
     from licorne.core.nodes.topology import Topology
     from licorne.core.queues.ask import Ask
@@ -27,7 +27,10 @@ T = TypeVar("T")
 
 
 class NodeVerdict:
-    """The verdict of one node about one ask, while allocations end (`add`) and are put back (`remove`)."""
+    """The verdict of one node about one ask, while allocations end (`add`) and are put back (`remove`).
+
+    `lifts`: each of these looks for devices again, which takes long.
+    """
 
     def __init__(self, node: Node, need: Need, devices: DeviceRoom | None, ports: dict[HostPort, int]) -> None:
         self._node = node
@@ -35,6 +38,7 @@ class NodeVerdict:
         self._devices = devices
         self._taken = ports  # host ports that the ask cannot have, with how many allocations hold each
         self._in_use = len(ports)
+        self.lifts: bool = claims_devices(need)
 
     def add(self, alloc: Ask) -> None:
         """Let an allocation end."""
@@ -46,8 +50,17 @@ class NodeVerdict:
 
     def _change(self, alloc: Ask, ends: int) -> None:
         need: Need = alloc.shape.need
-        if self._need.topology is not None and claims_devices(self._need):
-            lift(self._need.topology, alloc.key, ends)
+        topology = self._need.topology
+        if topology is not None and self.lifts:
+            lift(topology, alloc.key, ends)
+        if need.pods is not None and alloc.node is not None and self._counts(need.pods):
+            assert topology is not None, "a need with checks has a topology"
+            try:
+                topology.attempt(alloc.node.slot, need.pods, -ends)
+            except BaseException:
+                if self.lifts and ends > 0:
+                    lift(topology, alloc.key, -ends)
+                raise
         if self._devices is not None:
             (self._devices.add if ends > 0 else self._devices.remove)(alloc)
         if self._taken and alloc.node is self._node:
@@ -55,13 +68,9 @@ class NodeVerdict:
                 if port in self._taken:
                     self._taken[port] -= ends
                     self._in_use -= ends * (self._taken[port] == (0 if ends > 0 else 1))
-        if (
-            need.pods is not None
-            and alloc.node is not None
-            and any(one.is_about(need.pods) for one in self._need.checks or ())
-        ):
-            assert self._need.topology is not None, "a need with checks has a topology"
-            self._need.topology.attempt(alloc.node.slot, need.pods, -ends)
+
+    def _counts(self, pods: PodClass) -> bool:
+        return any(check.is_about(pods) for check in self._need.checks or ())
 
     def helps(self, alloc: Ask) -> bool:
         """Return whether an allocation holds something, here or in a domain of the node, that keeps the ask off now."""
