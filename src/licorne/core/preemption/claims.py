@@ -290,13 +290,14 @@ class Claims:
         Each must fit beside all others, but members of a gang without placeholders, which are placed in their order. Where
         victims end, it must also fit beside those before it alone: so no two asks wait until the other one has been placed.
         """
-        apart = [one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, victims)]
+        apart = dict.fromkeys(one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, victims))
         if not apart:
             return True
         claiming = [(claim.ask, claim.node) for claim in self.by_ask.values()]
         in_turn = [one for one in (*claiming, *more) if one[0] is not ask and one[0] not in without] if victims else []
         needs = [other.shape.need for other, _ in apart]
-        beside = apart if ask.app.atomic is None else [one for one in apart if one not in more]
+        members = {*more} if ask.app.atomic is not None else ()
+        beside = [one for one in apart if one not in members]
 
         def shut_out(gone: Iterable[Ask], come: Iterable[tuple[Ask, Node]], unused: Iterable[Ask]) -> set[Ask]:
             with self.as_planned(*needs, leaving=gone, more=come, without=unused):
