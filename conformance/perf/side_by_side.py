@@ -18,6 +18,7 @@ import csv
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -156,6 +157,7 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=0.0, help="the ratio below which the exit status is 1")
     parser.add_argument("--json", action="store_true", help="print an object a line, with all that was measured")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is stopped
     command = ["go", "mod", "download", "-json", "k8s.io/kubernetes"]
     module = json.loads(subprocess.run(command, cwd=HERE.parent, check=True, capture_output=True).stdout)  # noqa: S603
     options.workloads = Path(module["Dir"]) / "test" / "integration" / "scheduler_perf"

@@ -85,6 +85,7 @@ OTHERS = {
     "Ranking": "a part of the topology, which is built anew",
     "PodTerm": "a part of a value",
     "Attached": "a part of a value",
+    "DeviceClaims": "a part of a value",
     "Mark": "a part of a value",
     "VolumeDemand": "a part of a value",
     "Preferred": "a part of a value",

@@ -12,7 +12,7 @@ import pytest
 from common import plain_python
 from common.planting import PRODUCT, PYTEST, Counted, a_law_breaks, raised_by_a_law
 from licorne import InvariantError
-from licorne.config.quantity import parse_quantity
+from licorne.config.quantity import parse_queue_quantity
 
 HERE = Path(__file__)
 PLACE = {
@@ -75,7 +75,7 @@ def test_an_assertion_of_no_law_catches_nothing(laws: tuple[ModuleType, ...]) ->
 
 def test_a_crash_of_the_product_is_known_by_its_files() -> None:
     with pytest.raises(ValueError, match="x") as found:
-        parse_quantity("x", "vcore")
+        parse_queue_quantity("x", "vcore")
     assert raised_by_a_law(found.value, crashes=ValueError)
     assert not raised_by_a_law(found.value)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity
+from licorne.config.quantity import MAX_QUANTITY, QueueQuantityError, parse_queue_quantity
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity
     ],
 )
 def test_quantities(text: str, resource_type: str, value: int) -> None:
-    assert parse_quantity(text, resource_type) == value
+    assert parse_queue_quantity(text, resource_type) == value
 
 
 @pytest.mark.parametrize(
@@ -68,20 +68,20 @@ def test_quantities(text: str, resource_type: str, value: int) -> None:
     ],
 )
 def test_no_quantities(text: str, resource_type: str, rule: str) -> None:
-    with pytest.raises(QuantityError) as error:
-        parse_quantity(text, resource_type)
+    with pytest.raises(QueueQuantityError) as error:
+        parse_queue_quantity(text, resource_type)
     assert error.value.rule == rule
 
 
 @given(st.integers(0, MAX_QUANTITY), st.sampled_from(["memory", "nvidia.com/gpu", "Vcore"]))
 def test_a_number_without_suffix_is_itself(number: int, resource_type: str) -> None:
-    assert parse_quantity(str(number), resource_type) == number
+    assert parse_queue_quantity(str(number), resource_type) == number
 
 
 @given(st.text("0123456789mkKMGTPEi. +-\t\n", max_size=24), st.sampled_from(["vcore", "memory"]))
 def test_any_text_is_a_quantity_or_refused(text: str, resource_type: str) -> None:
     try:
-        value = parse_quantity(text, resource_type)
-    except QuantityError:
+        value = parse_queue_quantity(text, resource_type)
+    except QueueQuantityError:
         return
     assert 0 <= value <= MAX_QUANTITY

@@ -324,15 +324,18 @@ def test_backoff_is_not_counted_for_asks_without_headroom() -> None:
 
 # -- node order (section 7.5) ----------------------------------------------------------------------------
 
-NODE_ORDER = [("fair", "n3 n2 n1 n3"), ("binpacking", "n1 n1 n1 n1")]
+NODE_ORDER = [("fair", "n3 n3 n1 n3"), ("binpacking", "n2 n2 n2 n1")]
+"""n1 uses 4 of 10 vcore and no memory, n2 3 of 10 of both, n3 nothing; each ask wants 2 vcore."""
 
 
 @pytest.mark.parametrize(("policy", "nodes"), NODE_ORDER)
 def test_node_order_in_use(policy: str, nodes: str) -> None:
-    b = bench(config("a", more=f"nodesortpolicy: {{type: {policy}}}"), 10, 10, 10)
+    b = bench(config("a", more=f"nodesortpolicy: {{type: {policy}}}"))
     b.app("x")
-    for node, used in (("n1", 2), ("n2", 1)):
-        b.ask("x", f"on-{node}", node=node, vcore=used)
+    for node in ("n1", "n2", "n3"):
+        b.node(node, vcore=10, memory=10)
+    b.ask("x", "on-n1", node="n1", vcore=4)
+    b.ask("x", "on-n2", node="n2", vcore=3, memory=3)
     b.ask("x", "k1", vcore=2)
     b.ask("x", "k2", vcore=2)
     b.ask("x", "k3", vcore=2)

@@ -62,7 +62,7 @@ SENTENCES: list[tuple[explain.Reason, str]] = [
         explain.RequiredNode("n1", "too small", {"vcore": 1000}, never=True),
         "Node n1, which the ask requires, cannot take it (too small, 1 vcore missing), so it never runs as things are.",
     ),
-    (explain.Reserved("n1", 0), "Waits for the node that is reserved for it."),
+    (explain.Reserved("n1", 0), "Waits for node n1, which is reserved for it."),
     (explain.Preemption("too young", "", None), "Preemption: too young."),
     (explain.Preemption("attempted", "no victims help", None), "Preemption: tried without success (no victims help)."),
     (explain.Placeholder("g", 2), "The ask waits for a placeholder of task group g, of which 2 live."),

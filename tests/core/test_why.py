@@ -120,7 +120,7 @@ def required_full() -> tuple[Bench, list[Reason]]:
     b = bench(config("a"), 10, 10)
     b.ask("x", "on", vcore=8, priority=9, node="n1")
     b.ask("x", "k", required="n1", vcore=3)
-    return b, [Reserved("n1", START_S * SECOND_NS), RequiredNode("n1", "full", {"vcore": 1})]
+    return b, [RequiredNode("n1", "full", {"vcore": 1}), Reserved("n1", START_S * SECOND_NS)]
 
 
 def required_mismatch() -> tuple[Bench, list[Reason]]:
@@ -134,7 +134,7 @@ def reserved_for_it() -> tuple[Bench, list[Reason]]:
     for name in ("n1", "n2"):
         b.ask("x", f"on-{name}", vcore=6, node=name)
     b.ask("x", "k", vcore=5, age_s=10)
-    return b, [Reserved("n1", START_S * SECOND_NS), Nodes({"lack of vcore": 2})]
+    return b, [Nodes({"lack of vcore": 2}), Reserved("n1", START_S * SECOND_NS)]
 
 
 def reserved_for_another() -> tuple[Bench, list[Reason]]:
@@ -191,7 +191,7 @@ def test_a_predicate_that_refuses() -> None:
     assert b.why("k") == [Nodes({"predicate": 1, "too small": 1})]
     b.ask("x", "d", required="n1", vcore=2)
     b.run()
-    assert b.why("d") == [Reserved("n1", START_S * SECOND_NS), RequiredNode("n1", "predicate", {})]
+    assert b.why("d") == [RequiredNode("n1", "predicate", {}), Reserved("n1", START_S * SECOND_NS)]
 
 
 def test_before_its_first_turn_and_when_it_has_been_placed() -> None:

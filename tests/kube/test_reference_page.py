@@ -12,6 +12,8 @@ import pytest
 from licorne.core.base.setting_table import OWN
 from licorne.host.setting_table import SETTINGS as SERVE
 from licorne.kube import configmaps
+from licorne.kube.binding import binder
+from licorne.kube.manager.lifecycle import ASK_AGAIN_BACKOFF
 from licorne.kube.pods import keys
 from licorne.kube.settings import SETTINGS
 from licorne.si.constants import DOMAIN_YUNIKORN
@@ -89,3 +91,12 @@ def test_every_setting_of_licorne_alone_is_on_the_page() -> None:
     own = {setting.key for setting in (*SETTINGS, *SERVE) if setting.key.startswith(OWN)}
     assert len(own) > 25
     assert own - NAMED == set()
+
+
+@pytest.mark.parametrize("page", ["docs/reference/kubernetes.md", "docs/use/kubernetes.md"])
+def test_both_waits_of_a_pod_that_cannot_be_bound_are_as_in_the_code(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    waits = re.findall(r"again,? after ([\d.]+) s at first, later after ([\d.]+) s at most", text)
+    backoffs = (binder.BACKOFF, ASK_AGAIN_BACKOFF)
+    assert waits == [(f"{each.first_s:g}", f"{each.longest_s:g}") for each in backoffs]
+    assert re.findall(r"refused (?:the binding: )?(\d+) times", text) == [str(binder.ATTEMPTS)]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from licorne.answers import AskAnswer, Home, why
+from licorne.answers import AskAnswer, Home, Overview, why
 from licorne.answers.explained import explain
 from licorne.host.web.rest.state import full_state
+from licorne.kube.manager.commands import SetCondition
 from licorne.state.dump import read_dump
 from licorne.state.restore import restore
 from licorne.state.restored import UnknownNameError
@@ -176,3 +177,27 @@ def test_a_pod_that_the_scheduler_was_not_asked_for_is_known(
     assert reason in str(said.value)
     with pytest.raises(UnknownNameError, match="no application, ask, allocation or pod is named 'other'"):
         why(home, "other")
+
+
+def test_a_pod_that_no_node_takes_is_told_so_though_a_node_is_reserved_for_it() -> None:
+    places = Places()
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    labels = {"app": "web"}
+    places.node("n0", labels={"zone": "a"}, allocatable={"cpu": "1"})
+    places.node("n1", labels={"zone": "b"})
+    for name in ("first", "second", "third", "waits"):
+        constraint = {**spread, "labelSelector": {"matchLabels": labels}}
+        places.pod(name, labels=labels, containers=ONE_CORE, topologySpreadConstraints=[constraint])
+        places.run()
+    places.now_ns += 5_000_000_000
+    said = "No node takes the ask now: lack of vcore (1 node); topology spread (1 node)."
+    answer = asked(places, "waits")
+    assert answer.chain is not None
+    assert [answer.sentence, *(reason.kind for reason in answer.chain.reasons)] == [said, "nodes", "reserved"]
+    overview = explain(places.api)
+    assert isinstance(overview, Overview)
+    assert [group.summary for group in overview.groups] == ["no node will do (lack of vcore; topology spread)"]
+    places.manager.outbox.now_s = lambda: 1e10  # the pod has waited long enough to be told
+    places.manager.lifecycle.waiting.review(1)
+    [condition] = [each for each in places.manager.flush() if isinstance(each, SetCondition)]
+    assert (condition.reason, condition.message) == ("Unschedulable", said)

@@ -443,7 +443,7 @@ class Comparison:
             if theirs is not None and theirs.plugin == plugin in OF_VOLUMES and reason in [row[2] for row in rows]:
                 wanted = (plugin, reason)  # one of several
             of_claims = [row for row in rows if row[0] == "DynamicResources"]
-            if plugin == "DynamicResources" and (of_claims or theirs is None):
+            if plugin == "DynamicResources" and (of_claims or theirs is None or fails):
                 both = reason == ELSEWHERE_CLAIMED  # of one claim, and another gets no devices: what lasts comes first
                 if (
                     fails or both
@@ -463,7 +463,8 @@ class Comparison:
                 "two pods of a node have one host port, which kube-scheduler forgets with the first that ends"
             ] += 1
             del self.wrong[others:]
-        if others < len(self.wrong) and made.made_namespaces and all("InterPod" in one for one in self.wrong[others:]):
+        of_pods = all("InterPod" in one or "licorne 'pod a" in one for one in self.wrong[others:])  # (anti-)affinity
+        if others < len(self.wrong) and made.made_namespaces and of_pods:
             self.skipped["the namespace of a pod that waits is not there, as in no cluster"] += 1
             del self.wrong[others:]
         if others < len(self.wrong) and _has_attached(made, name):
@@ -562,7 +563,11 @@ def misplaced(case: dict[str, Any]) -> str:
         placed = record.node
     if any(row[:2] == ["DynamicResources", Code.ERROR] for rows in said["nodes"].values() for row in rows):
         takers.add("")  # an error ends the attempt, unless it is on a node that is not looked at
-    return "" if placed in (takers or {""}) else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
+    if placed in (takers or {""}):
+        return ""
+    judged = Comparison()
+    judged.compare(case)  # what is left out there, for a listed reason, is left out here
+    return "" if judged.skipped else f"{case['id']}: on {placed or 'none'} of {sorted(takers)}"
 
 
 def missed_wakeups(case: dict[str, Any]) -> list[str]:

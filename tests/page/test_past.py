@@ -78,7 +78,7 @@ def asked(world: World, *addresses: str, cookie: str = "") -> list[httpx.Respons
 def test_a_scheduler_that_runs_shows_the_moments_of_its_recording(world: World) -> None:
     now, before, later, wrong = asked(world, "/", f"/?t={START + 30}", f"/queues?t={START + 90}", "/?t=yesterday")
     assert 'type="range"' in now.text and "Compare with" not in now.text
-    assert "<b>1</b> pod runs" in before.text and "recording night" in before.text
+    assert "<b>1</b> pod runs" in before.text and ">Recorded</b> <b>night" in before.text
     assert f'href="/nodes?t={START + 30}"' in before.text
     assert "root.a" in later.text
     assert wrong.status_code == 400 and "is no time" in wrong.text
@@ -89,7 +89,7 @@ def test_who_has_logged_in_can_log_out_of_the_past_too(tmp_path: Path) -> None:
     headers = {"origin": "http://scheduler", "content-type": "application/x-www-form-urlencoded"}
     cookie = world.request("POST", "/login", "token=secret", headers).headers["set-cookie"].partition(";")[0]
     [answer] = asked(world, f"/?t={START + 30}", cookie=cookie)
-    assert "recording night" in answer.text and "Log out" in answer.text
+    assert ">Recorded</b> <b>night" in answer.text and "Log out" in answer.text
 
 
 def test_without_a_recording_only_the_present_is_there() -> None:

@@ -63,6 +63,21 @@ def test_a_change_is_told_and_nothing_else() -> None:
     run(listening(world, work))
 
 
+def test_a_change_is_told_again_when_no_list_of_before_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "KEPT_S", 0.05)
+    world = busy()
+
+    async def work(said: asyncio.Queue[Any], gone: asyncio.Event) -> None:
+        await said.get()
+        assert await next_of(said) == SAME
+        world.ask("more", "app-1", vcore=1)
+        assert await next_of(said, unlike=SAME) == CHANGED
+        assert await next_of(said, unlike=SAME) == CHANGED
+        gone.set()
+
+    run(listening(world, work))
+
+
 def test_streams_end_with_the_server() -> None:
     world = busy()
 

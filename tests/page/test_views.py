@@ -117,7 +117,7 @@ def test_now_tells_what_there_is_and_what_needs_attention() -> None:
     world.schedule(1.0)
     page = text_of(world, "/")
     assert "3 pods run" in page and "1 pod waits" in page
-    assert "6 cores 7 cores 86 % 2 cores" in page
+    assert "86 % 2 cores 6 cores 7 cores" in page
     assert "n2" in page
     found = context(now.VIEW, world)
     assert [finding.kind for finding in found["findings"]] == ["waiting", "refused"]
@@ -129,8 +129,8 @@ def test_a_queue_below_its_guarantee_and_one_at_its_max_need_attention() -> None
     world.ask("k5", "app-1", vcore=2_000).ask("k6", "app-1", vcore=2_000).schedule(1.0)
     found = [finding.text for finding in context(now.VIEW, world)["findings"]]
     assert found == [
-        "root.b uses 0 of 6 cores guaranteed, and 2 cores wait",
-        "root.a uses 6 of 8 cores that its max permits, and 6 cores wait",
+        "root.b is below its guarantee: 0 of 6 cores used, 2 cores waiting",
+        "root.a is at its max: 6 of 8 cores used, 6 cores waiting",
     ]
 
 
@@ -309,8 +309,8 @@ def test_a_dump_of_yunikorn_is_shown_as_it_is() -> None:
         (6, 4, 8, 1, [("guaranteed", 0, 50), ("borrowed", 50, 25), ("waiting", 75, 12.5)]),
         (6, None, 8, 0, [("used", 0, 75)]),
         (0, 0, 0, 0, []),
-        (8, 0, 8, 100, [("borrowed", 0, 50), ("waiting", 50, 50)]),  # twice as long as the max, where a line is
-        (9, 4, 8, 0, [("guaranteed", 0, 44.44), ("borrowed", 44.44, 55.56)]),
+        (8, 0, 8, 100, [("borrowed", 0, 100)]),
+        (9, 4, 8, 0, [("guaranteed", 0, 50), ("borrowed", 50, 50)]),
     ],
 )
 def test_a_bar(
@@ -318,6 +318,17 @@ def test_a_bar(
 ) -> None:
     found = bar("pods", used, guaranteed, full, pending)
     assert [(part.kind, float(part.x[:-1]), float(part.width[:-1])) for part in found.segments] == parts
+    assert found.beyond == (used + pending > full)
+
+
+def test_a_bar_of_another_scale() -> None:
+    found = bar("pods", 6, 4, 8, 100, scale=16)
+    assert [(part.kind, part.width) for part in found.segments] == [
+        ("guaranteed", "25.00%"),
+        ("borrowed", "12.50%"),
+        ("waiting", "62.50%"),
+    ]
+    assert (found.mark, found.max, found.beyond) == ("25.00%", "50.00%", True)
 
 
 def test_a_strip_of_many_nodes_is_as_wide_as_one_of_few() -> None:

@@ -7,8 +7,11 @@ import yaml
 
 from licorne import SchedulerAPI
 from licorne.answers import Home
+from licorne.answers.changes import MaxApplications, NoTaint, Tolerates
+from licorne.answers.proposals import Proposal
 from licorne.answers.why import AskAnswer
 from licorne.answers.why import why as why_of
+from licorne.answers.written import who
 from licorne.answers.written import written as written_of
 from licorne.host.web.rest.state import full_state
 from licorne.si import v19
@@ -93,6 +96,17 @@ def test_the_change_that_is_written_lets_it_run() -> None:
     text = TIGHT.replace("vcore: 2", "vcore: 3500m")
     api.update_configuration(v19.UpdateConfigurationRequest(rm_id="mycluster", config=text), now_ns=world.now)
     assert world.schedule(1.0) == 1
+
+
+def test_what_concerns_the_whole_cluster_comes_last_and_says_so() -> None:
+    own, queue, node = (
+        Proposal((change,), "", "n1", 0.0, smallest=True)
+        for change in (Tolerates("a=b:NoSchedule"), MaxApplications("root", 1), NoTaint("n1", "a=b:NoSchedule"))
+    )
+    assert sorted((node, queue, own), key=who) == [own, queue, node]
+    assert [each.reach for each in written_of(node, asked(busy(), "k2"))] == [
+        "For the whole cluster: pods that do not tolerate this taint may then run on n1, too."
+    ]
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "'><b>", "k9"])

@@ -27,7 +27,7 @@ from licorne.answers.changes import (
     Tolerates,
 )
 from licorne.config import as_data
-from licorne.config.quantity import parse_quantity, spoken
+from licorne.config.quantity import parse_queue_quantity, spoken
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.inputs.admission import apply_namespace_tags
 from licorne.core.nodes.constraints import CORDON, FIELD_NAME, LABEL_PREFIX, TAINTS_ATTRIBUTE
@@ -230,7 +230,7 @@ def _write(config: dict[str, Any], change: Change) -> None:
 
 def _raised(amounts: dict[str, Any], more: Mapping[str, int]) -> dict[str, str]:
     """Return the amounts of a max or a limit, each raised by what is in `more`; a resource that it does not limit stays unlimited."""
-    said = {name: parse_quantity(str(value), name) for name, value in amounts.items()}
+    said = {name: parse_queue_quantity(str(value), name) for name, value in amounts.items()}
     return {name: spoken(name, value + more.get(name, 0)) for name, value in said.items()}
 
 

@@ -73,7 +73,7 @@ class Chain(msgspec.Struct, frozen=True):
     """What stands between an ask and a node.
 
     `queues` are from root to the leaf. `nodes` counts all nodes by why they do not take the ask, "" for those that would
-    if nothing else were in the way. `reasons` are all for which it waits now, in the order in which they are met.
+    if nothing else were in the way. `reasons` are all for which it waits now, in the order of `explain.reasons`.
     """
 
     application_state: str

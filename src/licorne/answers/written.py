@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -12,13 +12,30 @@ from licorne.answers.proposals import Proposal
 from licorne.answers.why import AskAnswer
 from licorne.config.quantity import spoken
 
+CONFIGURED: Final = (changes.QueueMax, changes.LimitMax, changes.MaxApplications)
+OF_THE_CLUSTER: Final = (
+    *(changes.MoreNodes, changes.OwnNode, changes.BiggerNode),
+    *(changes.NoTaint, changes.Schedulable, changes.End),
+)
+
 
 class Written(NamedTuple):
-    """A change as it is made: a part of the configuration, or commands. `numbers`: where, before and after, by type."""
+    """A change as it is made: a part of the configuration, or commands. `numbers`: where, before and after, by type.
+
+    `reach`: whom else it concerns, where that is easily overlooked.
+    """
 
     kind: str
     text: str
     numbers: tuple[tuple[str, str, int, int], ...] = ()
+    reach: str = ""
+
+
+def who(proposal: Proposal) -> int:
+    """Return who can make all changes of a proposal: 0 the application's owner, 1 who configures queues, 2 who runs the cluster."""
+    return max(
+        2 if isinstance(change, OF_THE_CLUSTER) else int(isinstance(change, CONFIGURED)) for change in proposal.changes
+    )
 
 
 def written(proposal: Proposal, ask: AskAnswer) -> tuple[Written, ...]:
@@ -66,7 +83,9 @@ def _one_written(change: changes.Change, ask: AskAnswer, partition: str) -> Writ
         case changes.Schedulable(node=node):
             return Written("command", f"kubectl uncordon {shlex.quote(node)}")
         case changes.NoTaint(node=node, taint=taint):
-            return Written("command", f"kubectl taint nodes {shlex.quote(node)} {shlex.quote(f'{taint}-')}")
+            command = f"kubectl taint nodes {shlex.quote(node)} {shlex.quote(f'{taint}-')}"
+            reach = f"For the whole cluster: pods that do not tolerate this taint may then run on {node}, too."
+            return Written("command", command, reach=reach)
     return None
 
 
@@ -86,4 +105,4 @@ def _yaml(partition: str, path: str, own: dict[str, Any]) -> str:
     return text
 
 
-__all__ = ["Written", "written"]
+__all__ = ["Written", "who", "written"]

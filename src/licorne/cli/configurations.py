@@ -83,7 +83,7 @@ def _of_settings(settings: dict[str, Entry], file: str) -> Report:
 
 
 def read_configuration(path: Path, *, simulated: bool = False) -> tuple[Source, Configuration, Report]:
-    """Read the queue configuration of a file; in a ConfigMap it is that of the policy group for everybody.
+    """Read the queue configuration of a file or, of a ConfigMap, that of the policy group which it chooses.
 
     `simulated`: it is for a simulation, so it may have the properties that only the simulator reads.
 

@@ -163,7 +163,7 @@ def _completions(result: Result) -> Iterable[Sheet]:
 
 
 def _durations(number: int, *seconds: float) -> list[str]:
-    """Format durations; without anything (`number`) that they are of, there are none."""
+    """Format durations that summarise `number` values, as a mean does; each is a dash where there are no values."""
     return [duration(value) if number else "-" for value in seconds]
 
 

@@ -175,7 +175,7 @@ class _Printed:
         guaranteed: Mapping[str, int] | None,
         missing: Mapping[str, int],
     ) -> None:
-        """Add a row for each type that is asked for and bounded there."""
+        """Add a row for each resource type of the ask that has a maximum or a guarantee at `where`, a queue or tracker."""
         for name in asked:
             if name in (most or ()) or name in (guaranteed or ()):
                 cells = (

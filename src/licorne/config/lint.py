@@ -18,7 +18,7 @@ from licorne.config.lint_effect import lint_effect
 from licorne.config.lint_rules import lint_rules
 from licorne.config.problems import NO_PARTITION, Notes
 from licorne.config.properties import APPLICATION_SORT_POLICY, PROPERTIES, QUOTA_PREEMPTION_DELAY, bad_properties
-from licorne.config.quantity import QuantityError, parse_quantity
+from licorne.config.quantity import QueueQuantityError, parse_queue_quantity
 from licorne.config.raw import RawConfig, RawPartition, RawQueue, RawResources, Value
 from licorne.config.simulation import SIMULATED
 from licorne.config.structure import is_empty_template, is_parent
@@ -97,8 +97,8 @@ def _lint_resources(resources: RawResources | None, notes: Notes) -> None:
 
 def _is_zero(text: str, resource_type: str) -> bool:
     try:
-        return parse_quantity(text, resource_type) == 0
-    except QuantityError:
+        return parse_queue_quantity(text, resource_type) == 0
+    except QueueQuantityError:
         return False
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from licorne.config.problems import Notes
-from licorne.config.quantity import QuantityError, parse_quantity
+from licorne.config.quantity import QueueQuantityError, parse_queue_quantity
 from licorne.config.raw import RawQueue, ResourceMap
 
 _MISNAMED: Final = {
@@ -60,6 +60,6 @@ def _lint_maximum(amounts: ResourceMap | None, notes: Notes) -> None:
 
 def _bytes(text: str) -> int:
     try:
-        return parse_quantity(text, "memory")
-    except QuantityError:
+        return parse_queue_quantity(text, "memory")
+    except QueueQuantityError:
         return 0

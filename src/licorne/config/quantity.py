@@ -41,7 +41,7 @@ _BYTES: Final = re.compile(r"([0-9]+)\s*([kKMGTPE])(i?)[bB]")
 _DECIMAL: Final = re.compile(r"([0-9]*)\.([0-9]{1,3})")
 
 
-class QuantityError(ValueError):
+class QueueQuantityError(ValueError):
     """The error for a text that is not a quantity. `rule` is the identifier of the rule that it breaks."""
 
     def __init__(self, rule: str, message: str) -> None:
@@ -49,23 +49,23 @@ class QuantityError(ValueError):
         self.rule = rule
 
 
-def parse_quantity(text: str, resource_type: str) -> int:
+def parse_queue_quantity(text: str, resource_type: str) -> int:
     """Return the integer that `text` means: millicores if the type is `vcore`, else the plain number.
 
-    >>> parse_quantity("500m", "vcore"), parse_quantity("10", "vcore"), parse_quantity("4Gi", "memory")
+    >>> parse_queue_quantity("500m", "vcore"), parse_queue_quantity("10", "vcore"), parse_queue_quantity("4Gi", "memory")
     (500, 10000, 4294967296)
 
     Raises:
-        QuantityError: the text is outside the grammar, has a suffix that the type does not have, or a value above
+        QueueQuantityError: the text is outside the grammar, has a suffix that the type does not have, or a value above
             2**63 - 1.
     """
     match = _PATTERN.fullmatch(text.strip(BLANKS))
     if match is None:
-        raise QuantityError("quantity-invalid", f"invalid quantity {_cut(text)!r}: {_remedy(text, resource_type)}")
+        raise QueueQuantityError("quantity-invalid", f"invalid quantity {_cut(text)!r}: {_remedy(text, resource_type)}")
     digits, suffix = match[1].lstrip("0"), match[2] or ""
     # The length is checked first, so that a number of a million digits is refused without being computed.
     if len(digits) > _LONGEST_DIGITS or int(digits or "0") > MAX_QUANTITY:
-        raise QuantityError(
+        raise QueueQuantityError(
             "quantity-overflow", f"invalid quantity {_cut(text)!r}: overflow, the value is above 2**63 - 1"
         )
     millis = resource_type == "vcore"
@@ -73,14 +73,14 @@ def parse_quantity(text: str, resource_type: str) -> int:
         return int(digits or "0")
     factor = FACTORS.get(suffix)
     if factor is None:
-        raise QuantityError(
+        raise QueueQuantityError(
             "quantity-suffix",
             f"invalid suffix {suffix!r} for resource type {resource_type!r}: thousandths are for vcore alone, "
             f"write a whole number, or one with {_SUFFIXES}",
         )
     value = int(digits or "0") * factor * (1000 if millis else 1)
     if value > MAX_QUANTITY:
-        raise QuantityError(
+        raise QueueQuantityError(
             "quantity-overflow", f"invalid quantity {_cut(text)!r}: overflow, the value is above 2**63 - 1"
         )
     return value

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from licorne.config.problems import Notes, Spot
-from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity, spoken
+from licorne.config.quantity import MAX_QUANTITY, QueueQuantityError, parse_queue_quantity, spoken
 from licorne.config.raw import RawQueue, ResourceMap
 
 Amounts = dict[str, int]
@@ -47,8 +47,8 @@ class Quantities:
         for resource_type, value in resources.items():
             self.meet(resource_type, value.spot)
             try:
-                amounts[resource_type] = parse_quantity(value.text, resource_type)
-            except QuantityError as error:
+                amounts[resource_type] = parse_queue_quantity(value.text, resource_type)
+            except QueueQuantityError as error:
                 self._notes.fault(error.rule, value.spot, str(error))
         return amounts
 

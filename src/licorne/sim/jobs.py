@@ -224,7 +224,11 @@ class JobQueues:
         return rest
 
     def _hold(self, message: messages.Allocation, queue: Queue, rules: JobRules) -> bool:
-        """Hold an ask back; return False for one that the scheduler knows already, or whose application is gone."""
+        """Put an ask into the strict order of its queue, and return whether it waits there for its turn.
+
+        It does not, and goes to the scheduler now, if it was placed or is gone, if its application is gone, if its job has had its
+        turn already, or if the scheduler has had it since before the queue had a strict order.
+        """
         name = message.application_id, message.key
         pod = self._model.find(*name)
         if pod is None or pod.placed or pod.ask.app not in self._model.applications:

@@ -46,7 +46,7 @@ class Table:
         """Find what the members refer to."""
 
     def write(self, members: Sequence[Any], found: Found) -> dict[str, Any]:
-        """Return the columns of all members, by name."""
+        """Return what the members have, as one column for each of their fields: a packed value by the name of the column."""
         raise NotImplementedError
 
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:

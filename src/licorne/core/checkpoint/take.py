@@ -39,7 +39,7 @@ class Peer(msgspec.Struct, frozen=True, array_like=True):
 class Content(msgspec.Struct, frozen=True, array_like=True):
     """A checkpoint: what it is, the version of licorne that wrote it, resource managers, texts, and tables by name.
 
-    Of a table it has the number of its members and their columns. A text that is no Unicode is kept as bytes.
+    A table is the number of its members, and their columns by name. A text that is no Unicode is kept as bytes.
     """
 
     magic: str

@@ -210,7 +210,11 @@ def waiting(partition: Partition) -> Iterator[tuple[str, str, list[Reason]]]:
 
 
 def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted | None = None) -> list[Reason]:
-    """Return all reasons why the ask waits now, at least one; `counted` caches those of nodes."""
+    """Return all reasons why the ask waits now, at least one; `counted` caches those of nodes.
+
+    They are in the order in which they matter: application, quotas, nodes, and last that a node is reserved for the ask, and
+    its preemption. A reservation says that its turn comes there, but not what keeps it off all nodes now.
+    """
     found: list[Reason] = []
     if ask.parked == AWAITS_PLACEHOLDER:  # a replacement is checked against neither quotas nor nodes
         return [_placeholder(app, ask)]
@@ -220,8 +224,6 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     if app.atomic is not None:
         return found + _gang(partition, app) + coming
     found += _quotas_of(partition, app, ask)
-    if ask.reserved is not None:
-        found.append(Reserved(ask.reserved.id, ask.reserved_ns))
     if ask.required:
         found += on_required_node(partition, ask)
     else:
@@ -229,6 +231,8 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
         failed = _counted(partition, ask, counted)
         if failed is not None and (within_quotas or failed.never):
             found.append(failed)
+    if ask.reserved is not None:
+        found.append(Reserved(ask.reserved.id, ask.reserved_ns))
     return (found or [NotTried()]) + coming
 
 
@@ -366,6 +370,8 @@ def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes |
     failed = dict(found.failed)
     [(_, others, _)] = survey(partition, ask, [ask.reserved], own=False)
     [(_, mine, _)] = survey(partition, ask, [ask.reserved])
+    if not mine and partition.predicates is None:
+        return None
     failed[others] -= 1
     failed[mine or "predicate"] = failed.get(mine or "predicate", 0) + 1
     return Nodes({why: number for why, number in sorted(failed.items()) if number}, found.never, found.absent)
@@ -385,8 +391,8 @@ def count(partition: Partition, ask: Ask, found: Iterable[tuple[Node, str, bool]
     """Count the nodes of a survey for an ask by their reasons; return None if one of them takes the ask."""
     failed: dict[str, int] = {}
     never = True
-    for node, reason, unfit in found:
-        if not reason and partition.predicates is None and node.open:
+    for _, reason, unfit in found:
+        if not reason and partition.predicates is None:
             return None
         why = reason or "predicate"
         failed[why] = failed.get(why, 0) + 1

@@ -41,6 +41,8 @@ def sentence(reason: explain.Reason) -> str:
         case explain.RequiredNode():
             lacking = f", {_missing(reason.missing)}" if reason.missing else ""
             return f"Node {reason.node}, which the ask requires, does not take it: {reason.state}{lacking}."
+        case explain.Reserved():
+            return f"Waits for node {reason.node}, which is reserved for it."
         case explain.Placeholder():
             return f"The ask waits for a placeholder of task group {reason.task_group}, of which {reason.live} live."
         case explain.Gang():
@@ -93,7 +95,10 @@ def summary(reason: explain.Reason) -> str:
 
 
 def most_important(reasons: Iterable[explain.Reason]) -> explain.Reason:
-    """Return the reason to tell where there is room for one: the first that nothing but a change can remove, else the first."""
+    """Return the reason to tell where there is room for one: the first that nothing but a change can remove, else the first.
+
+    Which comes first is said by `explain.reasons`.
+    """
     found = list(reasons)
     return next((reason for reason in found if reason.never), found[0])
 

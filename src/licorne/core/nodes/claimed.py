@@ -21,7 +21,7 @@ from .domains import DomainCheck, DomainCount, PodClass
 if TYPE_CHECKING:
     from .counted import Counted
     from .node import Need
-    from .terms import Claims
+    from .terms import DeviceClaims
 
 Nodes = frozenset[str] | None
 """Names of nodes on which a change may have changed what claims get; None: all."""
@@ -89,7 +89,7 @@ class ClaimCount(DomainCount):
         use.members[pods] = None
         pods.counts.append(use)
 
-    def check_for(self, claims: Claims, eased: dict[Need, None]) -> ClaimCheck:
+    def check_for(self, claims: DeviceClaims, eased: dict[Need, None]) -> ClaimCheck:
         """Return the check of asks whose claims demand the same as these."""
         demand = claims.demand
         check = self.by_demand.get(demand)

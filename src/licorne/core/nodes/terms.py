@@ -109,7 +109,7 @@ class Mark(NamedTuple):
     name: str
 
 
-class Claims(NamedTuple):
+class DeviceClaims(NamedTuple):
     """Claims of devices by their names. Claims with the same `demand` get devices on the same nodes."""
 
     demand: str
@@ -167,7 +167,7 @@ class PodTerms:
     holds: tuple[Mark, ...] = ()
     unless: tuple[Mark, ...] = ()
     attached: tuple[Attached, ...] = ()
-    claims: Claims | None = None
+    claims: DeviceClaims | None = None
 
     @property
     def demand_nothing(self) -> bool:
@@ -315,10 +315,10 @@ def _attached(value: object, path: str) -> tuple[Attached, ...]:
     )
 
 
-def _claims(value: object, path: str) -> Claims:
+def _claims(value: object, path: str) -> DeviceClaims:
     fields = fields_of(value, path, ("demand", "names"))
     names = list_of(fields.get("names", []), f"{path}.names", text_of)
-    return Claims(text_of(fields.get("demand", ""), f"{path}.demand", required=True), tuple(names))
+    return DeviceClaims(text_of(fields.get("demand", ""), f"{path}.demand", required=True), tuple(names))
 
 
 def _topology_key(fields: Mapping[str, object], path: str) -> str:

@@ -54,11 +54,11 @@ class LeafRetries:
         self._max: int = RETRIES_KEPT
 
     def find(self, leaf: Queue) -> LeafRetry | None:
-        """The entry of this leaf; None if it has none."""
+        """Return the entry of a leaf queue; None if it has none."""
         return self._by_leaf.get(leaf)
 
     def of(self, leaf: Queue) -> LeafRetry:
-        """The entry of this leaf, made if it has none."""
+        """Return the entry of a leaf queue; make one if it has none, and drop those of leaves without pending asks if too many are kept."""
         retry = self._by_leaf.get(leaf)
         if retry is None:
             if len(self._by_leaf) >= self._max:

@@ -98,7 +98,7 @@ class NodeVerdict:
         return (node for slot in found if (node := nodes[slot]) is not None)
 
     def must_go(self, allocations: Iterable[Ask]) -> dict[Ask, None]:
-        """Return those that are in every set without which the ask could run: one port or one pod that is apart keeps it off."""
+        """Return those allocations without whose end the ask cannot run on the node: they have its host port, or are kept apart from it."""
         kinds = [(check, check.count.counted) for check in self.shut()]
         apart = [check for check, of in kinds if check.kind == IS_APART and not (of.driver or of.claims)]
         return {

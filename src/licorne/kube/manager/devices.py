@@ -129,7 +129,7 @@ class Devices:
     # -- pods ---------------------------------------------------------------------------------------------------
 
     def pod_seen(self, pod: Pod) -> None:
-        """Note which claims a pod names, as long as it has no node."""
+        """Note which claims of devices a pod without a node names, and forget those of a pod that has got one."""
         uid = pod.metadata.uid
         made = None if pod.spec.node_name else self.store.note_extended(pod)
         if pod.spec.node_name or not (pod.spec.resource_claims or made):

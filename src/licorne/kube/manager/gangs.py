@@ -439,7 +439,7 @@ class Gangs:
         return body
 
     def _spec(self, originator: Pod, requests: Mapping[str, str]) -> dict[str, Any]:
-        """Return the part of a placeholder that is the same for all: a container that does nothing, and may do nothing."""
+        """Return the `spec` of a placeholder without what its task group adds: one container that only pauses, without any privilege."""
         settings = self.settings
         as_whom = {"runAsUser": settings.run_as_user, "runAsGroup": settings.run_as_group, "fsGroup": settings.fs_group}
         return {

@@ -16,7 +16,7 @@ from .stages import STAGES, PodEvent, Stage
 
 @dataclass(slots=True, eq=False, repr=False)
 class PodRecord:
-    """A pod that is managed here."""
+    """What licorne knows and has told of one pod that it schedules, from its first sight to its end."""
 
     pod: Pod
     work: Work

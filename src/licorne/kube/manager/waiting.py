@@ -59,7 +59,7 @@ QUOTAS: Final = (
     explain.StateOrder,
     explain.Placeholder,
 )
-ROOM: Final = (explain.ClusterFull, explain.Nodes, explain.RequiredNode, explain.Reserved, explain.Gang)
+ROOM: Final = (explain.ClusterFull, explain.Nodes, explain.RequiredNode, explain.Gang)
 UNTIL: Final = "The pod waits until "
 """How the message begins of a pod that is held back, before the scheduler is asked for it."""
 
@@ -79,7 +79,7 @@ class Verdict:
         self.node = node
 
 
-class _Budget:
+class _LookBudget:
     """How many times a review may still look at all nodes. `counted`: what the nodes say of shapes that it has looked at."""
 
     def __init__(self, looks: int) -> None:
@@ -134,7 +134,7 @@ class Waiting:
         if state == self._settled:
             return
         records, now = self._records, self._outbox.now_s()
-        budget = _Budget(max(1, NODES_MAX // max(1, len(records.nodes))))
+        budget = _LookBudget(max(1, NODES_MAX // max(1, len(records.nodes))))
         told, is_settled = 0, len(self._since) <= LOOKED_AT_MAX
         first, last = dict[str, float](), dict[str, float]()
         for uid in list(islice(self._since, LOOKED_AT_MAX)):
@@ -207,10 +207,10 @@ class Waiting:
             return "The pod is being deleted."
         if record.work.gates:
             return f"The pod has scheduling gates: {', '.join(record.work.gates)}."
-        verdict = self._safe_verdict(record, _Budget(0))
+        verdict = self._safe_verdict(record, _LookBudget(0))
         return "" if verdict is None else verdict.message
 
-    def _affordable(self, record: PodRecord, budget: _Budget) -> bool:
+    def _affordable(self, record: PodRecord, budget: _LookBudget) -> bool:
         """Return whether there is time in this review for what it takes to find out why the pod waits."""
         found = self.ask_of(record) if record.stage is Stage.ASKED else None
         if found is None:
@@ -220,7 +220,7 @@ class Waiting:
         looks_at_nodes = not ask.required and application.atomic is None and ask not in claims
         return not looks_at_nodes or budget.take(ask)
 
-    def _safe_verdict(self, record: PodRecord, budget: _Budget) -> Verdict | None:
+    def _safe_verdict(self, record: PodRecord, budget: _LookBudget) -> Verdict | None:
         """Return why a pod waits; an error in finding out is told to that pod, and harms no other."""
         try:
             return self._verdict(record, budget.counted)
@@ -228,7 +228,7 @@ class Waiting:
             return Verdict(ERROR, f"Why the pod waits could not be found out: {error!r}", "fault")
 
     def _verdict(self, record: PodRecord, counted: explain.Counted) -> Verdict | None:
-        """Return why a pod waits; None if that is not known now, or is told by others."""
+        """Return why a pod waits; None if that is not known now, or if the API server itself or the end of its application says it."""
         work = record.work
         if work.gates:
             return None  # the API server has set the condition
@@ -273,7 +273,7 @@ class Waiting:
         quotas = [reason for reason in reasons if isinstance(reason, QUOTAS)]
         if quotas:
             return _said(SKIPPED, quotas)
-        reasons = _without_reservations(reasons)
+        reasons = [_without_reservations(reason) for reason in reasons]
         gang = next((reason for reason in reasons if isinstance(reason, explain.Gang)), None)
         if gang is not None and not (gang.ready and gang.fits_quota):
             return _said(SKIPPED, [gang])
@@ -338,16 +338,12 @@ def _has(pod: Pod, verdict: Verdict) -> bool:
     )
 
 
-def _without_reservations(reasons: list[explain.Reason]) -> list[explain.Reason]:
-    """Leave out which nodes are reserved, if anything else is known: reservations come and go, and say nothing of room."""
-    lasting: list[explain.Reason] = []
-    for reason in reasons:
-        if isinstance(reason, explain.Nodes):
-            failed = {why: count for why, count in reason.failed.items() if why not in ("reserved", "held for a gang")}
-            lasting.append(msgspec.structs.replace(reason, failed=failed or reason.failed))
-        elif not isinstance(reason, explain.Reserved):
-            lasting.append(reason)
-    return lasting or reasons
+def _without_reservations(reason: explain.Reason) -> explain.Reason:
+    """Leave out how many nodes are reserved, if there are others: reservations come and go, and say nothing of room."""
+    if not isinstance(reason, explain.Nodes):
+        return reason
+    failed = {why: count for why, count in reason.failed.items() if why not in ("reserved", "held for a gang")}
+    return msgspec.structs.replace(reason, failed=failed or reason.failed)
 
 
 def _key(reasons: Sequence[explain.Reason]) -> str:

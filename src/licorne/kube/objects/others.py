@@ -81,7 +81,7 @@ class Workload(KubernetesObject):
 
     @property
     def selector(self) -> LabelSelector:
-        """Which pods it has."""
+        """The selector of the pods that belong to the workload; without one in the object an empty one."""
         return self.spec.selector or LabelSelector()
 
 

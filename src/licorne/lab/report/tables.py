@@ -147,7 +147,7 @@ def moments(figures: Figures) -> Iterator[MomentRow]:
 
 
 def nodes(figures: Figures) -> Iterator[NodesRow]:
-    """Yield the rows of nodes by use."""
+    """Yield a row for each class of use, in steps of a tenth, and bin of time: how many nodes were used that much then."""
     for index, values in enumerate(figures.nodes.classes):
         for at_s, value in zip(_starts(figures), values, strict=True):
             yield NodesRow(figures.label, at_s, max(index - 1, 0) / 10, index / 10, value)

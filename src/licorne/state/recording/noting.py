@@ -110,7 +110,7 @@ class Noting:
     # -- the calls of the scheduler ----------------------------------------------------------------------
 
     def advanced(self, now_ns: int) -> None:
-        """Note the time of a call."""
+        """Record the time (ns) at which the scheduler was called; the entries that follow have this time."""
         self._now_ns = now_ns
         self._put(entries.TIME, now_ns)
 

@@ -63,7 +63,7 @@ class Nodes:
         return [NodeRemove(id=self.id(number)) for number in going]
 
     def grow(self, number: int) -> list[Line]:
-        """Let new nodes come."""
+        """Add up to `number` new nodes, as far as the pool stays within NODES_MAX; return the lines that report them."""
         first, self.made = self.made, min(self.made + number, NODES_MAX)
         return self.add(list(range(first, self.made)))
 

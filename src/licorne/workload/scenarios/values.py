@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Final, NamedTuple, cast
 
-from licorne.config.quantity import QuantityError, parse_quantity
+from licorne.config.quantity import QueueQuantityError, parse_queue_quantity
 from licorne.workload.scenarios import draws
 from licorne.workload.scenarios.document import LENGTH_MAX_S, Draw, Drawn, Value
 from licorne.workload.scenarios.draws import Source
@@ -61,8 +61,8 @@ def rate(value: Value, path: Path) -> float:
 def quantity(kind: str, value: Value, path: Path) -> int:
     """Return an amount of a resource type, as queue configurations write it: vcore in thousandths, others plain."""
     try:
-        return parse_quantity(str(value), kind)
-    except QuantityError as error:
+        return parse_queue_quantity(str(value), kind)
+    except QueueQuantityError as error:
         raise DocumentError(path, str(error)) from None
 
 

@@ -21,7 +21,7 @@ import msgspec
 
 from licorne._files import file_text
 from licorne.config.nodes import YamlNode
-from licorne.config.quantity import FACTORS, QuantityError, parse_quantity
+from licorne.config.quantity import FACTORS, QueueQuantityError, parse_queue_quantity
 from licorne.workload.traces.batch import NODES_MAX
 from licorne.workload.workload import WorkloadError
 from licorne.workload.yaml_files import composed, entries, place, text_of, whole_of
@@ -126,6 +126,6 @@ def _each(field: str, given: YamlNode | None, name: str) -> int:
     if field == "gpus":
         return whole_of(given, name, "cluster: gpus", GPUS_MAX, least=1)
     try:
-        return parse_quantity(text_of(given, name, f"cluster: {field}"), TYPES[field])
-    except QuantityError as error:
+        return parse_queue_quantity(text_of(given, name, f"cluster: {field}"), TYPES[field])
+    except QueueQuantityError as error:
         raise WorkloadError(f"{place(name, given)}: cluster: {field}: {error}") from None

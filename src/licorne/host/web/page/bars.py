@@ -1,7 +1,7 @@
 """Bars: what is used of a resource, what of it is guaranteed and what is above that, and what waits for more.
 
-A bar is as long as what may be used: the max, or the cluster where none is set. Where more waits than may be used, it is up to
-twice as long, with a line where the max is. The four colours mean the same on every page.
+The bars of one column have one scale, which its head tells. What is beyond the end is cut off, and an arrow says so. The four
+colours mean the same on every page.
 Lengths are attributes of SVG, as the content security policy permits no style in the page.
 """
 
@@ -23,19 +23,20 @@ class Segment(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A horizontal bar that shows how much is used: its parts, where guarantee and max are marked (None: no mark), and all in words."""
+    """A bar of what is used: its parts, where guarantee and max are marked (None: no mark), all in words, and whether more is beyond its end."""
 
     segments: tuple[Segment, ...]
     mark: str | None
     max: str | None
     text: str
+    beyond: bool
 
 
-def bar(resource: str, used: int, guaranteed: int | None, full: int, pending: int = 0) -> Bar:
-    """Return a bar of what is used of one type. `guaranteed` None: nothing is guaranteed, so all of it is just used."""
+def bar(resource: str, used: int, guaranteed: int | None, full: int, pending: int = 0, scale: int = 0) -> Bar:
+    """Return a bar of what is used of one type, as long as `scale` (0: as `full`). `guaranteed` None: nothing is, so all is just used."""
     above = 0 if guaranteed is None else max(used - guaranteed, 0)
     parts = {"used" if guaranteed is None else "guaranteed": used - above, "borrowed": above, "waiting": pending}
-    length = max(full, min(used + pending, 2 * full), used, guaranteed or 0, 1)
+    length = scale or full or max(used + pending, 1)
     segments, at = [], 0.0
     for kind, value in parts.items():
         width = min(max(value, 0) * 100 / length, 100 - at)
@@ -48,7 +49,7 @@ def bar(resource: str, used: int, guaranteed: int | None, full: int, pending: in
     said += [f"{amount(resource, pending)} waiting"] if pending else []
     mark = f"{min(guaranteed * 100 / length, 99.6):.2f}%" if guaranteed else None
     most = f"{full * 100 / length:.2f}%" if 0 < full < length else None
-    return Bar(tuple(segments), mark, most, ", ".join(said))
+    return Bar(tuple(segments), mark, most, ", ".join(said), beyond=used + pending > length)
 
 
 def ordered(names: Iterable[str]) -> list[str]:

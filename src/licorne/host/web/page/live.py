@@ -5,12 +5,14 @@ that viewers, however many, take a small part of the scheduler's time (`python -
 
 A page that is looked at learns by a stream that there is something new (server-sent events). A stream says only that something
 has changed: what, the page asks for like anybody who opens it. The more streams there are, the more seldom each is told:
-together they look anew at most `LOOKS_PER_S` times a second, however many viewers there are.
+together they look anew at most `LOOKS_PER_S` times a second, however many viewers there are. A change is told again after
+`KEPT_S`: what the page was given at first may be a list from before the change.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -80,11 +82,14 @@ class Streams:
         self.open[client] += 1
         ended = asyncio.create_task(self._ending.wait())
         try:
-            seen = await version()
+            seen, stale_until = await version(), math.inf
             yield SAME
             while not (await asyncio.wait({ended}, timeout=self.pause_s))[0]:
-                before, seen = seen, await version()
-                yield SAME if seen == before else CHANGED
+                before, seen, now = seen, await version(), time.monotonic()
+                changed, settled = seen != before, now >= stale_until
+                if changed or settled:
+                    stale_until = now + KEPT_S if changed else math.inf
+                yield CHANGED if changed or settled else SAME
         finally:
             self.open -= Counter([client])  # which forgets those that have none left
             ended.cancel()

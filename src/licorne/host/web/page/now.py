@@ -20,8 +20,8 @@ LONGEST = 8
 """Applications that wait, of which the view shows the first."""
 
 
-_Case = tuple[objects.Queue, str, int, int]
-"""A queue that waits for a type, what it uses of a bound, and the bound."""
+_Case = tuple[str, int, int, int]
+"""A type for which a queue waits, what it uses of a bound, the bound, and how much waits."""
 
 
 def _context(
@@ -29,7 +29,7 @@ def _context(
 ) -> dict[str, Any]:
     live = [each for each in apps if each.app.application_state not in ENDED]
     resources = list(_resources(partition, root))
-    pods = {"running": sum(each.running for each in live), "waiting": sum(each.waiting for each in live)}
+    pods = {what: sum(getattr(each, what) for each in live) for what in ("running", "waiting")}
     waiting = sorted((each for each in live if each.waiting), key=lambda each: each.app.submission_time)
     return {
         "resources": resources,
@@ -46,11 +46,8 @@ def _context(
             "Pods": pods,
             "Cluster": {"applications": len(live), "nodes": len(nodes)},
             **{
-                each.name: {
-                    what: amount(each.name, value)
-                    for what, value in (("used", each.used), ("of", each.full), ("waiting", each.waiting))
-                }
-                for each in resources
+                row.name: {what: amount(row.name, getattr(row, what)) for what in ("used", "full", "waiting")}
+                for row in resources
             },
         },
     }
@@ -80,10 +77,13 @@ def _findings(
     yield from _of_queues(root, query)
     off = [each.node.node_id for each in nodes if not each.node.schedulable]
     if off:
-        more = f" and {len(off) - NAMED:,} more" if len(off) > NAMED else ""
-        text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: "
-        text += ", ".join(name[:60] for name in off[:NAMED]) + more
+        names = [name[:60] for name in off[:NAMED]] + [f"{len(off) - NAMED:,} more"] * (len(off) > NAMED)
+        text = f"{counted(len(off), 'node')} without new pods, as cordoned or draining: {', '.join(names)}"
         yield Row(kind="waiting", text=text, link=query.link("/nodes", state="unschedulable"))
+    reserved = sum(each.node.is_reserved for each in nodes)
+    if reserved:
+        text = f"{reserved:,} of {counted(len(nodes), 'node')} reserved: kept for pods that wait, closed to others"
+        yield Row(kind="waiting", text=text, link=query.link("/nodes", state="reserved"))
     rejected = sum(each.app.application_state == "Rejected" for each in applications)
     if rejected:
         text = f"{counted(rejected, 'application')} rejected, of those that are remembered"
@@ -91,35 +91,32 @@ def _findings(
 
 
 def _of_queues(root: objects.Queue, query: Query) -> Iterator[Row]:
-    below, full = list[_Case](), list[_Case]()
+    """Yield one line for each queue that waits below its guarantee or at its max, with all types of resources for which it does."""
+    below, full = dict[str, list[_Case]](), dict[str, list[_Case]]()
     for queue, _ in walk(root):
         for name in ordered(name for name, waits in queue.pending_resource.items() if waits):
             used, waits = queue.allocated_resource.get(name, 0), queue.pending_resource[name]
             owed, most = queue.guaranteed_resource.get(name, 0), queue.max_resource.get(name)
             if used < owed:
-                below.append((queue, name, used, owed))
+                below.setdefault(queue.queuename, []).append((name, used, owed, waits))
             elif queue.parent and most is not None and used + waits > most and queue.is_leaf:
-                full.append((queue, name, used, most))
-    for found, kind, bound, what in (
-        (below, "guaranteed", "guaranteed", "below their guarantee"),
-        (full, "waiting", "that its max permits", "at their max"),
-    ):
-        for queue, name, used, bounds in found[:NAMED]:
-            waits_for = amount(name, queue.pending_resource[name])
-            text = f"{queue.queuename} uses {_of(name, used, bounds)} {bound}, and {waits_for} wait"
-            yield Row(kind=kind, text=text, link=query.link("/queues", queue=queue.queuename, resource=name))
+                full.setdefault(queue.queuename, []).append((name, used, most, waits))
+    for found, kind, what in ((below, "guaranteed", "below its guarantee"), (full, "waiting", "at its max")):
+        for path, cases in list(found.items())[:NAMED]:
+            text = f"{path} is {what}: {'; '.join(_of(*case) for case in cases)}"
+            yield Row(kind=kind, text=text, link=query.link("/queues", queue=path, resource=cases[0][0]))
         if len(found) > NAMED:
-            text = f"{counted(len(found) - NAMED, 'more case')} of queues {what} with pods that wait"
+            text = f"{counted(len(found) - NAMED, 'more queue')} with pods that wait, each {what}"
             yield Row(kind=kind, text=text, link=query.link("/queues", sort="-waiting"))
 
 
-def _of(name: str, used: int, most: int) -> str:
-    """Return two amounts of a type, the unit once: `3 of 16 cores`."""
+def _of(name: str, used: int, most: int, waits: int) -> str:
+    """Return three amounts of a type, the unit of the first two once: `3 of 16 cores used, 2 cores waiting`."""
     number = amount(name, used)
     unit = amount(name, most).rpartition(" ")[2]
     number = number.removesuffix(f" {unit}") if " " in amount(name, most) else number
     kind = "" if name in ("vcore", "memory") else f" {name}"
-    return f"{number} of {amount(name, most)}{kind}"
+    return f"{number} of {amount(name, most)}{kind} used, {amount(name, waits)} waiting"
 
 
 NEEDS = ("partition", "queues", "applications", "nodes", "figures")

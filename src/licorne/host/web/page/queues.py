@@ -16,7 +16,7 @@ from .view import Query, Row, View, chosen, columns, is_within, needs, table
 
 COLUMNS = (
     "queue=path, bar- Use, used$, guaranteed$, borrowed$ Above guarantee, max$, waiting$, "
-    "applications#=queue.running_apps Running applications"
+    "applications#=queue.running_apps Applications in state Running"
 )
 
 
@@ -24,14 +24,17 @@ def _context(query: Query, partition: objects.Partition, root: objects.Queue) ->
     full = partition.capacity.capacity
     types, name = chosen(_types(root, full), query)
     promised = cache(lambda each: within_guarantees(root, each) is not None)
-    rows = [_row(queue, depth, name, full, promised) for queue, depth in walk(root)]
     path = query["queue"]
-    one = next((row.queue for row in rows if row.path == path), None)
+    one = next((queue for queue, _ in walk(root) if queue.queuename == path), None)
     if path and one is None:
         refuse(404, f"There is no queue {path}")
+    scale = (one or root).max_resource.get(name) or full.get(name, 0)
+    rows = [_row(queue, depth, name, full.get(name, 0), promised, scale) for queue, depth in walk(root)]
     above = [row.queue for row in rows if is_within(path, row.path)]
     own_types = () if one is None else _types(one, full)
-    amounts = [(each, _row(above[-1], 0, each, full, promised), _left(above, each)) for each in own_types]
+    amounts = [
+        (each, _row(above[-1], 0, each, full.get(each, 0), promised, 0), _left(above, each)) for each in own_types
+    ]
     lent = [
         loan
         for loan in (loans(_as_borrower(root, name), name) if promised(name) else ())
@@ -41,6 +44,7 @@ def _context(query: Query, partition: objects.Partition, root: objects.Queue) ->
         "types": types,
         "resource": name,
         "table": table((row for row in rows if is_within(row.path, path)), columns(COLUMNS), query),
+        "scale": scale,
         "flat": bool(query["sort"] or query["filter"]),
         "one": one,
         "amounts": amounts,
@@ -56,7 +60,7 @@ def _types(queue: objects.Queue, full: objects.Resources) -> list[str]:
     return ordered(name for amounts in (full, *own) for name in amounts)
 
 
-def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, promised: Callable[[str], bool]) -> Row:
+def _row(queue: objects.Queue, depth: int, name: str, size: int, promised: Callable[[str], bool], scale: int) -> Row:
     """Return a queue of the table, for one type. `max` and `guaranteed` are None where nothing is set."""
     used, waiting = queue.allocated_resource.get(name, 0), queue.pending_resource.get(name, 0)
     guaranteed, most = queue.guaranteed_resource.get(name), queue.max_resource.get(name)
@@ -64,8 +68,7 @@ def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, p
     covered = within_guarantees(queue, name)
     if covered is None and promised(name):
         covered = 0
-    most_here = full.get(name, 0) if most is None else most
-    drawn = bar(name, used, covered if guaranteed is None else guaranteed, most_here, waiting)
+    drawn = bar(name, used, guaranteed or covered, size if most is None else most, waiting, scale)
     return Row(
         path=queue.queuename,
         depth=depth,
@@ -75,6 +78,7 @@ def _row(queue: objects.Queue, depth: int, name: str, full: objects.Resources, p
         guaranteed=guaranteed,
         max=most,
         waiting=waiting,
+        lacking=min(max((guaranteed or 0) - used, 0), waiting),
         borrowed=0 if covered is None else max(used - covered, 0),
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from licorne.answers.chain import Chain
 from licorne.answers.process import Question
 from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Overview
-from licorne.answers.written import written
+from licorne.answers.written import who, written
 from licorne.host.web.rest.errors import RestError
 
 from .bars import bar, ordered
@@ -44,7 +44,7 @@ def _context(query: Query, found: bytes, fault: str, status: int, follows: bool 
         "ask": ask,
         "groups": getattr(answer, "groups", ()),
         "levels": list(_levels(ask.chain, ask.resource)) if ask and ask.chain else [],
-        "proved": [(each, written(each, ask)) for each in ask.proposals.found] if ask and ask.proposals else [],
+        "proved": [(one, written(one, ask), who(one)) for one in ask.proposals.found] if ask and ask.proposals else [],
         "unexplained": getattr(answer, "unexplained", 0),
     }
 

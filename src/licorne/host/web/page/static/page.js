@@ -106,6 +106,9 @@ slider?.addEventListener("change", (event) => { if (!event.target.dataset.keys) 
 slider?.addEventListener("keydown", () => { slider.dataset.keys = "1"; });
 slider?.addEventListener("pointerdown", () => { delete slider.dataset.keys; });
 
+// On a narrow screen the navigation is one row, which scrolls: the view that is shown must be in sight.
+document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 // -- plots: the numbers stand in the page, in `data-plot` --------------------------------------------------------
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
