@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from core.bench import Bench, config
+from licorne.core.preemption import claims
 from licorne.core.preemption.claims import Claims
 from licorne.core.preemption.kept_off import KeptOff
 from preemption.test_examples import DELAY, quota, victims
@@ -63,6 +64,16 @@ def claimed(*nodes: tuple[str, int], **terms: str) -> Bench:
     return bench
 
 
+def test_claims_that_are_not_about_an_ask_are_not_compared_with_each_node() -> None:
+    bench = claimed(*[("z1", 1)] * 20, apart="zone app=x")
+    bench.ask("x", "other", vcore=4, tags=tags("app=other"))
+    assert bench.run() == ""
+    ask, partition = bench.partition.applications["x"].asks["other"], bench.partition
+    with patch.object(claims, "_may_shut", side_effect=claims._may_shut) as compared:
+        assert not any(partition.claims.keep_off(ask, node) for node in partition.nodes.values())
+    assert compared.call_count <= 1
+
+
 def test_a_smaller_ask_may_have_a_node_where_a_larger_one_is_kept_off_all() -> None:
     bench = claimed(("z0", 3), ("z1", 1), apart="zone app=x")
     bench.ask("x", "large", vcore=2, tags=tags("app=x"))
@@ -85,10 +96,10 @@ def test_where_asks_are_kept_off_is_found_again_when_pods_have_come() -> None:
     bench.ask("x", "first", node="n1", vcore=1, tags=tags("app=x"))
     bench.ask("x", "large", vcore=4, tags=tags("app=x"))
     bench.run()
-    ask, claims = bench.partition.applications["x"].asks["large"], bench.partition.claims
+    ask, kept_by = bench.partition.applications["x"].asks["large"], bench.partition.claims
     nodes = [bench.partition.nodes[name] for name in ("n0", "n1", "n2")]
-    assert [claims.keep_off(ask, node) for node in nodes] == [True, True, False]
+    assert [kept_by.keep_off(ask, node) for node in nodes] == [True, True, False]
     bench.ask("x", "other", node="n2", vcore=1, tags=tags("app=x"))
     bench.run()
-    assert [claims.keep_off(ask, node) for node in nodes] == [False] * 3
-    assert all(claims.spare_domains(ask, node) for node in nodes)
+    assert [kept_by.keep_off(ask, node) for node in nodes] == [False] * 3
+    assert all(kept_by.spare_domains(ask, node) for node in nodes)

@@ -329,9 +329,10 @@ class Claims:
         """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
         key = self._kind(ask, at_home=ask in self.by_ask and node is ask.reserved)
         if key not in self._known:
-            if ask not in self.by_ask and not any(
-                _may_shut(c.ask, c.node, ask, node, ()) for c in self.by_ask.values()
-            ):
+            asks, pods = self.by_ask, ask.shape.need.pods
+            if ask not in asks and not any(_may_shut(c.ask, c.node, ask, node, ()) for c in asks.values()):
+                if not any(check.is_about(pods) for other in asks for check in other.shape.need.checks or ()):
+                    self._known[key] = KeptOff()
                 return False
             self._known[key] = self._find_kept_off(ask, at_home=key[0])
             self._known_at = self.generation, self._partition.needs.topology.changes  # the counts are as they were
