@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -50,7 +51,7 @@ def test_claims_are_looked_at_once_for_all_that_they_keep_off(nodes: int, asks: 
     assert bench.run().startswith("other2@")
 
 
-def claimed(*nodes: tuple[str, int], **terms: str) -> Bench:
+def claimed(*nodes: tuple[str, int], **terms: Any) -> Bench:
     """A claim of terms in zone `z0`, and more nodes, each of a zone and a size that is too small for the ask that claims."""
     bench = Bench(config("a", f"b {quota(100)}"))
     bench.node("n0", attributes=node_labels("n0", "z0"), vcore=4)
