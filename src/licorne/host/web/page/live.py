@@ -3,16 +3,14 @@
 Lists are made for all viewers together: one is given again for `FACTOR` times as long as it took to make, at most `KEPT_S`, so
 that viewers, however many, take a small part of the scheduler's time (`python -m bench page --viewers 50`).
 
-A page that is looked at learns by a stream that there is something new (server-sent events). A stream says only that something
-has changed: what, the page asks for like anybody who opens it. The more streams there are, the more seldom each is told:
-together they look anew at most `LOOKS_PER_S` times a second, however many viewers there are. A change is told again after
-`KEPT_S`: what the page was given at first may be a list from before the change.
+A page learns by a stream (server-sent events) that something has changed; what, it asks for like anybody who opens it. The more
+streams there are, the more seldom each looks: together at most `LOOKS_PER_S` times a second. A change is told again when no list
+of before it is kept.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -82,14 +80,13 @@ class Streams:
         self.open[client] += 1
         ended = asyncio.create_task(self._ending.wait())
         try:
-            seen, stale_until = await version(), math.inf
+            seen, stale_until = await version(), float("inf")
             yield SAME
             while not (await asyncio.wait({ended}, timeout=self.pause_s))[0]:
                 before, seen, now = seen, await version(), time.monotonic()
-                changed, settled = seen != before, now >= stale_until
-                if changed or settled:
-                    stale_until = now + KEPT_S if changed else math.inf
-                yield CHANGED if changed or settled else SAME
+                if told := seen != before or now >= stale_until:
+                    stale_until = now + KEPT_S if seen != before else float("inf")
+                yield CHANGED if told else SAME
         finally:
             self.open -= Counter([client])  # which forgets those that have none left
             ended.cancel()

@@ -96,7 +96,6 @@ def _context_one(query: Query, node: objects.Node) -> dict[str, Any]:
         "bars": [(each, node_bar(node, each)) for each in ordered(node.capacity)],
         "table": table(node.allocations, columns(PODS, name, pod=pod), query, "pod"),
         "pod": pod,
-        "states": _states(node),
     }
 
 

@@ -18,8 +18,6 @@ NAMED = 4
 """Things of one kind that need attention and are named; the others are counted."""
 LONGEST = 8
 """Applications that wait, of which the view shows the first."""
-
-
 _Case = tuple[str, int, int, int]
 """A type for which a queue waits, what it uses of a bound, the bound, and how much waits."""
 
@@ -61,9 +59,6 @@ def _resources(partition: objects.Partition, root: objects.Queue) -> Iterator[Ro
         if used or waits or most:
             drawn = bar(name, used, within_guarantees(root, name), most, waits)._replace(mark=None)
             yield Row(name=name, bar=drawn, used=used, full=most, waiting=waits)
-
-
-# -- what needs attention ------------------------------------------------------------------------------------
 
 
 def _findings(
@@ -119,5 +114,6 @@ def _of(name: str, used: int, most: int, waits: int) -> str:
     return f"{number} of {amount(name, most)}{kind} used, {amount(name, waits)} waiting"
 
 
-NEEDS = ("partition", "queues", "applications", "nodes", "figures")
-VIEW = View("now", "Now", "/", needs(*NEEDS), _context, compared=True)
+VIEW = View(
+    "now", "Now", "/", needs("partition", "queues", "applications", "nodes", "figures"), _context, compared=True
+)
