@@ -7,7 +7,9 @@ it in `TRANSIENT`, with the reason (`licorne.core.checkpoint.contract`).
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from licorne.core.checkpoint.kinds import kind_of
 from licorne.core.checkpoint.restore import restore
 from licorne.core.checkpoint.tables import all_tables, table_of
 from licorne.core.checkpoint.take import all_members
+from licorne.core.preemption.evictions import Outcome
 
 CORE = Path(__file__).resolve().parents[2] / "src" / "licorne" / "core"
 OTHERS = {
@@ -193,6 +196,25 @@ def test_every_kind_is_known() -> None:
         for kind in fields_of(cls).values():
             assert kind_of(kind) is not None
     assert all(table_of(name) is not None for name in all_tables())
+
+
+VALUES_OF = {
+    "ApplicationState": "New Accepted Starting Running Completing Completed Resuming Failing Failed Rejected Expired",
+    "ObjectState": "Active Draining Stopped",
+    "Outcome": """the ask waits/the ask was placed/the ask has ended/an ask of higher order was placed, or evicts for itself
+an ask that requires the node has taken its place/it has reserved its node for 120 minutes
+a victim has not ended ten minutes after its grace period/another member of its gang has given up
+a node has gone or changed/the configuration, or the quota of a queue, has changed/an allocation of another scheduler
+an allocation that the resource manager has placed, or resized/the ask wants something else
+pods elsewhere keep it off its node, by affinity or spread/placeholders of its task group have come""",
+}
+"""The values of enumerations that are saved by value; a checkpoint of before has them, so none may change or go."""
+
+
+@pytest.mark.parametrize("enumeration", [*ENUMERATIONS, Outcome])
+def test_values_in_checkpoints_stay_as_they_were(enumeration: type[StrEnum]) -> None:
+    pinned = VALUES_OF[enumeration.__name__]
+    assert {one.value for one in enumeration} == {*re.split("[/\n]" if "/" in pinned else " ", pinned)}
 
 
 CACHES = {"Tree._sorted", "Queue.by_name", "NodeIndex.target", "NodeIndex.spare", "AtomicGang._asks"}

@@ -320,18 +320,23 @@ def test_where_a_selector_fails_on_a_node_that_the_pod_allows_it_gets_none(selec
         assert "on node n0" in str(why)
 
 
-@pytest.mark.parametrize("event", ["the slice changes", "the node goes", "the device is taken"])
+@pytest.mark.parametrize(
+    "event", ["the slice changes", "the node goes", "the pod allows it no more", "the device is taken"]
+)
 def test_a_pod_goes_on_when_no_selector_fails_any_more(event: str) -> None:
-    made = places(2, 0)
+    made = places(0, 0)
     for number, attributes in enumerate(({}, {"x": {"int": 1}})):
+        made.node(f"n{number}", labels={"pool": "a"})
         made.manager.named_seen(resource_slice(f"n{number}", {"name": "d", "attributes": attributes}))
     made.manager.named_seen(resource_claim("c", NEEDS_X, namespace="ns"))
-    made.pod("p", resourceClaims=wants("c"))
+    made.pod("p", resourceClaims=wants("c"), nodeSelector={"pool": "a"})
     assert not made.run()
     if event == "the slice changes":
         made.manager.named_seen(resource_slice("n0", {"name": "d", "attributes": {"x": {"int": 2}}}))
     elif event == "the node goes":
         made.no_node("n0")
+    elif event == "the pod allows it no more":
+        made.node("n0", labels={"pool": "b"})
     else:
         made.manager.named_seen(resource_claim("other", namespace="ns", owner="q"))
         made.pod("q", resourceClaims=wants("other"), nodeSelector={"kubernetes.io/hostname": "n0"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -534,3 +535,37 @@ def test_a_pod_of_higher_priority_gets_the_device_of_a_pod_that_goes_for_it() ->
     steps_of(made)
     assert made.manager.records.pods["high"].node == "n0"
     assert made.manager.records.pods["other"].leaving is None
+
+
+def test_victims_are_looked_for_again_when_a_node_has_more_devices() -> None:
+    made = places(1, 1, Preempting())
+    for name, count in (("low", 1), ("high", 2)):
+        made.manager.named_seen(resource_claim(name, {"count": count}, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name), priority=count, labels={keys.APP_ID: name})
+        steps_of(made)
+    made.pods["low"]["spec"]["nodeName"] = "n0"
+    made.show("low")
+    made.now_ns += 10 * 10**9
+    assert not [one for one in steps_of(made) if isinstance(one, Evict)], "one device is too few"
+    made.manager.named_seen(resource_slice("n0", "d0", "d1"))
+    made.now_ns += 30 * 10**9
+    assert [one.name for one in steps_of(made) if isinstance(one, Evict)] == ["low"]
+
+
+def test_searches_for_devices_are_steps_of_a_search_for_victims() -> None:
+    made, wanted = places(1, 11, Preempting()), 6
+    names = [f"p{number:02}" for number in range(11)]
+    for number, name in enumerate((*names, "high")):
+        count, priority = (wanted, 9) if name == "high" else (1, 1 + number % 3)
+        made.manager.named_seen(resource_claim(name, {"count": count}, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name), priority=priority, labels={keys.APP_ID: name})
+        if name in {names[10], "high"}:
+            steps_of(made)
+    for name in names:
+        made.pods[name]["spec"]["nodeName"] = "n0"
+        made.show(name)
+    made.now_ns += 10 * 10**9
+    store = made.manager.lifecycle.devices.store
+    with patch.object(store, "_find", wraps=store._find) as search:
+        assert len([one for one in steps_of(made) if isinstance(one, Evict)]) == wanted
+    assert search.call_count < 1_000

@@ -23,8 +23,9 @@ from core.bench import Bench, config
 from gangs_atomic.helpers import GangBench, task_groups
 from gangs_atomic.helpers import tags as gang_tags
 from licorne.core.nodes.constraints import FIELD_NAME
+from licorne.core.nodes.counted import CLAIMS
 from licorne.core.preemption.evictions import Outcome
-from licorne.core.preemption.verdicts import NodeVerdict
+from licorne.core.preemption.verdicts import NodeVerdict, verdict_of
 from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX
 from licorne.si.messages import Allocation
 from preemption.test_examples import DELAY, confirm, quota, victims
@@ -403,6 +404,46 @@ def test_an_error_in_a_search_leaves_the_counts_of_pods_as_they_were(calls: int)
     with patch.object(NodeVerdict, "suffices", side_effect=answers), pytest.raises(ArithmeticError):
         world.ask(APART, 1)
     assert [dict(pods) for pods in topology.on] == before
+
+
+BOTH_DEVICES = [(Pod(claim="a"), 0, 1, 0), (Pod(claim="b"), 0, 1, 1)]
+
+
+def shut_by_devices(world: World) -> list[list[int]]:
+    """Return, by check, whether the node is shut to those that claim devices."""
+    return [list(check.shut)[1:] for check in world.bench.partition.needs.topology.counts[CLAIMS].checks]
+
+
+def test_an_error_in_a_search_for_devices_in_a_trial_ends_the_trial() -> None:
+    world = World([*"a"], BOTH_DEVICES, within=False)
+    devices, raised, true = world.devices, list[None](), world.devices.refuses
+
+    def refuses(demand: str, node: str) -> str:
+        if +devices.lifted and not raised:
+            raised.append(None)
+            raise ArithmeticError
+        return true(demand, node)
+
+    with patch.object(devices, "refuses", refuses), pytest.raises(ArithmeticError):
+        world.ask(Pod(devices=1), 1)
+    assert not +devices.lifted
+    assert shut_by_devices(world) == [[1]]
+
+
+def test_an_error_in_the_counts_of_pods_takes_devices_of_a_trial_back() -> None:
+    world = World([*"a"], BOTH_DEVICES, within=False)
+    partition = world.bench.partition
+    assert world.bench.run() == ""
+    world.bench.ask("y", "k", tags=Pod(devices=1, apart=("zone", "web")).tags(), vcore=1)
+    world.bench.run()
+    verdict = verdict_of(partition.nodes["n0"], partition.applications["y"].asks["k"])
+    shape = next(iter(partition.applications["x"].allocations.values())).shape
+    nowhere: Any = SimpleNamespace(key="v0", shape=shape, node=SimpleNamespace(slot="none"))
+    assert verdict is not None
+    with pytest.raises(TypeError):
+        verdict.add(nowhere)
+    assert not +world.devices.lifted
+    assert shut_by_devices(world) == [[1]]
 
 
 def test_an_error_in_the_counts_of_claims_undoes_those_that_were_made() -> None:

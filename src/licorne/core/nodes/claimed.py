@@ -119,12 +119,23 @@ class ClaimCount(DomainCount):
             self.renew_on(allocator.take(names, node) if change > 0 else allocator.give_back(names, node), names)
 
     def lift(self, key: str, change: int, eased: dict[Need, None]) -> None:
-        """Let the devices of an allocation be free in a trial, or end that (`Allocator.lift`); nothing is `eased` by it."""
+        """Let the devices of an allocation be free in a trial, or end that (`Allocator.lift`); nothing is `eased` by it.
+
+        They are not free if that raises an error.
+        """
         before = len(eased)
-        if (allocator := self.allocator()) is not None:
-            self.renew_on(allocator.lift(key, change), ())
-        while len(eased) > before:
-            eased.popitem()
+        try:
+            if (allocator := self.allocator()) is not None:
+                nodes = allocator.lift(key, change)
+                try:
+                    self.renew_on(nodes, ())
+                except BaseException:
+                    if change > 0:
+                        self.renew_on(allocator.lift(key, -change), ())
+                    raise
+        finally:
+            while len(eased) > before:
+                eased.popitem()
 
     def renew_on(self, nodes: Nodes, names: Iterable[str]) -> None:
         """Look again which of these nodes have devices for which demands, and all nodes for demands that name one of these claims."""

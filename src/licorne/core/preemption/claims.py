@@ -290,13 +290,14 @@ class Claims:
         Each must fit beside all others, but members of a gang without placeholders, which are placed in their order. Where
         victims end, it must also fit beside those before it alone: so no two asks wait until the other one has been placed.
         """
-        apart = [one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, victims)]
+        apart = dict.fromkeys(one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, victims))
         if not apart:
             return True
         claiming = [(claim.ask, claim.node) for claim in self.by_ask.values()]
         in_turn = [one for one in (*claiming, *more) if one[0] is not ask and one[0] not in without] if victims else []
         needs = [other.shape.need for other, _ in apart]
-        beside = apart if ask.app.atomic is None else [one for one in apart if one not in more]
+        members = {*more} if ask.app.atomic is not None else ()
+        beside = [one for one in apart if one not in members]
 
         def shut_out(gone: Iterable[Ask], come: Iterable[tuple[Ask, Node]], unused: Iterable[Ask]) -> set[Ask]:
             with self.as_planned(*needs, leaving=gone, more=come, without=unused):
@@ -328,9 +329,10 @@ class Claims:
         """Return whether `spare_domains` refuses a node to an ask without victims: computed once for all asks that count alike."""
         key = self._kind(ask, at_home=ask in self.by_ask and node is ask.reserved)
         if key not in self._known:
-            if ask not in self.by_ask and not any(
-                _may_shut(c.ask, c.node, ask, node, ()) for c in self.by_ask.values()
-            ):
+            asks, pods = self.by_ask, ask.shape.need.pods
+            if ask not in asks and not any(_may_shut(c.ask, c.node, ask, node, ()) for c in asks.values()):
+                if not any(check.is_about(pods) for other in asks for check in other.shape.need.checks or ()):
+                    self._known[key] = KeptOff()
                 return False
             self._known[key] = self._find_kept_off(ask, at_home=key[0])
             self._known_at = self.generation, self._partition.needs.topology.changes  # the counts are as they were

@@ -29,7 +29,10 @@ OVERDUE_NS = 600 * SECOND_NS
 
 
 class Outcome(StrEnum):
-    """The result of an eviction that was made for an ask; all but the first three say why the ask gave up its claim."""
+    """The result of an eviction that was made for an ask; all but the first three say why the ask gave up its claim.
+
+    Checkpoints have these values: one that is changed makes those of before unreadable.
+    """
 
     WAITING = "the ask waits"
     PLACED = "the ask was placed"
@@ -38,7 +41,7 @@ class Outcome(StrEnum):
     REQUIRED_NODE = "an ask that requires the node has taken its place"
     AGE = "it has reserved its node for 120 minutes"
     VICTIM = "a victim has not ended ten minutes after its grace period"
-    GANG = "another member of its gang has given up, or has ended"
+    GANG = "another member of its gang has given up"  # or has ended
     NODE = "a node has gone or changed"
     CONFIGURATION = "the configuration, or the quota of a queue, has changed"
     FOREIGN = "an allocation of another scheduler"

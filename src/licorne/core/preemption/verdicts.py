@@ -18,7 +18,7 @@ from licorne.core.nodes.devices import DeviceRoom
 
 if TYPE_CHECKING:
     from licorne.core.nodes.constraints import HostPort
-    from licorne.core.nodes.domains import DomainCheck
+    from licorne.core.nodes.domains import DomainCheck, DomainCount, PodClass
     from licorne.core.nodes.node import Need, Node
     from licorne.core.nodes.topology import Topology
     from licorne.core.queues.ask import Ask
@@ -35,6 +35,7 @@ class NodeVerdict:
         self._devices = devices
         self._taken = ports  # host ports that the ask cannot have, with how many allocations hold each
         self._in_use = len(ports)
+        self._lifts: bool = claims_devices(need)
 
     def add(self, alloc: Ask) -> None:
         """Let an allocation end."""
@@ -46,8 +47,17 @@ class NodeVerdict:
 
     def _change(self, alloc: Ask, ends: int) -> None:
         need: Need = alloc.shape.need
-        if self._need.topology is not None and claims_devices(self._need):
-            lift(self._need.topology, alloc.key, ends)
+        topology = self._need.topology
+        if topology is not None and self._lifts:
+            lift(topology, alloc.key, ends)
+        if need.pods is not None and alloc.node is not None and self._counts(need.pods):
+            assert topology is not None, "a need with checks has a topology"
+            try:
+                topology.attempt(alloc.node.slot, need.pods, -ends)
+            except BaseException:
+                if self._lifts and ends > 0:
+                    lift(topology, alloc.key, -ends)
+                raise
         if self._devices is not None:
             (self._devices.add if ends > 0 else self._devices.remove)(alloc)
         if self._taken and alloc.node is self._node:
@@ -55,13 +65,14 @@ class NodeVerdict:
                 if port in self._taken:
                     self._taken[port] -= ends
                     self._in_use -= ends * (self._taken[port] == (0 if ends > 0 else 1))
-        if (
-            need.pods is not None
-            and alloc.node is not None
-            and any(one.is_about(need.pods) for one in self._need.checks or ())
-        ):
-            assert self._need.topology is not None, "a need with checks has a topology"
-            self._need.topology.attempt(alloc.node.slot, need.pods, -ends)
+
+    def _counts(self, pods: PodClass) -> bool:
+        return any(check.is_about(pods) for check in self._need.checks or ())
+
+    def frees_devices(self, alloc: Ask) -> bool:
+        """Return whether devices are searched for anew when it ends, which takes long."""
+        topology = self._need.topology
+        return self._lifts and topology is not None and _holds_devices(topology.counts.get(CLAIMS), alloc)
 
     def helps(self, alloc: Ask) -> bool:
         """Return whether an allocation holds something, here or in a domain of the node, that keeps the ask off now."""
@@ -152,10 +163,14 @@ class Verdicts:
 def in_the_way(check: DomainCheck, alloc: Ask, node: Node) -> bool:
     """Return whether the check counts an allocation in the domain of a node, which it would shut for that."""
     if isinstance(check, ClaimCheck):
-        allocator = check.of.allocator()
-        return alloc.node is node and allocator is not None and allocator.holds(alloc.key)
+        return alloc.node is node and _holds_devices(check.of, alloc)
     pods = alloc.shape.need.pods
     return alloc.node is not None and check.is_about(pods) and check.same_domain(alloc.node, node)
+
+
+def _holds_devices(count: DomainCount | None, alloc: Ask) -> bool:
+    allocator = count.allocator() if isinstance(count, ClaimCount) else None
+    return allocator is not None and allocator.holds(alloc.key)
 
 
 def claims_devices(need: Need) -> bool:

@@ -27,6 +27,8 @@ from .ranking import VictimRank, newest_first, rank_of
 
 STEPS_MAX = cython.declare(cython.longlong, 20_000)
 """How many steps an exact search may take before a greedy one replaces it."""
+LIFT_STEPS = cython.declare(cython.longlong, 100)
+"""For how many more steps an addition counts after which devices are searched for (`NodeVerdict.frees_devices`)."""
 POOL_MAX = cython.declare(cython.Py_ssize_t, 200)
 """With more candidates than this no exact search is tried."""
 FAR_MAX = cython.declare(cython.Py_ssize_t, 64)  # candidates on other nodes that the search of one node considers
@@ -99,7 +101,7 @@ class VictimSearch:
         self.needed = {}
         if self.verdict is not None:
             allocations = [each[1].alloc for each in both]
-            self.steps += len(allocations)
+            self.steps += len(allocations) + LIFT_STEPS * sum(map(self.verdict.frees_devices, allocations))
             if not self.verdict.may_suffice_without(allocations):
                 return None
             self.needed = self.verdict.must_go(allocations)
@@ -375,6 +377,9 @@ class VictimSearch:
         if c.disruption_budgets and self.keeps_budgets and not self.within_budgets(c):
             return False
         if self.verdict is not None:
+            if self.verdict.frees_devices(c.alloc):
+                self.steps_left -= LIFT_STEPS
+                self.steps += LIFT_STEPS
             self.verdict.add(c.alloc)  # first, as an error there leaves all counts as they were
         for each in c.disruption_budgets:
             each.taken += 1

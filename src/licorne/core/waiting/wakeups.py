@@ -83,7 +83,7 @@ class WakeUps:
             self.reserved_due = True
 
     def victims_changed(self) -> None:
-        """Another guarantee may make allocations victims that were none before."""
+        """Another guarantee, or other devices, may make allocations victims that were none before."""
         self.index.generation += 1
 
     # -- quotas, limits and slots ----------------------------------------------------------------------

@@ -129,7 +129,9 @@ class Devices:
     def renew(self, nodes: Nodes, *claims: ClaimKey) -> None:
         """Have the scheduler look again which nodes have devices, and where these claims get some; it may decide something then."""
         if (nodes != NOWHERE or claims) and self._names:
-            self._outbox.partition.needs.topology.devices_changed(nodes, ["/".join(key) for key in claims])
+            partition = self._outbox.partition
+            partition.needs.topology.devices_changed(nodes, ["/".join(key) for key in claims])
+            partition.wakeups.victims_changed()
             self._outbox.changed()
 
     # -- pods ---------------------------------------------------------------------------------------------------

@@ -231,9 +231,13 @@ class DeviceStore:
 
     def fails(self, demand: str) -> str:
         """Return why what claims demand cannot be decided on any node; "" if it can."""
-        failing = self._failing.get(demand, {})
+        failing = self._failing.get(demand)
+        if not failing:
+            return ""
+        among = self._where(_read(demand).where)
         for node in [*failing]:
-            if node in self._nodes and (verdict := self._verdict(demand, node)).fails:
+            asked = node in self._nodes and (among is None or node in among)
+            if asked and (verdict := self._verdict(demand, node)).fails:
                 return f"{verdict.why} (on node {node})"
             del failing[node]
         self._failing.pop(demand, None)
