@@ -13,7 +13,7 @@ from yunikorn.original import PROGRAM, REASON, ask, beginning, playing
 
 pytestmark = [pytest.mark.gate, pytest.mark.skipif(not PROGRAM.exists(), reason=REASON)]
 EXPECTED = {
-    "/": ("pods wait", "root.a uses"),
+    "/": ("pods wait", "root.a is at its max"),
     "/queues": ("root.teams", "6 cores"),
     "/queues?queue=root.a": ("leaf queue", "4 cores"),
     "/why": ("pods wait", "By reason"),
