@@ -133,7 +133,7 @@ def test_an_ask_gets_the_node_that_it_requires_though_the_whole_cluster_is_full(
         b.ask("b", more, vcore=5, priority=priority)
     b.ask("b", "daemon", vcore=1, required="n1", priority=priority)
     b.run()
-    assert b.why("daemon")[1] == RequiredNode("n1", "full", {"vcore": 1})
+    assert b.why("daemon")[0] == RequiredNode("n1", "full", {"vcore": 1})
     assert evicted(b) == ["n1-7"]
     assert "daemon" in b.application("b").allocations
 

@@ -268,7 +268,7 @@ def test_a_full_required_node_is_reserved_at_once() -> None:
     b = bench((10, 10), (10, 0), settings={"reservation.enabled": "false"})
     b.ask("x", "k", required="n1", priority=-1, vcore=3)
     assert (b.run(), b.reserved()) == ("", "k@n1")
-    assert b.why("k")[-1] == RequiredNode("n1", "full", {"vcore": 3})
+    assert b.why("k")[0] == RequiredNode("n1", "full", {"vcore": 3})
     b.ask("x", "k2", required="n1", priority=-1, vcore=3)
     assert (b.run(), b.reserved()) == ("", "k@n1 k2@n1")  # they share it
     b.release("x", "on-n1")
