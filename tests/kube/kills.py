@@ -49,6 +49,16 @@ def killed_after(client: FakeClient, writes: int) -> asyncio.Event:
     return dead
 
 
+async def play_until_killed(world: schedules.World, writes: int) -> None:
+    """Let a process run that is killed at the write after so many (`killed_after`), and end."""
+    client = FakeClient(world.server)
+    _, task = schedules.start(world, client)
+    dead = killed_after(client, writes)
+    async with asyncio.timeout(60.0):
+        await dead.wait()
+    await schedules.stop(task)
+
+
 class Killed:
     """Counts the awaits of one process, and says when it is dead."""
 

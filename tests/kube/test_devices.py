@@ -17,7 +17,7 @@ import pytest
 from common.examples import scaled
 from common.virtual import run
 from kube import kills, schedules
-from kube.apiserver import FakeClient, calm
+from kube.apiserver import calm
 from licorne.core.nodes.claimed import ClaimCount
 from licorne.core.nodes.counted import CLAIMS
 from licorne.kube.manager.records import PodRecord
@@ -240,12 +240,7 @@ def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on
         made.claim("a")
         made.claim("b")
         pod = made.pod("a", "b")
-        client = FakeClient(made.server)
-        _, task = schedules.start(made.world, client)
-        dead = kills.killed_after(client, writes)
-        async with asyncio.timeout(60.0):
-            await dead.wait()
-        await schedules.stop(task)
+        await kills.play_until_killed(made.world, writes)
         _, task = schedules.start(made.world)
         await asyncio.sleep(60.0)
         await schedules.stop(task)

@@ -11,7 +11,6 @@ import pytest
 
 from common.virtual import run
 from kube import kills, schedules
-from kube.apiserver import FakeClient
 from licorne.kube.api.client import ApiError
 from licorne.kube.manager.commands import Evict, WriteVolume
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
@@ -168,12 +167,7 @@ def test_a_process_that_is_killed_between_writes_leaves_no_claim_behind(writes: 
             checked(pod, node)
 
         made.server.on_bind = refuses
-        client = FakeClient(made.server)
-        _, task = schedules.start(made.world, client)
-        dead = kills.killed_after(client, writes)
-        async with asyncio.timeout(60.0):
-            await dead.wait()
-        await schedules.stop(task)
+        await kills.play_until_killed(made.world, writes)
         was = {one.metadata.uid for one in made.controller.claims()}
         _, task = schedules.start(made.world)
         await asyncio.sleep(60.0)

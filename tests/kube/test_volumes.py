@@ -13,7 +13,7 @@ import pytest
 from common.examples import scaled
 from common.virtual import run
 from kube import kills, schedules
-from kube.apiserver import FakeClient, calm
+from kube.apiserver import calm
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import CSINode, Pod, StorageClass
 from licorne.kube.objects.volumes import SELECTED_NODE, SINGLE_POD
@@ -232,13 +232,8 @@ def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on
         storage.claim("a", "local")
         storage.claim("b")
         pod = storage.pod("a", "b")
-        client = FakeClient(storage.server)
-        _, task = schedules.start(storage.world, client)
-        dead = kills.killed_after(client, writes)
         provisioning = asyncio.create_task(storage.provisioner.run())
-        async with asyncio.timeout(60.0):
-            await dead.wait()
-        await schedules.stop(task)
+        await kills.play_until_killed(storage.world, writes)
         _, task = schedules.start(storage.world)
         await asyncio.sleep(60.0)
         provisioning.cancel()
