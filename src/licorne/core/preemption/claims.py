@@ -92,10 +92,7 @@ class Claims:
         self.generation: int = 0
         self.tried: dict[Ask, None] = {}
         self._known: dict[object, KeptOff] = {}
-        self._known_at: tuple[int, int] = (
-            -1,
-            -1,
-        )  # the generation of claims, and the changes of counts, for which it holds
+        self._known_at: tuple[int, int] = (-1, -1)  # the generation of claims, and the changes of counts, then
         self._sums: dict[Level, Vec] = {}
         self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask
@@ -290,7 +287,8 @@ class Claims:
         Each must fit beside all others, but members of a gang without placeholders, which are placed in their order. Where
         victims end, it must also fit beside those before it alone: so no two asks wait until the other one has been placed.
         """
-        apart = dict.fromkeys(one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, victims))
+        gone = [*victims, ask] if ask.triggered else victims
+        apart = dict.fromkeys(one for one in (*self._rivals(ask), *more) if _may_shut(*one, ask, node, gone))
         if not apart:
             return True
         claiming = [(claim.ask, claim.node) for claim in self.by_ask.values()]
@@ -330,7 +328,8 @@ class Claims:
         key = self._kind(ask, at_home=ask in self.by_ask and node is ask.reserved)
         if key not in self._known:
             asks, pods = self.by_ask, ask.shape.need.pods
-            if ask not in asks and not any(_may_shut(c.ask, c.node, ask, node, ()) for c in asks.values()):
+            gone = (ask,) if ask.triggered else ()
+            if ask not in asks and not any(_may_shut(c.ask, c.node, ask, node, gone) for c in asks.values()):
                 if not any(check.is_about(pods) for other in asks for check in other.shape.need.checks or ()):
                     self._known[key] = KeptOff()
                 return False
@@ -403,7 +402,7 @@ class Claims:
                     kept.shut.setdefault(count, {})[domain] = None
 
     def _rivals(self, ask: Ask) -> list[tuple[Ask, Node]]:
-        """Return the asks with claims that hold against an ask, and their nodes."""
+        """Return the other asks whose claims an ask must not break, each with the node that it claims; claims of lower order yield."""
         gang = ask.app if ask.app.atomic is not None else None
         return [
             (claim.ask, claim.node)
@@ -419,9 +418,10 @@ class Claims:
         more: Iterable[tuple[Ask, Node]] = (),
         without: Iterable[Ask] = (),
     ) -> Iterator[None]:
-        """Let the topology count pods as when all victims, and those `leaving`, have ended, and all claims and `more` are used.
+        """Let the topology count pods as if evictions had ended and claims were used; in the end the counts are as before.
 
-        `needs`: whose verdicts are asked for; no count is about those without checks.
+        Victims and those `leaving` do not count; asks with claims, except those `without`, and `more` count on their nodes. `needs`:
+        for which verdicts are asked; without checks among them nothing is counted.
         """
         topology = self._partition.needs.topology
         with ExitStack() as undo:
@@ -572,11 +572,11 @@ def _suits(claim: Claim) -> bool:
     return verdict is None or verdict.suffices_on_node()
 
 
-def _may_shut(other: Ask, its_node: Node, ask: Ask, node: Node, victims: Sequence[Ask]) -> bool:
-    """May terms of pods keep the other ask off its node once this one runs here, and its victims have ended?"""
-    pods, gone = ask.shape.need.pods, [alloc.shape.need.pods for alloc in (*victims, *([ask] if ask.triggered else ()))]
+def _may_shut(other: Ask, its_node: Node, ask: Ask, node: Node, gone: Sequence[Ask]) -> bool:
+    """May terms of pods keep the other ask off its node once this one runs here, and those `gone` are nowhere?"""
+    pods = ask.shape.need.pods
     return any(
-        check.may_shut(pods, node, its_node) or any(map(check.is_about, gone))
+        check.may_shut(pods, node, its_node) or any(check.is_about(one.shape.need.pods) for one in gone)
         for check in other.shape.need.checks or ()
     )
 

@@ -92,7 +92,8 @@ class Devices:
     def _classes_changed(self, nodes: Nodes) -> None:
         """Read pods anew that wait: those with claims, and those that request extended resources, which classes may back or not."""
         for record in self._records.pods.values():
-            self.pod_seen(record.pod)
+            if not record.pod.spec.node_name:
+                self.pod_seen(record.pod)
         for key, extended in self.store.extended.items():
             self._note_kept(key, extended.pod.metadata.uid)
         self.changed |= dict.fromkeys(self._names)
@@ -244,9 +245,7 @@ class Devices:
                 self._make_sure(uid, attempt, claim)
             else:
                 nodes = both(nodes, self.store.release(key))
-        for key in devices.claims:
-            if key not in self._unsure:
-                self._written.pop(key, None)
+        self._forget_writes(devices.claims)
         record = self._records.pods.get(uid)
         has_node = record is None or record.pod.spec.node_name
         if not has_node and any(self._is_reserved(key, uid) or self._is_made(key, uid) for key in attempt.uids):
@@ -257,9 +256,8 @@ class Devices:
     def _make_sure(self, uid: str, attempt: _Attempt, claim: ResourceClaim) -> None:
         """Keep the devices of a ResourceClaim from others while a write that allocates them to it is unanswered.
 
-        They are kept until the API server shows the claim with another version.
-
-        A write of the same version, which takes back what the pod has written before, sees to it that one of both has no effect.
+        They are kept until the API server shows the claim with another version. A write of the same version, which takes back what
+        the pod has written before, sees to it that one of both has no effect.
         """
         self._unsure[key_of(claim)] = uid
         self._remove(attempt.names, claim)
@@ -428,11 +426,15 @@ class Devices:
             return False
         del self.store.releasing[uid]
         names = self._names.get(uid, ())
-        for key in names:
-            if key not in self._unsure:
-                self._written.pop(key, None)
+        self._forget_writes(names)
         self.reread(names)
         return True
+
+    def _forget_writes(self, claims: Iterable[ClaimKey]) -> None:
+        """Await no answer to writes about these claims, but for those that may still give devices to a pod which gave up."""
+        for key in claims:
+            if key not in self._unsure:
+                self._written.pop(key, None)
 
     def pass_on(self) -> None:
         """Have devices taken back from pods that have had them for some time, and find no node."""

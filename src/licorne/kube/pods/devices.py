@@ -111,10 +111,7 @@ class Decision(NamedTuple):
 
 
 class DeviceStore:
-    """Claims, classes and slices, with what has been decided of claims and is not written yet; gives devices (`Allocator`).
-
-    `nodes` are those of the cluster, by name.
-    """
+    """The `Allocator` of a cluster with these `nodes`: ResourceClaims, DeviceClasses, ResourceSlices, and decisions not written yet."""
 
     def __init__(self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] | None = None) -> None:
         self._nodes: Mapping[str, Node] = {} if nodes is None else nodes
@@ -127,7 +124,7 @@ class DeviceStore:
         self.users: dict[ClaimKey, dict[str, None]] = {}
         """UIDs of the pods without a node that name a claim."""
         self.unlimited: dict[str, None] = {}
-        """Resources that pods have requested, and that nodes which do not list them do not limit: they are devices."""
+        """Names of resources that device classes back or count, and that pods have requested: nodes do not limit their amounts."""
         self.decided: dict[ClaimKey, Decision] = {}
         self.placing: dict[str, PodDevices] = {}
         """By the UID of a pod that has a node, what its claims meant when it got that."""
@@ -247,9 +244,8 @@ class DeviceStore:
         listed = self.listed(node)
         read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
         if _read(demand).told and not any(one.resource for one in read):
-            return _Verdict(
-                f"{LACKS_DEVICES}: the node lists the resources for which the status of the pod names a claim"
-            )
+            why = "the node lists the resources for which the status of the pod names a claim"
+            return _Verdict(f"{LACKS_DEVICES}: {why}")
         without = next((one.resource for one in read if not one.text), "")
         if without:
             return _Verdict(f"{LACKS_DEVICES}: the node does not list {without}, and placeholders hold no devices")
@@ -346,11 +342,13 @@ class DeviceStore:
         return key in self._of_pod
 
     def lift(self, key: str, change: int) -> Nodes:
-        """Count devices that none but pods which are lifted can use as free: this one is (1), or is no longer (-1); "": those that ended."""
+        """Have a search pass over what a pod, by its UID, or all that have ended ("") hold (1), or count it again (-1) (`Allocator`)."""
         pods = [key] if key else [*self._ended]
         nodes = NOWHERE
-        self._lifted.update(dict.fromkeys(pods, change))
-        self._lifted = +self._lifted  # those of no number go
+        for uid in pods:
+            self._lifted[uid] += change
+            if self._lifted[uid] <= 0:
+                del self._lifted[uid]
         for name in dict.fromkeys(name for uid in pods for name in self._of_pod.get(uid, ())):
             claim = self.claims[name]
             free = all(self._lifted[uid] > 0 for uid in _users(claim))

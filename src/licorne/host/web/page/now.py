@@ -19,7 +19,7 @@ NAMED = 4
 LONGEST = 8
 """Applications that wait, of which the view shows the first."""
 _Case = tuple[str, int, int, int]
-"""A type for which a queue waits, what it uses of a bound, the bound, and how much waits."""
+"""A type of resource, and amounts of it at a queue: what is used, the guarantee or max, and what pods wait for."""
 
 
 def _context(
@@ -107,11 +107,11 @@ def _of_queues(root: objects.Queue, query: Query) -> Iterator[Row]:
 
 def _of(name: str, used: int, most: int, waits: int) -> str:
     """Return three amounts of a type, the unit of the first two once: `3 of 16 cores used, 2 cores waiting`."""
-    number = amount(name, used)
-    unit = amount(name, most).rpartition(" ")[2]
-    number = number.removesuffix(f" {unit}") if " " in amount(name, most) else number
+    bound = amount(name, most)
+    _, space, unit = bound.rpartition(" ")
+    number = amount(name, used).removesuffix(f" {unit}") if space else amount(name, used)
     kind = "" if name in ("vcore", "memory") else f" {name}"
-    return f"{number} of {amount(name, most)}{kind} used, {amount(name, waits)} waiting"
+    return f"{number} of {bound}{kind} used, {amount(name, waits)} waiting"
 
 
 VIEW = View(
