@@ -20,9 +20,10 @@ OF_THE_CLUSTER: Final = (
 
 
 class Written(NamedTuple):
-    """A change as it is made: a part of the configuration, or commands. `numbers`: where, before and after, by type.
+    """How a proposed change is made: `text` is a part of queues.yaml or commands, as `kind` says.
 
-    `reach`: whom else it concerns, where that is easily overlooked.
+    `numbers`: of each amount that changes the place, the type of resource, and the values before and after. `reach`: whom else the
+    change concerns, where that is easily overlooked.
     """
 
     kind: str

@@ -175,7 +175,7 @@ class _Printed:
         guaranteed: Mapping[str, int] | None,
         missing: Mapping[str, int],
     ) -> None:
-        """Add a row for each resource type of the ask that has a maximum or a guarantee at `where`, a queue or tracker."""
+        """Add rows to the table of bounds: one for each type that the ask wants and that `where`, a queue, user or group, bounds."""
         for name in asked:
             if name in (most or ()) or name in (guaranteed or ()):
                 cells = (

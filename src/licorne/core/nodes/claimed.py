@@ -46,9 +46,10 @@ class Allocator(Protocol):
         """Return whether the pod of an allocation has devices, or may use some that others have too."""
 
     def lift(self, key: str, change: int) -> Nodes:
-        """Count devices that none but pods which are lifted can use as free: this one is (1), or is no longer (-1).
+        """Have a search pass over what the pod of an allocation holds (1), or count it again (-1).
 
-        With "" for a key: all pods that have ended and whose devices have not been taken back.
+        Devices are free if all pods that can use them are lifted. `key`: that of the allocation; "": all pods that have ended and
+        whose devices have not been taken back. Returns the nodes on which claims may get other devices then.
         """
 
 
@@ -68,7 +69,7 @@ class ClaimNodeKey(NodeKey):
         return bool(value)
 
     def forget(self, domain: int) -> None:
-        """Forget the name of the node that was this domain."""
+        """Drop a domain, which stands for one node, and the name of that node."""
         del self.domains[self.names.pop(domain)]
 
 

@@ -90,7 +90,7 @@ class ResourceClaimSpec(Object):
 
 
 class AllocatedDevice(Object):
-    """A device that is allocated to a ResourceClaim, or with `share_id` a part of the capacity of the device."""
+    """A device that is allocated to a ResourceClaim; if `share_id` is set, a share of the capacity of a device that several claims use."""
 
     request: str = ""
     driver: str = ""

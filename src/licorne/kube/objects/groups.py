@@ -66,7 +66,7 @@ class GroupCondition(Object):
 
 
 class PodGroupStatus(Object):
-    """`status` of a PodGroup: its conditions."""
+    """`status` of a PodGroup: the conditions that a scheduler sets, such as whether the group has been scheduled."""
 
     conditions: tuple[GroupCondition, ...] | None = None
 

@@ -1,4 +1,4 @@
-"""Extended resources that a device class backs: a pod requests them as amounts, and gets devices where its node does not list them.
+"""Extended resources that a DeviceClass backs: a container requests an amount, and gets devices if its node does not list the resource.
 
 As kube-scheduler's DynamicResources (docs/spec/kube-scheduler.md, section 7): the devices are allocated to a ResourceClaim that is
 made for the pod when it has a node, with a request for each container and resource. Its name follows from the pod, so a
@@ -25,7 +25,7 @@ IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim that has devices from being removed; the controller of claims takes it off."""
 BEGIN_MAX: Final = 200
-"""Characters of the name of a pod that the name of its claim begins with."""
+"""How many characters of the pod's name, at most, stand at the beginning of the name of its ResourceClaim."""
 
 
 class Extended(NamedTuple):
@@ -77,7 +77,7 @@ class Extended(NamedTuple):
         }
 
     def status(self, claim: ResourceClaim) -> dict[str, Any]:
-        """Return what the status of the pod says of its claim: which container gets the devices of which request."""
+        """Return `extendedResourceClaimStatus` of the pod: the name of its claim, and which container gets the devices of which request."""
         names = {one.name for one in claim.spec.devices.requests or ()}
         mappings = [one for _, _, uses in self._needed({}) for one in uses if one["requestName"] in names]
         return {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}

@@ -33,7 +33,10 @@ class Bar(NamedTuple):
 
 
 def bar(resource: str, used: int, guaranteed: int | None, full: int, pending: int = 0, scale: int = 0) -> Bar:
-    """Return a bar of what is used of one type, as long as `scale` (0: as `full`). `guaranteed` None: nothing is, so all is just used."""
+    """Return a bar of the use of one type of resource. Its length stands for `scale`, or for `full` if that is 0.
+
+    `guaranteed`: None if nothing is guaranteed, so that no part of the use is shown as guaranteed or borrowed.
+    """
     above = 0 if guaranteed is None else max(used - guaranteed, 0)
     parts = {"used" if guaranteed is None else "guaranteed": used - above, "borrowed": above, "waiting": pending}
     length = scale or full or max(used + pending, 1)

@@ -164,7 +164,7 @@ class LiveSource:
         return await self._list(lambda: _applications(home, partition), "applications", partition)
 
     async def application(self, partition: str, name: str, asks: int, allocations: int) -> ApplicationSummary | None:
-        """Return an application with a part of its asks and allocations, and how many it has."""
+        """Return an application with `ROWS` of its asks and allocations, from these positions on, and how many it has of each."""
         home, key = self._home(partition), (partition, name, asks, allocations)
         found = await self._list(lambda: _application(home, *key), "application", *key)
         return found[0] if found else None

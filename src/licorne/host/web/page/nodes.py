@@ -66,7 +66,7 @@ def node_bar(node: objects.Node, name: str) -> Bar:
 
 
 def _packing(name: str, found: Nodes) -> Row:
-    """Return how one type is packed: a picture with the fullest nodes first, the sum, and how many nodes are empty or full."""
+    """Return how nodes are packed by one type of resource: a picture, fullest first, sums, and how many are empty or full."""
     having = [each.node for each in found if each.node.capacity.get(name)]
     shares = [_share(node, name) for node in having]
     return Row(

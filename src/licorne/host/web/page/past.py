@@ -89,7 +89,7 @@ class OpenedDump:
         self._until_s = 0.0
 
     async def opened(self, _query: Query) -> Source:
-        """Return the dump, read at most `AGAIN_S` ago."""
+        """Return the state dump; a scheduler that runs is asked for a new one after `AGAIN_S` seconds."""
         async with self._lock:
             if self._source is None or (self._again and time.monotonic() >= self._until_s):
                 try:

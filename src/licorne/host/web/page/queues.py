@@ -61,7 +61,7 @@ def _types(queue: objects.Queue, full: objects.Resources) -> list[str]:
 
 
 def _row(queue: objects.Queue, depth: int, name: str, size: int, promised: Callable[[str], bool], scale: int) -> Row:
-    """Return a queue of the table, for one type. `max` and `guaranteed` are None where nothing is set."""
+    """Return the row of a queue for one type of resource; `max` and `guaranteed` of the row are None if the queue sets none."""
     used, waiting = queue.allocated_resource.get(name, 0), queue.pending_resource.get(name, 0)
     guaranteed, most = queue.guaranteed_resource.get(name), queue.max_resource.get(name)
     # Without a guarantee of its own, a queue has those of the queues below it; what they do not cover is above them.

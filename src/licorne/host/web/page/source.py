@@ -114,7 +114,7 @@ class DumpSource:
         ]
 
     async def application(self, partition: str, name: str, asks: int, allocations: int) -> ApplicationSummary | None:
-        """Return an application with a part of its asks and allocations, and how many it has."""
+        """Return an application with `ROWS` of its asks and allocations, from these positions on, and how many it has of each."""
         for app in self._state.applications:
             if (app.partition, app.application_id) == (partition, name):
                 some, others = app.allocations[allocations : allocations + ROWS], app.requests[asks : asks + ROWS]
@@ -153,7 +153,7 @@ class DumpSource:
         return next((each.rules for each in self._state.placement_rules if each.partition == partition), [])
 
     async def configuration(self, _partition: str) -> Configuration:
-        """Return the queue configuration of the dump; its text is written anew."""
+        """Return the queue configuration of the dump, its report, and its text, which is made from it as a dump has none."""
         partitions = self._state.config.get("Partitions")
         text = as_yaml({"Partitions": partitions}) if partitions else ""
         return self._state.config, await COMMON.run(lambda: check(text)) if text else None, text

@@ -68,7 +68,7 @@ def is_within(queue: str, path: str) -> bool:
 
 
 class Column(NamedTuple):
-    """A column: its name in addresses, its title, and what a row has in it; None: a picture, by which nothing is sorted.
+    """A column of a table: its name in addresses, its title, and `by`, which gives the value of a row (None: the column is a picture).
 
     `kind`: empty for a text, `#` for a number, `$` for an amount of the type of resource that is shown, `%` for a part of 1, which
     is not compared between two moments. All but texts are right-aligned, and sorted with the largest first.

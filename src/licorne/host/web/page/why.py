@@ -21,7 +21,7 @@ LIMIT_S = 10.0
 
 
 async def _fetch(source: Source, partition: str, query: Query) -> tuple[bytes, str, int, bool | None]:
-    """Return the answer, or why there is none, with its status, and whether a process follows this one."""
+    """Return the answer as JSON, the message and status of its error, and whether a follower is there that can answer."""
     question = Question("why", query["name"].strip(), partition, query["prove"] != "false", LIMIT_S)
     follows = (await source.figures(partition)).follows
     try:

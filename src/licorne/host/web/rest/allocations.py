@@ -89,9 +89,9 @@ def _resource(found: Ask) -> dict[str, int]:
 
 
 def application(app: Application, home: Partition, name: str, *, whole: bool = True) -> objects.Application:
-    """Return an application without its asks and allocations; `name` is that of its partition.
+    """Return an application of the partition `name`, without its asks and allocations.
 
-    Not `whole`: without its history and what is computed from all of its asks, as lists of the page show it.
+    Not `whole`: without its state log and what is computed from all of its asks, which lists of the page do not show.
     """
     waiting = app.state is ApplicationState.REJECTED
     return objects.Application(
