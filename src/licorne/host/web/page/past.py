@@ -141,6 +141,7 @@ class OpenedRecording:
         self._moments: dict[int | None, LiveSource] = {}
         self._begins_ns = begins_ns(folder)
         self._ends_ns = 0
+        self._restored = False
 
     async def opened(self, query: Query) -> Source:
         """Return the scheduler as it was at the moment that the address names."""
@@ -162,6 +163,10 @@ class OpenedRecording:
 
     async def _moment(self, at_ns: int | None) -> LiveSource:
         try:
+            if self._restored:
+                gc.unfreeze()
+                gc.collect()  # moments that are kept no more
+            self._restored = True
             gc.disable()  # else it looks through all that is restored again and again, which takes a third of the time
             restored = await COMMON.run(lambda: restore_moment(choose_run(self._folder, at_ns=at_ns), at_ns))
         except NothingRecordedError:
@@ -169,6 +174,7 @@ class OpenedRecording:
         except RecordingError as error:
             refuse(404, str(error))
         finally:
+            gc.freeze()
             gc.enable()
         if at_ns is None and self._clock is None:
             self._ends_ns = restored.now_ns
