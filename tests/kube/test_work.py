@@ -364,7 +364,6 @@ def test_the_most_task_groups_and_members() -> None:
     [
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}, '"x" not found'),
         ({"volumes": [{"name": "v", "ephemeral": {}}]}, 'create the persistentvolumeclaim "p-v"'),
-        ({"volumes": [{"name": "v", "awsElasticBlockStore": {"volumeID": "v"}}]}, "a disk of its own"),
         ({"schedulingGroup": {"podGroupName": "g"}}, "pod group ns/g is there"),
     ],
 )

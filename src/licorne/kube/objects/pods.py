@@ -143,7 +143,6 @@ class Volume(Object):
     iscsi: dict[str, Any] | None = None
     portworx_volume: dict[str, Any] | None = None
     rbd: dict[str, Any] | None = None
-    vsphere_volume: dict[str, Any] | None = None
 
 
 class LocalObjectReference(Object):

@@ -107,7 +107,6 @@ class VolumeSpec(Object):
     cinder: dict[str, Any] | None = None
     gce_persistent_disk: dict[str, Any] | None = None
     portworx_volume: dict[str, Any] | None = None
-    vsphere_volume: dict[str, Any] | None = None
 
 
 class VolumeStatus(Object):

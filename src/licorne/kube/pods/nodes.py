@@ -21,6 +21,8 @@ from licorne.si.constants import (
 )
 from licorne.si.messages import NodeAction, NodeUpdate
 
+from .in_tree import MIGRATED, migrated_plugins
+
 EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 IMAGES_LENGTH_MAX: Final = 60_000
 """How many characters the text of a node's images has; further ones are left out."""
@@ -61,6 +63,8 @@ def node_update(
     for driver in () if drivers is None else drivers.spec.drivers or ():
         number = (driver.allocatable or {}).get("count")
         attributes[f"{ATTRIBUTE_LABEL_PREFIX}{DRIVER}{driver.name}"] = "" if number is None else str(number)
+    for plugin in () if drivers is None else migrated_plugins(drivers):
+        attributes[f"{ATTRIBUTE_LABEL_PREFIX}{MIGRATED}{plugin}"] = ""
     amounts = read_allocatable(node)
     amounts |= {name: SUM_MAX for name in unlimited if not amounts.get(name)}
     return NodeUpdate(node_id=meta.name, action=action, attributes=attributes, capacity=amounts)

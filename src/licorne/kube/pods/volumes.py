@@ -20,24 +20,12 @@ from licorne.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN, TAG_POD_TERMS
 from licorne.si.messages import Allocation
 
 from .constraints import Terms
-from .matching import NO_PROVISIONER, OfferedVolumes, found_on, made_in, room_for
-from .storage import ClaimKey, Storage, affinity_of, key_of, size_of
+from .in_tree import BETA, DELIMITER, GA, csi_source, driver_of, usable_on
+from .matching import OfferedVolumes, found_on, made_in, room_for
+from .storage import ClaimKey, Storage, key_of, size_of
 
 NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE, _ = VOLUME_REASONS
-GA: Final = "topology.kubernetes.io/"
-BETA: Final = "failure-domain.beta.kubernetes.io/"
 ZONES: Final = (f"{GA}zone", f"{GA}region", f"{BETA}zone", f"{BETA}region")
-IN_TREE: Final = (
-    "aws_elastic_block_store",
-    "azure_disk",
-    "cinder",
-    "gce_persistent_disk",
-    "portworx_volume",
-    "vsphere_volume",
-)
-"""Sources of volumes whose plugins were a part of Kubernetes."""
-IN_TREE_PROVISIONER: Final = "kubernetes.io/"
-"""How the names of provisioners begin that were a part of Kubernetes."""
 CLASS: Final = "class "
 NAMES_MAX: Final = 1500
 """The most nodes of which a demand gives the names: one of all nodes must not be longer than a tag may be."""
@@ -101,7 +89,8 @@ def read_volumes(pod: Pod, storage: Storage) -> PodVolumes:
         return NO_VOLUMES
     used = claims_of(pod)
     disks, apart = _disks(pod)
-    if not (used or disks):
+    named = [source for one in pod.spec.volumes if (source := csi_source(one)) is not None]
+    if not (used or disks or named):
         return NO_VOLUMES
     namespace = pod.metadata.namespace
     known = {one: claim for one in used if (claim := _usable(pod, one, storage)) is not None}
@@ -109,7 +98,7 @@ def read_volumes(pod: Pod, storage: Storage) -> PodVolumes:
         one.name for one, claim in known.items() if not one.ephemeral and SINGLE_POD in (claim.spec.access_modes or ())
     ]
     marks = tuple(Mark("", f"claim {namespace}/{name}") for name in dict.fromkeys(single))
-    attached = _attached(list(known.values()), storage)
+    attached = _attached(list(known.values()), named, storage)
     made = PodVolumes(holds=(*marks, *disks), unless=(*marks, *apart), attached=attached)
     if pod.spec.node_name:
         return made
@@ -121,7 +110,7 @@ def read_volumes(pod: Pod, storage: Storage) -> PodVolumes:
     demands = [_demand(NO_DRIVER, _installed(driver)) for driver in attached if _must_be_there(driver, storage)]
     for claim in bound:
         volume = storage.volumes[claim.spec.volume_name]
-        demands.append(_demand(AFFINITY, affinity_of(volume)))
+        demands.append(_demand(AFFINITY, usable_on(volume)))
     demands += _of_waiting(waiting, storage, contested=contested)
     for one, claim in known.items():
         if claim.is_bound and not one.ephemeral:
@@ -203,15 +192,6 @@ def _why_not_used(claims: Sequence[tuple[Used, Claim]], storage: Storage) -> str
             if one.ephemeral:
                 return "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
             return f'persistentvolume "{name}" not found'
-    for _, claim in claims:
-        volume = storage.volumes.get(claim.spec.volume_name)
-        known = storage.classes.get(claim.storage_class)
-        made_in_tree = known is not None and not claim.is_bound and known.provisioner != NO_PROVISIONER
-        made_in_tree = made_in_tree and known is not None and known.provisioner.startswith(IN_TREE_PROVISIONER)
-        if made_in_tree or (volume is not None and any(getattr(volume.spec, name) is not None for name in IN_TREE)):
-            return (
-                f"licorne does not decide this yet: claim {claim.metadata.name} is of a volume plugin within Kubernetes"
-            )
     return ""
 
 
@@ -280,7 +260,7 @@ def _zones(volume: PersistentVolume) -> Iterator[Terms]:
     """Yield what the labels of a volume demand: its zone and region, unless a node has no such label."""
     labels = volume.metadata.labels or {}
     for key in ZONES:
-        values = [value.strip() for value in labels.get(key, "").split("__")]
+        values = [value.strip() for value in labels.get(key, "").split(DELIMITER)]
         if key not in labels or not all(values):
             continue
         has = {"key": key, "operator": "In", "values": values}
@@ -297,18 +277,21 @@ def _zones(volume: PersistentVolume) -> Iterator[Terms]:
 # -- what volumes mean for other pods ----------------------------------------------------------------------------
 
 
-def _attached(claims: Sequence[Claim], storage: Storage) -> dict[str, tuple[str, ...]]:
-    """Return the names of volumes by driver: of a claim without one, its own name."""
+def _attached(claims: Sequence[Claim], named: Sequence[CSISource], storage: Storage) -> dict[str, tuple[str, ...]]:
+    """Return the handles of volumes by driver: of a claim without one, its own name. `named`: in the pod itself."""
     found: dict[str, list[str]] = {}
+    for source in named:
+        found.setdefault(source.driver, []).append(source.volume_handle)
     for claim in claims:
         volume = storage.volumes.get(claim.spec.volume_name)
         if volume is not None:
-            if volume.spec.csi is not None:
-                found.setdefault(volume.spec.csi.driver, []).append(volume.spec.csi.volume_handle)
+            if (translated := csi_source(volume.spec, volume.metadata.labels)) is not None:
+                found.setdefault(translated.driver, []).append(translated.volume_handle)
             continue
         known = storage.classes.get(claim.storage_class)
-        if known is not None and not known.provisioner.startswith(IN_TREE_PROVISIONER):
-            found.setdefault(known.provisioner, []).append(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
+        if known is not None:
+            name = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+            found.setdefault(driver_of(known.provisioner), []).append(name)
     return {driver: tuple(sorted({*names})) for driver, names in sorted(found.items()) if driver}
 
 
@@ -321,18 +304,22 @@ def attachment_allocation(key: str, node: str, source: CSISource) -> Allocation:
 def _disks(pod: Pod) -> tuple[list[Mark], list[Mark]]:
     """Return what marks a pod holds on its node for disks that are named in it, and where it cannot be.
 
-    Two pods on a node share a disk if both only read it.
+    Two pods on a node share a disk if both only read it; they never share one of Elastic Block Store.
     """
     holds, unless = [], []
     for one in pod.spec.volumes or ():
         names = []
-        source = one.iscsi or one.rbd or {}
+        source = one.iscsi or one.rbd or one.gce_persistent_disk or one.aws_elastic_block_store or {}
         if one.iscsi is not None:
             names = [f"iscsi {source.get('iqn')}"]
+        elif one.gce_persistent_disk is not None:
+            names = [f"gce-pd {source.get('pdName')}"]
+        elif one.aws_elastic_block_store is not None:
+            names = [f"aws-ebs {source.get('volumeID')}"]
         elif one.rbd is not None:
             what = f"{source.get('pool', 'rbd')} {source.get('image')}"
             names = [f"rbd {monitor} {what}" for monitor in source.get("monitors") or ()]
-        writes = not source.get("readOnly")
+        writes = not source.get("readOnly") or one.aws_elastic_block_store is not None
         for name in dict.fromkeys(names):
             holds += [Mark(FIELD_NAME, name), *([Mark(FIELD_NAME, f"{name} written")] if writes else ())]
             unless.append(Mark(FIELD_NAME, name if writes else f"{name} written"))

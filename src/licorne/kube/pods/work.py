@@ -54,7 +54,6 @@ from .spreading import Spreading
 from .storage import Storage
 from .task_groups import read_task_groups
 from .terms import pod_text, terms_text
-from .unsupported import why_later
 from .volumes import NO_VOLUMES, PodVolumes, read_volumes
 
 ID_MAX: Final = 63
@@ -236,7 +235,7 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
         application=application,
         ask=ask,
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates or ()),
-        later=why_later(pod) or why_not_yet(pod, group) or volumes.why or devices.why,
+        later=why_not_yet(pod, group) or volumes.why or devices.why,
         fault=fault or _beyond_limits(pod, application, ask, context.settings),
         notes=tuple(notes),
         gang=gang,
