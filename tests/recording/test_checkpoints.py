@@ -23,7 +23,7 @@ from licorne.state.recording import (
 )
 from licorne.state.recording.blocks import MAGIC, read_blocks
 from licorne.state.recording.checkpointer import ENTRIES_BETWEEN, is_due
-from licorne.state.recording.checkpoints import checkpoints_in, place_of, read, write
+from licorne.state.recording.checkpoints import checkpoints_in, place_of, read, time_of, write
 from licorne.state.recording.entries import TIME
 from licorne.state.recording.folder import segments_in
 from licorne.state.recording.replay import last_ns
@@ -141,6 +141,13 @@ def test_places_are_in_the_names(run: Run) -> None:
     assert [place_of(path) for path in checkpoints_in(run.folder)] == [
         read(path).place for path in checkpoints_in(run.folder)
     ]
+
+
+def test_its_time_is_read_from_its_beginning(run: Run, tmp_path: Path) -> None:
+    for path in checkpoints_in(run.folder):
+        assert time_of(path) == read(path).now_ns > 0
+        (cut := tmp_path / "cut").write_bytes(path.read_bytes()[:60])
+        assert time_of(cut) == 0
 
 
 def test_answers_begin_at_a_checkpoint(run: Run) -> None:
