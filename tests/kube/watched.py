@@ -108,7 +108,7 @@ class Watched:
     def _awaiting(self) -> dict[str, str]:
         """Return the nodes that were chosen for pods whose volumes are not bound yet."""
         records = self._runner.manager.records.pods.values()
-        return {record.uid: record.node for record in records if record.stage is Stage.AWAITS_VOLUMES}
+        return {record.uid: record.node for record in records if record.stage is Stage.AWAITS_CLAIMS}
 
     # -- what it does -------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ from licorne.kube.configmaps import Configuration, ConfigurationError, check_que
 from licorne.kube.configuring import ConfigMaps, build_info
 from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
 from licorne.kube.manager import Manager, Outbox
-from licorne.kube.manager.commands import AskAgain, Bind, LoseVolumes
+from licorne.kube.manager.commands import AskAgain, Bind, GiveUpClaims
 from licorne.kube.objects import KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods.spreading import Spreading, read_constraints
@@ -228,8 +228,8 @@ class Runner:
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.not_told,
-            binds_volumes=self.manager.lifecycle.holding.awaits,
-            volumes_lost=self.manager.lifecycle.volumes_lost,
+            claims_wanted=self.manager.lifecycle.holding.awaits,
+            give_up_claims=self.manager.lifecycle.give_up_claims,
             warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
@@ -535,8 +535,8 @@ class Runner:
                 asyncio.get_running_loop().call_later(command.after_s, self.manager.lifecycle.ask_again, command.uid)
             elif self.shadow is not None:
                 self.shadow.take(command)
-            elif isinstance(command, LoseVolumes):
-                lose = self.manager.lifecycle.volumes_lost
+            elif isinstance(command, GiveUpClaims):
+                lose = self.manager.lifecycle.give_up_claims
                 asyncio.get_running_loop().call_later(command.after_s, lose, command.uid, command.number)
             elif isinstance(command, Bind):
                 self.binder.bind(command)

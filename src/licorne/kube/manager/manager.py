@@ -243,7 +243,7 @@ class Manager:
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)
         here = [record for record in self.records.pods.values() if record.node == name and record.stage in COUNTED]
-        without_volumes = [record for record in here if record.stage is Stage.AWAITS_VOLUMES]
+        awaiting = [record for record in here if record.stage is Stage.AWAITS_CLAIMS]
         for record in here:
             record.move(PodEvent.LOSE)
             self.records.await_node(record.uid, name)
@@ -255,7 +255,7 @@ class Manager:
         self.lifecycle.devices.renew(frozenset((name,)))
         for command in self.outbox.withdraw_bindings(lambda command: command.node == name):
             self.lifecycle.outdated(command.uid)
-        for record in without_volumes:
+        for record in awaiting:
             self.lifecycle.outdated(record.uid)
 
 
