@@ -8,34 +8,10 @@ from enum import Enum
 
 from licorne.core.base.states import next_state
 from licorne.kube.objects import Namespace, Node, Pod, PodGroup, PriorityClass
-from licorne.kube.pods.storage import ClaimKey
 from licorne.kube.pods.work import Gang, Work, has_generated_id
 from licorne.si.messages import Allocation, Termination
 
 from .stages import STAGES, PodEvent, Stage
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ChosenVolume:
-    """What a PersistentVolumeClaim is to be bound to: a volume, or "" if one is made for the node of the pod."""
-
-    volume: str
-    claim_uid: str
-    selected: bool = False
-    """Whether the claim has been seen with the node; if it loses that, the provisioner cannot make the volume there."""
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ClaimAttempt:
-    """An attempt to have the claims of a pod get volumes and devices for `node`. Writes for it carry its `number`."""
-
-    node: str
-    number: int
-    volumes: dict[ClaimKey, ChosenVolume] = field(default_factory=dict)
-    devices: dict[ClaimKey, str] = field(default_factory=dict)
-    """The UIDs of the ResourceClaims; "" of one that is not made yet."""
-    told: bool = False
-    """Whether the status of the pod has been written, which names the claim for its extended resources."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -56,8 +32,6 @@ class PodRecord:
     """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
     behind: str = ""
     """The UID of a pod with which it has claims or volumes in common, and which is asked for first; "": none."""
-    attempt: ClaimAttempt | None = None
-    """What its claims are to get on its node, until the API server shows the pod there, or its place is given back."""
     failures: int = 0
     """How often it could not be bound."""
     failure: str = ""
