@@ -84,13 +84,13 @@ def _stage(record: PodRecord) -> str:
 def is_at_rest(world: World, runner: Runner) -> bool:
     """Return whether a process has read the present state, and waits for no answer, no victim, nor a time to try again."""
     manager = runner.manager
-    if not runner.begun or not runner.guard.check() or len(runner.binder):
+    if not runner.reading.begun or not runner.guard.check() or len(runner.binder):
         return False
     if any(pod.metadata.uid in world.hanging for pod in world.server.pods()):
         return False  # for whom the room is that it leaves, the process alone remembers
     for plural in ("pods", "nodes", "poddisruptionbudgets", "podgroups"):
         there = world.server.objects.get(plural, {}).items()
-        known = runner.reflectors[plural].store
+        known = runner.reading.reflectors[plural].store
         wanted = {key: one for key, one in there if not (isinstance(one, Pod) and books.has_ended(one))}
         if {key: one.metadata.resource_version for key, one in known.items()} != {
             key: one.metadata.resource_version for key, one in wanted.items()
@@ -238,7 +238,7 @@ def _is_kept(world: World, runner: Runner, record: PodRecord, node: str) -> bool
     Only in a world with reservations, or where gangs hold nodes. Which node is kept is the scheduler's choice, so it is
     asked; that the pod for which it keeps one is there, and has no node, is for the world to know.
     """
-    if not world.keeps_nodes or not runner.begun:
+    if not world.keeps_nodes or not runner.reading.begun:
         return False
     known = runner.api.cluster.partition(runner.manager.outbox.rm_id).nodes[node]
     waiting = [pod for pod in world.server.pods() if not pod.spec.node_name and books.is_ours(pod)]
