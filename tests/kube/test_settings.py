@@ -635,7 +635,7 @@ def test_a_setting_that_has_no_effect_is_told_and_no_other(key: str, expected: l
             if at == 0:
                 runner, task = schedules.start(world)
                 written = io.StringIO()
-                runner.reading.log = make_log(written, form="json")
+                runner.log = make_log(written, form="json")
             await asyncio.sleep(2.0)
         await schedules.stop(task)
         lines = [json.loads(line) for line in written.getvalue().splitlines()]
