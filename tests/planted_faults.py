@@ -99,6 +99,7 @@ OF_TESTS = (
     "kube/test_changing_over.py::test_a_take_over_where_a_placeholder_says_whose_its_gang_is_is_noticed",
     "kube/test_lease.py::test_a_planted_fault_is_noticed",
     "kube/test_kills.py::test_a_process_that_passes_over_what_runs_is_noticed",
+    "kube/test_outages.py::test_a_planted_fault_is_caught",
     "placement/test_unreached.py::test_a_planted_fault_is_caught",
     "preemption/test_examples.py::test_without_that_rule_the_example_has_another_victim",
     "quotachange/test_leafchoice.py::test_planted_faults_are_caught",

@@ -197,6 +197,8 @@ class FakeClient:
         """Whether no call of a lease arrives."""
         self.on_write: Callable[[str], None] = lambda _what: None
         """Called when a request that writes is sent, before it arrives."""
+        self.sent = 0
+        """How many such requests there were, but for those that tell a victim, which are a part of its eviction."""
 
     # -- reading
 
@@ -304,6 +306,7 @@ class FakeClient:
 
     def _count(self, what: str) -> None:
         self.on_write(what)
+        self.sent += 1
         self.server.writes[what] = self.server.writes.get(what, 0) + 1
 
     def _pod(self, namespace: str, name: str) -> Pod:
@@ -369,6 +372,7 @@ class FakeClient:
         self._count("status")
         if any(one["type"] == "DisruptionTarget" for one in status.get("conditions", ())):
             self.server.tries_to_tell[uid] = self.server.tries_to_tell.get(uid, 0) + 1
+            self.sent -= 1
         await self.server.trouble_before()
         pod = self._pod(namespace, name)
         if pod.metadata.uid != uid:

@@ -182,6 +182,16 @@ def check_end(world: World, runner: Runner) -> None:
         _check_reservations(world, runner, view, waiting)
 
 
+def check_counted(runner: Runner, sent: int) -> None:
+    """Check that no request that writes is without a result in the metrics, in which those that fail must be seen.
+
+    There may be more results: a binding that was not answered counts once more when the pod is found on its node.
+    """
+    results = runner.results.counts.items()
+    counted = sum(number for (kind, result), number in results if kind != "lease" and result != "left_out")
+    assert counted >= sent, f"{sent} requests were sent that write, and {counted} results are counted"
+
+
 def _check_evictions(world: World, runner: Runner) -> None:
     """Check what became of those for whom others were evicted: placed, ended, or given up for a cause that this world has."""
     for one in runner.api.cluster.partition(runner.manager.outbox.rm_id).evictions:

@@ -32,6 +32,7 @@ from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.decisions import Decisions
 from licorne.kube.manager.foreign import ForeignPods
 from licorne.kube.manager.gangs import Gangs
+from licorne.kube.manager.holding import Holding
 from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.pod_groups import PodGroups
 from licorne.kube.objects import Node
@@ -39,6 +40,7 @@ from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import constraints, foreign, volumes, work
 from licorne.kube.pods.work import ask_with
 from licorne.kube.reflector import Reflector
+from licorne.kube.results import Results
 from licorne.kube.writing import Writer
 from licorne.si.constants import TAG_WHOLE_TIMEOUT
 from licorne.si.messages import AddApplication, NodeUpdate
@@ -200,6 +202,16 @@ def _failed_on_sight(sound: Any) -> Any:
     return hold_or_ask
 
 
+def _failed_like_members(sound: Any) -> Any:
+    def remove_placeholder(self: Holding, record: Any, why: str) -> None:
+        if record.pod.spec.node_name:
+            sound(self, record, why)
+        else:
+            self.fail(record, "ApplicationFailed", why)
+
+    return remove_placeholder
+
+
 def _with_its_age(sound: Any) -> Any:
     def announcement(application: Any, work: Any) -> AddApplication:
         message: AddApplication = sound(application, work)
@@ -259,6 +271,8 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a victim is deleted before it is told so": (Writer, "_send", _untold),
     "the age of its pods takes time from a gang": (Gangs, "announcement", _with_its_age),
     "a pod that comes while its gang fails is failed": (PodLifecycle, "hold_or_ask", _failed_on_sight),
+    "a placeholder that comes while its gang fails is failed": (Holding, "remove_placeholder", _failed_like_members),
+    "writes that fail are not counted": (Results, "failed", _nothing),
     "a gang begins without a member that is not decided": (gangs, "_undecided", lambda _sound: lambda *_: None),
     "a placeholder says whose its gang is": (applications, "_creator", lambda _sound: lambda record: record),
     "what a node has too much is taken from the others": (
@@ -287,6 +301,7 @@ KINDS = {
     "disruption budgets are not told": Kind(preemption=True, budgets=True),
     "the age of its pods takes time from a gang": Kind(hard=True),
     "a pod that comes while its gang fails is failed": Kind(hard=True),
+    "a placeholder that comes while its gang fails is failed": Kind(hard=True),
     "a gang begins without a member that is not decided": Kind(hard=True),
     "what a node has too much is taken from the others": Kind(preemption=True, shrinks=True),
     "a victim that hangs is waited for without an end": Kind(preemption=True, hangs=True),

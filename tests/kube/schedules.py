@@ -898,6 +898,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
     ends.check_end(world, runner)
     after = ends.state(runner)
     for one in processes.running:
+        ends.check_counted(one.runner, one.client.sent)
         await stop(one.task)
     fresh, task = start(world, recorder=recorder)
     await asyncio.sleep(5.0)

@@ -105,7 +105,7 @@ def test_files_that_change_are_read_at_once_when_the_old_certificate_is_refused(
 
     async def run() -> None:
         async with secured(certificates, tmp_path, put(certificates, "one", tmp_path)) as (server, client):
-            watch = asyncio.create_task(anext(client.watch(PODS), None))
+            watch = asyncio.create_task(anext(stream := client.watch(PODS)))
             await server.watched.wait()
             put(certificates, "two", tmp_path)
             await client.get(PODS, "n", "p")
@@ -114,7 +114,8 @@ def test_files_that_change_are_read_at_once_when_the_old_certificate_is_refused(
             await client.get(PODS, "n", "p")
             assert server.seen == ["one", "one", "one", "two", "two"]
             server.release.set()
-            assert await watch is None
+            assert await watch == [], "it is answered"
+            assert await anext(stream, None) is None
 
     asyncio.run(run())
 

@@ -218,6 +218,20 @@ def test_a_daemon_of_higher_order_takes_it_and_the_other_evicts_anew_if_that_hel
     assert outcomes(b) == [Outcome.REQUIRED_NODE]
 
 
+def test_a_daemon_that_gave_up_evicts_again_on_its_node_at_once() -> None:
+    """Only for a guarantee an ask waits 15 seconds (`test_an_ask_that_gave_up_may_preempt_again`)."""
+    b = Bench(config("a"))
+    b.node("n1", vcore=4)
+    b.app("x")
+    for key in ("v1", "v2"):
+        b.ask("x", key, node="n1", vcore=2)
+    b.ask("x", "d", required="n1", vcore=2)
+    assert victims(b) == ["v2"]
+    b.ask("x", "forced", node="n1", vcore=2, priority=1)
+    assert outcomes(b) == [Outcome.FORCED]
+    assert victims(b) == ["v1"]
+
+
 def test_nothing_is_evicted_for_a_daemon_that_may_not_run_there() -> None:
     b = Bench(config("a"))
     b.node("n1", vcore=4)

@@ -199,7 +199,7 @@ class Client:
     async def watch(
         self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = 300.0
     ) -> AsyncGenerator[list[WatchEvent[T]]]:
-        """Yield changes as they come, those that have come together in one list.
+        """Yield changes as they come, those that have come together in one list; an empty one when the server has answered.
 
         `version`: go on after it. `initial`: begin with all objects that there are, in no order, and a bookmark with
         `end_of_list` after them. The iteration ends when the server closes the watch.
@@ -219,6 +219,7 @@ class Client:
         timeout = aiohttp.ClientTimeout(total=timeout_s + CALL_S, sock_connect=CONNECT_S)
         rest = b""
         async with await self._request("GET", kind.path(), query=query, timeout=timeout) as response:
+            yield []
             async for chunk in _chunks(response):
                 lines = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")
                 rest = lines.pop()

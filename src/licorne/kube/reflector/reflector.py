@@ -270,7 +270,7 @@ class Reflector(Generic[T]):
         listed = self._listed
         fresh: dict[tuple[str, str], T] | None = None if listed else {}
         clock = asyncio.get_running_loop().time
-        heard, since_s, version = False, clock(), self.version
+        opened, heard, since_s, version = False, False, clock(), self.version
         stream = self._source.watch(
             self._kind,
             str(self.version) if listed else "",  # without a version: what there is now, not what a cache has
@@ -280,6 +280,10 @@ class Reflector(Generic[T]):
         try:
             async with contextlib.aclosing(stream):
                 async for events in stream:
+                    if not opened:
+                        opened, since_s = True, clock()
+                    if not events:
+                        continue
                     heard, self.news_s = True, clock()
                     for event in events:
                         if fresh is None:
@@ -296,10 +300,13 @@ class Reflector(Generic[T]):
             if heard and fresh is not None:
                 self._stream_broke_off()
             raise
+        finally:
+            if opened and fresh is None and clock() - since_s >= SHORT_S:
+                self._worked()  # also without news, as of kinds that seldom change
         if fresh is not None:
             self._stream_broke_off()
             raise UnansweredError("the server closed the watch before the list was complete")
-        if listed and (not heard or clock() - since_s < SHORT_S):
+        if listed and (not opened or clock() - since_s < SHORT_S):
             await self._wait("the server closed the watch at once")
 
     def _watch_told(self, lasted_s: float, version: int) -> None:

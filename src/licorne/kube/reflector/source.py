@@ -21,5 +21,5 @@ class Source(Protocol):
     def watch(
         self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = ...
     ) -> AsyncGenerator[list[WatchEvent[T]]]:
-        """Yield changes as they come."""
+        """Yield changes as they come; an empty list when the server has answered, if nothing else is known yet."""
         ...
