@@ -38,7 +38,8 @@ class VolumeBindings:
                 where = storage.where(made_in(storage.claims[key], storage))
                 if where is not None and node not in where:
                     return f"no volume is left on node {node} for claim {key[1]}"
-        attempt.volumes = {key: (storage.claims[key].metadata.uid, volume) for key, volume in claims.items()}
+        attempt.chosen = claims
+        attempt.uids = {key: storage.claims[key].metadata.uid for key in claims}
         for key, volume in claims.items():
             claim = storage.claims[key]
             write = _selection(claim, node) if not volume else self._reference(claim, volume)
@@ -69,9 +70,9 @@ class VolumeBindings:
     def look(self, attempt: ClaimAttempt) -> tuple[bool, str]:
         """Return whether all claims of a pod are bound, and else why they will not be; "": they may yet."""
         done = True
-        for key, (uid, name) in attempt.volumes.items():
+        for key, name in attempt.chosen.items():
             claim = self._storage.claims.get(key)
-            if claim is None or claim.metadata.uid != uid or claim.metadata.deletion_timestamp:
+            if claim is None or claim.metadata.uid != attempt.uids[key] or claim.metadata.deletion_timestamp:
                 return False, f"claim {key[1]} has been deleted"
             if claim.status.phase == "Lost":
                 return False, f"claim {key[1]} has lost its volume"

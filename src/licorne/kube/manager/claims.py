@@ -25,8 +25,8 @@ class ClaimAttempt(msgspec.Struct):
     """An attempt to have the claims of a pod get volumes and devices on `node`.
 
     `names`: namespace, name and UID of the pod; `number`: that of the attempt, RELEASE once the claims have all.
-    `volumes`: of each PersistentVolumeClaim its UID and the volume that was chosen, "" if one is made; `selected`: those that have
-    been seen with the node of the pod; if one loses it, the provisioner cannot make the volume there.
+    `chosen`: of each PersistentVolumeClaim the volume that was chosen, "" if one is made; `uids`: its UID; `selected`: those that
+    have been seen with the node of the pod; if one loses it, the provisioner cannot make the volume there.
     `devices`: of each ResourceClaim its UID, "" of one that is not made yet. `told`: the status of the pod has been written, which
     names the claim for its extended resources.
     """
@@ -34,7 +34,8 @@ class ClaimAttempt(msgspec.Struct):
     names: tuple[str, str, str]
     node: str
     number: int
-    volumes: dict[ClaimKey, tuple[str, str]] = {}
+    chosen: dict[ClaimKey, str] = {}
+    uids: dict[ClaimKey, str] = {}
     selected: set[ClaimKey] = set()
     devices: dict[ClaimKey, str] = {}
     told: bool = False

@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from licorne.kube.objects import (
@@ -87,7 +87,7 @@ class Volumes:
     def reserve(self, record: PodRecord, attempt: ClaimAttempt) -> str:
         """Have the claims of a pod bound for the node that was decided; return why they cannot be, or ""."""
         why = self.bindings.begin(record, attempt)
-        self._reread(attempt)
+        self.reread(attempt.chosen)
         self._pass_on(record.uid)
         return why
 
@@ -95,10 +95,10 @@ class Volumes:
         """Release what was reserved for the claims of a pod, and let the next pod have its turn (`Turns`)."""
         attempt = self._attempts.of_pod.get(uid)
         if attempt is not None:
-            for key in attempt.volumes:
+            for key in attempt.chosen:
                 self.storage.release(key)
-            self._reread(attempt)
-            attempt.volumes = {}
+            self.reread(attempt.chosen)
+            attempt.chosen = {}
         self._pass_on(uid)
 
     def pass_turns(self) -> list[PodRecord]:
@@ -106,9 +106,9 @@ class Volumes:
         found = (self._records.pods.get(uid) for uid in self.turns.overdue(self._outbox.now_s()))
         return [record for record in found if record is not None]
 
-    def _reread(self, attempt: ClaimAttempt) -> None:
-        """Have the pods read again that name a claim of an attempt, or that may get the volume that is for one."""
-        for key, (_, volume) in attempt.volumes.items():
+    def reread(self, claims: Mapping[ClaimKey, str]) -> None:
+        """Have the pods read again that name one of these claims, or that may get the volume that is for one."""
+        for key, volume in claims.items():
             self.changed |= self._users.get(key, {})
             if volume and (claim := self.storage.claims.get(key)) is not None:
                 self._class_changed(claim.storage_class)
