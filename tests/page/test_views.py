@@ -256,7 +256,14 @@ def test_configuration_and_health() -> None:
     page = text_of(world, "/configuration")
     assert "All checks of the state passed" in page
     assert "provided" in page
-    assert "filter: {type: deny, users: [mallory]}" in page  # as it was written
+    assert "type: deny" in page and "- mallory" in page
+
+
+def test_comments_of_the_configuration_are_not_shown_as_rest_does_not_show_them_to_readers() -> None:
+    world = World().register(text=f"# the token of the webhook is hunter2\n{LENDING}")
+    for address in ("/configuration", "/ws/v1/config"):
+        text = world.request("GET", address).text
+        assert "root" in text and "hunter2" not in text
 
 
 def test_without_a_resource_manager_the_page_says_so() -> None:

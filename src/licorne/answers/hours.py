@@ -45,11 +45,7 @@ def hours(
     Raises:
         RecordingError: the recording cannot be repeated.
     """
-    replay = replay_from_newest(
-        run,
-        lambda saved: since_ns is not None and saved.now_ns <= since_ns,
-        lambda saved: _Integrating(run, since_ns, saved),
-    )
+    replay = replay_from_newest(run, since_ns or 0, lambda saved: _Integrating(run, since_ns, saved))
     size = replay.bytes_all
     outcome = replay.run(until_ns, lambda: step(replay.bytes_read, size))
     end_ns = outcome.now_ns if until_ns is None or replay.ended else until_ns

@@ -53,12 +53,13 @@ def unpack_integers(column: Column, count: int) -> list[int]:
     """
     if type(column) is dict:
         if EQUAL in column:
-            return _repeated(_integers([column[EQUAL]]), count)
+            return repeated(_integers([column[EQUAL]]), count)
         return list(accumulate(_integers(listed(column.get(RISING), count))))
     return _integers(listed(column, count))
 
 
-def _repeated(values: list[Any], count: int) -> list[Any]:
+def repeated(values: list[Any], count: int) -> list[Any]:
+    """Return a value, the only one of a list, so many times; raises CheckpointError if that is too many."""
     if count > EQUAL_MAX:
         raise CheckpointError(f"damaged: a column has more than {EQUAL_MAX:,} equal values")
     return values * count
@@ -87,7 +88,7 @@ def unpack_flags(column: Column, count: int, allowed: frozenset[type]) -> list[A
         CheckpointError: the column holds something else.
     """
     if type(column) is dict:
-        column = _repeated([column.get(EQUAL)], count)
+        column = repeated([column.get(EQUAL)], count)
     return of_types(listed(column, count), allowed)
 
 

@@ -19,12 +19,14 @@ from typing import Any, Final, Protocol
 from licorne.core.base.states import ApplicationState, ObjectState
 
 from .columns import (
+    EQUAL,
     CheckpointError,
     Column,
     listed,
     of_types,
     pack_flags,
     pack_integers,
+    repeated,
     slices,
     unpack_flags,
     unpack_integers,
@@ -100,6 +102,13 @@ class _Floats(Kind):
         return of_types(listed(column, count), (float,))
 
 
+def _members(source: Source, table: str, column: Column, count: int, *, optional: bool) -> list[Any]:
+    """Return the members of a table whose numbers a column has: one is looked up once where all are equal."""
+    if type(column) is dict and EQUAL in column:
+        return repeated(source.members(table, unpack_integers(column, 1), optional=optional), count)
+    return source.members(table, unpack_integers(column, count), optional=optional)
+
+
 class _Texts(Kind):
     def __init__(self, *, optional: bool = False) -> None:
         self.optional = optional
@@ -108,7 +117,7 @@ class _Texts(Kind):
         return pack_integers(found.texts(values))
 
     def read(self, column: Column, count: int, source: Source) -> list[Any]:
-        return source.members("str", unpack_integers(column, count), optional=self.optional)
+        return _members(source, "str", column, count, optional=self.optional)
 
 
 class _Members(_Texts):
@@ -171,7 +180,7 @@ class _References(Kind):
 
     def read(self, column: Column, count: int, source: Source) -> list[Any]:
         if len(self.names) == 1:
-            return source.members(self.names[0], unpack_integers(column, count), optional=self.optional)
+            return _members(source, self.names[0], column, count, optional=self.optional)
         kinds, numbers = (unpack_integers(part, count) for part in listed(column, 2))
         if not {*kinds} <= {*range(0 if self.optional else 1, len(self.names) + 1)}:
             raise CheckpointError("damaged: a reference to an object of an unexpected class")

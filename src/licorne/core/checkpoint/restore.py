@@ -139,8 +139,8 @@ def _restore(content: Content, size: int) -> Cluster:
     counts = [count for count, _ in content.tables.values()]
     if min(counts, default=0) < 0 or sum(counts) > min(MEMBERS_FOR_A_BYTE * size, EQUAL_MAX):
         raise CheckpointError("damaged: more members than it can hold")
-    texts = of_types([_text(text) for text in content.texts], (str,))
-    source = _Source(texts)
+    texts = content.texts if {*map(type, content.texts)} <= {str} else [*map(_text, content.texts)]
+    source = _Source(of_types(texts, (str,)))
     tables: dict[str, Table] = {name: table_of(name) for name in content.tables}
     for name in sorted(tables, key=lambda name: (not tables[name].early, name == "Need")):
         count, columns = content.tables[name]

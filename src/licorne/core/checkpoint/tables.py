@@ -85,10 +85,9 @@ class _Objects(Table):
     def make(self, columns: dict[str, Any], count: int, source: Source) -> list[Any]:
         self.check_names(columns)
         cls: Any = self.cls
-        made = [cls.__new__(cls) for _ in range(count)]
+        made = [*map(cls.__new__, repeat(cls, count))]
         for name, make in self.transient.items():
-            for member in made:
-                setattr(member, name, make())
+            self.set(made, name, [make() for _ in range(count)])
         return made
 
     def fill(self, members: list[Any], columns: dict[str, Any], source: Source) -> None:
@@ -236,9 +235,10 @@ class _Dicts(Table):
             )
         ]
         for one, (start, end) in zip(members, slices(lengths), strict=True):
-            one.update(items[start:end])
-            if len(one) != end - start:
-                raise CheckpointError("damaged: two equal keys")
+            if start != end:  # most are empty
+                one.update(items[start:end])
+                if len(one) != end - start:
+                    raise CheckpointError("damaged: two equal keys")
 
 
 class _Maps(_Dicts):
@@ -282,7 +282,8 @@ class _Lists(Table):
         lengths, items = read_lengths([columns["length"], columns["item"]], len(members))
         flat = self.item_kind.read(items, sum(lengths), source)
         for one, (start, end) in zip(members, slices(lengths), strict=True):
-            one.extend(flat[start:end])
+            if start != end:
+                one.extend(flat[start:end])
 
 
 class _Deques(_Lists):

@@ -8,6 +8,7 @@ it serves, or the beginning.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import zlib
@@ -17,13 +18,15 @@ from typing import Final
 import msgspec
 
 from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked
-from licorne._files import file_bytes
+from licorne._files import file_bytes, opened
 
 from .blocks import HEADER
 from .folder import UNREADABLE, RecordingError, checkpoints_in
 
 MAGIC: Final = b"licorne checkpoint in a recording, format 1\n"
 LEVEL: Final = 1
+HEAD_BYTES: Final = 512
+"""Bytes within which the time of a checkpoint stands, compressed or not."""
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -52,6 +55,11 @@ class Saved(msgspec.Struct, frozen=True, array_like=True):
     state: bytes
     position: int = -1
     settings: dict[str, dict[str, str]] = {}
+
+
+_head = msgspec.msgpack.Decoder(tuple[Place, int])
+_TWO: Final = b"\x92"
+"""How an array of two begins in MessagePack."""
 
 
 def write(run: Path, saved: Saved) -> Path:
@@ -98,9 +106,20 @@ def read(path: Path) -> Saved:
         raise RecordingError(f"{path}: is damaged: {error}") from None
 
 
+def time_of(path: Path) -> int:
+    """Return the time of a checkpoint (ns), reading only its beginning, a hundredth of the work of `read`; 0 if that is damaged."""
+    with contextlib.suppress(OSError, zlib.error), opened(path) as file:
+        file.seek(len(MAGIC) + HEADER.size)
+        head = zlib.decompressobj().decompress(file.read(HEAD_BYTES), HEAD_BYTES)
+        for end in range(len(head)):  # where the second value of `Saved` ends depends on its size
+            with contextlib.suppress(msgspec.DecodeError):
+                return _head.decode(_TWO + head[1:end])[1]
+    return 0
+
+
 def place_of(path: Path) -> Place:
     """Return the place of a checkpoint in its run."""
     return Place(*map(int, path.name.split("-")[1:]))
 
 
-__all__ = ["Place", "Saved", "checkpoints_in", "place_of", "read", "write"]
+__all__ = ["Place", "Saved", "checkpoints_in", "place_of", "read", "time_of", "write"]

@@ -7,7 +7,7 @@ moment, from which one may go on. Predicates are answered as they were; where th
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -27,7 +27,7 @@ from licorne.si.messages import Input, Output
 
 from . import entries
 from .blocks import Rest, block_bytes, read_blocks
-from .checkpoints import Place, Saved, checkpoints_in, place_of
+from .checkpoints import Place, Saved, checkpoints_in, place_of, time_of
 from .checkpoints import read as read_saved
 from .checkpoints import write as write_saved
 from .digest import Digest
@@ -422,28 +422,21 @@ R = TypeVar("R", bound=Replay)
 
 def replay_from(run: Run, at_ns: int | None, on_output: OnOutput = lambda *_: None) -> Replay:
     """Return a repetition that begins at the newest checkpoint before a time that can be used, or at the beginning."""
-    return replay_from_newest(
-        run, lambda saved: at_ns is None or saved.now_ns <= at_ns, lambda saved: Replay(run, on_output, saved=saved)
-    )
+    return replay_from_newest(run, at_ns, lambda saved: Replay(run, on_output, saved=saved))
 
 
-def replay_from_newest(run: Run, suits: Callable[[Saved], bool], begin: Callable[[Saved | None], R]) -> R:
-    """Return a repetition that begins at the newest checkpoint that suits and can be used, or at the beginning.
+def replay_from_newest(
+    run: Run, at_ns: int | None, begin: Callable[[Saved | None], R], suits: Callable[[Saved], bool] = lambda _: True
+) -> R:
+    """Return a repetition that begins at the newest checkpoint up to a time that suits and can be used, or at the beginning.
 
     `begin` makes the repetition from a checkpoint; from None: from the beginning.
     """
-
-    def suits_not(path: Path) -> bool:
-        with contextlib.suppress(RecordingError):  # one that is damaged is passed over below
-            return not suits(read_saved(path))
-        return False
-
-    # A file takes 20 ms to read, so those that are too late are left out by halves; `suits` is true of all before one that suits.
     found = checkpoints_in(run.folder)
-    for path in reversed(found[: bisect_left(found, True, key=suits_not)]):
+    for path in reversed(found if at_ns is None else found[: bisect_right(found, at_ns, key=time_of)]):
         with contextlib.suppress(RecordingError):  # the one before it serves as well, it only takes longer
             saved = read_saved(path)
-            if suits(saved):
+            if (at_ns is None or saved.now_ns <= at_ns) and suits(saved):
                 return begin(saved)
     return begin(None)
 

@@ -20,8 +20,8 @@ from .source import Applications
 from .view import Query, Row, Source, View, chosen, columns, is_within, table
 
 SHARES = (
-    "queue, curve- Share of the guarantee, share# Now, used$=now.used, guaranteed$=now.guaranteed, waiting#=now.waiting, "
-    "below#=below_s Waited below it, since#=since_ns Below since"
+    "queue, since#=since_ns Below since, below#=below_s Waited below it, curve- Share of the guarantee, share# Now, "
+    "used$=now.used, guaranteed$=now.guaranteed, waiting#=now.waiting"
 )
 WINDOW_S = 3600.0
 WINDOW_MAX_S = 7 * 86_400.0
@@ -131,30 +131,13 @@ def _rows(found: Sequence[Decision], applications: Applications, recorded: bool)
     queue_of = {each.app.application_id: each.app.queue_name for each in applications}
     for at_ns, said in found:
         before = f"{(at_ns - 1) // SECOND_NS}.{(at_ns - 1) % SECOND_NS:09d}" if recorded else ""
-        app = said.application_id
+        made = {"time_ns": at_ns, "application": said.application_id, "before": before}
         if isinstance(said, NewAllocation):
             name = pod_name(said.tags or {}, said.key)
-            yield Row(
-                time_ns=at_ns,
-                kind="allocated",
-                pod=name,
-                application=app,
-                queue=said.queue,
-                node=said.node_id,
-                why="",
-                before=before,
-            )
+            yield Row(**made, kind="allocated", pod=name, queue=said.queue, node=said.node_id, why="")
         else:
-            yield Row(
-                time_ns=at_ns,
-                kind="evicted",
-                pod=said.key,
-                application=app,
-                queue=queue_of.get(app, ""),
-                node="",
-                why=said.message,
-                before=before,
-            )
+            queue = queue_of.get(said.application_id, "")
+            yield Row(**made, kind="evicted", pod=said.key, queue=queue, node="", why=said.message)
 
 
 def _plot(rows: Sequence[Row]) -> dict[str, Any] | None:

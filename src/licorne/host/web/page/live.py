@@ -23,12 +23,14 @@ from licorne.answers.process import Question
 from licorne.answers.timeline import Timeline
 from licorne.core.partition import Partition
 from licorne.host.pace import SLICE_S
+from licorne.host.threads import COMMON
 from licorne.host.web.rest import allocations as allocation_views
 from licorne.host.web.rest import views
 from licorne.host.web.rest.errors import PARTITION_NOT_FOUND, TOO_MANY_STREAMS, refuse
 from licorne.host.web.rest.pieces import rejection_view
 from licorne.host.web.rest.questions import answered
 from licorne.si import rest_objects as objects
+from licorne.state.configuration import as_yaml
 
 from .source import ROWS, ApplicationSummary, Configuration, Figures, NodeSummary, People
 
@@ -197,10 +199,10 @@ class LiveSource:
         return views.rules(self._home(partition))
 
     async def configuration(self, _partition: str) -> Configuration:
-        """Return the queue configuration in force, as it was written."""
-        managers = self._backend.managers()
-        shown, report = await self._handlers.running(managers[0] if managers else None)
-        return shown, report, managers[0].configuration.text if managers else ""
+        """Return the queue configuration in force, as REST gives it to readers: comments may be for those alone who wrote them."""
+        shown, report = await self._handlers.running(next(iter(self._backend.managers()), None))
+        parts = {"Partitions": shown.get("Partitions", [])}
+        return shown, report, await COMMON.run(lambda: as_yaml(parts)) if parts["Partitions"] else ""
 
     async def figures(self, _partition: str) -> Figures:
         """Return the rate of decisions, the history by the minute, how the recording goes, and the last health checks."""

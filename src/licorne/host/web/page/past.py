@@ -162,6 +162,9 @@ class OpenedRecording:
 
     async def _moment(self, at_ns: int | None) -> LiveSource:
         try:
+            if gc.get_freeze_count():  # an earlier moment, which may be kept no more
+                gc.unfreeze()
+                gc.collect()
             gc.disable()  # else it looks through all that is restored again and again, which takes a third of the time
             restored = await COMMON.run(lambda: restore_moment(choose_run(self._folder, at_ns=at_ns), at_ns))
         except NothingRecordedError:
@@ -169,6 +172,7 @@ class OpenedRecording:
         except RecordingError as error:
             refuse(404, str(error))
         finally:
+            gc.freeze()
             gc.enable()
         if at_ns is None and self._clock is None:
             self._ends_ns = restored.now_ns
@@ -279,11 +283,8 @@ def live_pages(handlers: Handlers, gate: Gate) -> tuple[Endpoint, ...]:
 
 async def serve(folder: Path) -> None:
     """Answer the requests of the standard input until it ends."""
-
-    def failed(path: str, error: Exception) -> None:
-        sys.stderr.write(f"{path}: {error!r}\n")
-
-    app = pages_app(OpenedRecording(folder, time.time_ns).opened, failed)
+    opened = OpenedRecording(folder, time.time_ns).opened
+    app = pages_app(opened, lambda path, error: sys.stderr.write(f"{path}: {error!r}\n"))
     while line := await COMMON.run(sys.stdin.buffer.readline):
         asked = msgspec.json.decode(line, type=tuple[str, str, dict[str, str]])
         status, headers, body = await answer_of(app, *asked)
