@@ -51,6 +51,14 @@ def unpacked(data: bytes, bytes_max: int, *, gzip: bool = False) -> bytes:
     return found
 
 
+def unpacked_head(data: bytes, count: int) -> bytes:
+    """Return the first bytes, so many at most, of what `data` begins; raises ValueError if they are damaged."""
+    try:
+        return zlib.decompressobj().decompress(data, count)
+    except zlib.error as error:
+        raise ValueError(f"is compressed and cannot be unpacked: {error}") from None
+
+
 def read_all(read: Callable[[int], bytes], bytes_max: int) -> bytes:
     """Return what a stream has up to its end. Raises TooLargeError: that is more than `bytes_max`."""
     found = read(bytes_max + 1)

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked
+from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked, unpacked_head
 from licorne._files import file_bytes, opened
 
 from .blocks import HEADER
@@ -108,9 +108,9 @@ def read(path: Path) -> Saved:
 
 def time_of(path: Path) -> int:
     """Return the time of a checkpoint (ns), reading only its beginning, a hundredth of the work of `read`; 0 if that is damaged."""
-    with contextlib.suppress(OSError, zlib.error), opened(path) as file:
+    with contextlib.suppress(OSError, ValueError), opened(path) as file:
         file.seek(len(MAGIC) + HEADER.size)
-        head = zlib.decompressobj().decompress(file.read(HEAD_BYTES), HEAD_BYTES)
+        head = unpacked_head(file.read(HEAD_BYTES), HEAD_BYTES)
         for end in range(len(head)):  # where the second value of `Saved` ends depends on its size
             with contextlib.suppress(msgspec.DecodeError):
                 return _head.decode(_TWO + head[1:end])[1]

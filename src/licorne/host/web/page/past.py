@@ -283,8 +283,11 @@ def live_pages(handlers: Handlers, gate: Gate) -> tuple[Endpoint, ...]:
 
 async def serve(folder: Path) -> None:
     """Answer the requests of the standard input until it ends."""
-    opened = OpenedRecording(folder, time.time_ns).opened
-    app = pages_app(opened, lambda path, error: sys.stderr.write(f"{path}: {error!r}\n"))
+
+    def failed(path: str, error: Exception) -> None:
+        sys.stderr.write(f"{path}: {error!r}\n")
+
+    app = pages_app(OpenedRecording(folder, time.time_ns).opened, failed)
     while line := await COMMON.run(sys.stdin.buffer.readline):
         asked = msgspec.json.decode(line, type=tuple[str, str, dict[str, str]])
         status, headers, body = await answer_of(app, *asked)
