@@ -84,13 +84,13 @@ def _stage(record: PodRecord) -> str:
 def is_at_rest(world: World, runner: Runner) -> bool:
     """Return whether a process has read the present state, and waits for no answer, no victim, nor a time to try again."""
     manager = runner.manager
-    if not runner.begun or not runner.guard.check() or len(runner.binder):
+    if not runner.reading.begun or not runner.guard.check() or len(runner.binder):
         return False
     if any(pod.metadata.uid in world.hanging for pod in world.server.pods()):
         return False  # for whom the room is that it leaves, the process alone remembers
     for plural in ("pods", "nodes", "poddisruptionbudgets", "podgroups"):
         there = world.server.objects.get(plural, {}).items()
-        known = runner.reflectors[plural].store
+        known = runner.reading.reflectors[plural].store
         wanted = {key: one for key, one in there if not (isinstance(one, Pod) and books.has_ended(one))}
         if {key: one.metadata.resource_version for key, one in known.items()} != {
             key: one.metadata.resource_version for key, one in wanted.items()
@@ -101,7 +101,7 @@ def is_at_rest(world: World, runner: Runner) -> bool:
         if app.gang_stage is GangStage.RESERVING and not placeholders and app.undecided is None:
             return False  # nobody has seen those that it had made; they are made again in a while
     return all(
-        record.stage not in (Stage.AWAITS_VOLUMES, Stage.ASSUMED, Stage.UNBOUND)
+        record.stage not in (Stage.AWAITS_CLAIMS, Stage.ASSUMED, Stage.UNBOUND)
         for record in manager.records.pods.values()
     )
 
@@ -113,7 +113,7 @@ def check_same(world: World, fresh: dict[str, Any], known: dict[str, Any]) -> No
     may give pods a node that the other kept for somebody else, so only pods that have a node are compared. So it is where a
     provisioner makes no volume: whose turn it is to wait for one is chance.
     """
-    awaits = Stage.AWAITS_VOLUMES
+    awaits = Stage.AWAITS_CLAIMS
     if world.keeps_nodes or any(place[0] is awaits for both in (known, fresh) for place in both["pods"].values()):
         placed = {name: place for name, place in known["pods"].items() if place[1] and place[0] is not awaits}
         others = {name: fresh["pods"].get(name) for name in placed}
@@ -161,7 +161,7 @@ def check_end(world: World, runner: Runner) -> None:
     known = {record.pod.metadata.name for record in runner.manager.records.pods.values()}
     there = {pod.metadata.name for pod in world.server.pods() if books.is_ours(pod) and not books.has_ended(pod)}
     assert known == there, f"known {known - there}, forgotten {there - known}"
-    awaiting = {one.uid: one.node for one in runner.manager.records.pods.values() if one.stage is Stage.AWAITS_VOLUMES}
+    awaiting = {one.uid: one.node for one in runner.manager.records.pods.values() if one.stage is Stage.AWAITS_CLAIMS}
     view = world.view()  # a provisioner that makes no volume is waited for again and again
     view = view.with_places([(pod, node or awaiting.get(pod.metadata.uid, "")) for pod, node in view.places])
     for node in view.nodes:
@@ -248,7 +248,7 @@ def _is_kept(world: World, runner: Runner, record: PodRecord, node: str) -> bool
     Only in a world with reservations, or where gangs hold nodes. Which node is kept is the scheduler's choice, so it is
     asked; that the pod for which it keeps one is there, and has no node, is for the world to know.
     """
-    if not world.keeps_nodes or not runner.begun:
+    if not world.keeps_nodes or not runner.reading.begun:
         return False
     known = runner.api.cluster.partition(runner.manager.outbox.rm_id).nodes[node]
     waiting = [pod for pod in world.server.pods() if not pod.spec.node_name and books.is_ours(pod)]

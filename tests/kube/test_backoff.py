@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS
-from licorne.kube import lease, pauses, runner
+from licorne.kube import health, lease, pauses
 from licorne.kube.backoff import Backoff
 from licorne.kube.manager import lifecycle
 from licorne.kube.reflector import reflector
@@ -58,7 +58,7 @@ ORDERS = {
     "a process that is awake was not paused": (pauses.HEARTBEAT_S, pauses.PAUSE_S),
     "news is not called old while a reflector waits before it tries again": (
         max(map(_longest_s, (reflector.BACKOFF, reflector.FORBIDDEN_BACKOFF, reflector.ABSENT_BACKOFF))),
-        runner.NEWS_MAX_S,
+        health.NEWS_MAX_S,
     ),
     "creations leave workers to victims and conditions": (writer.CREATING_AT_ONCE, writer.AT_ONCE),
 }

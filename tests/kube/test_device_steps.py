@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from licorne.kube.api.kinds import RESOURCE_CLAIMS
-from licorne.kube.manager.commands import Bind, LoseVolumes, WriteVolume
-from licorne.kube.manager.devices import KEPT_S, RELEASE
+from licorne.kube.manager.claims import RELEASE
+from licorne.kube.manager.commands import Bind, GiveUpClaims, WriteClaim
+from licorne.kube.manager.devices import KEPT_S
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import DeviceClass, ResourceClaim
 from licorne.kube.objects.devices import Consumer
@@ -23,13 +24,13 @@ from .places import Places
 # -- what is written, step by step -------------------------------------------------------------------------------
 
 
-def steps_of(made: Places, *, shown: Callable[[WriteVolume], bool] = lambda _: True) -> list[Any]:
+def steps_of(made: Places, *, shown: Callable[[WriteClaim], bool] = lambda _: True) -> list[Any]:
     """Decide and write for a while; show claims as the API server has them after the writes that `shown` says."""
     store, commands = made.manager.lifecycle.devices.store, list[Any]()
     for _ in range(8):
         for one in made.manager.flush():
             commands.append(one)
-            if not isinstance(one, WriteVolume) or not shown(one):
+            if not isinstance(one, WriteClaim) or not shown(one):
                 continue
             (claim,) = (store.claims[key] for key in store.claims if RESOURCE_CLAIMS.path(*key) in one.path)
             raw = msgspec.to_builtins(claim)
@@ -41,7 +42,7 @@ def steps_of(made: Places, *, shown: Callable[[WriteVolume], bool] = lambda _: T
     return commands
 
 
-def placed(*claims: str, shown: Callable[[WriteVolume], bool] = lambda _: True) -> tuple[Places, list[Any]]:
+def placed(*claims: str, shown: Callable[[WriteClaim], bool] = lambda _: True) -> tuple[Places, list[Any]]:
     """Return a cluster in which a pod `p` with these claims gets a node, and what was to be done for it."""
     made = places(1, len(claims))
     for name in claims:
@@ -54,8 +55,8 @@ def test_a_pod_whose_binding_is_out_keeps_its_devices_when_the_time_of_its_claim
     made, commands = placed("a")
     lifecycle = made.manager.lifecycle
     assert isinstance(commands.pop(), Bind)
-    (late,) = (one for one in commands if isinstance(one, LoseVolumes))
-    lifecycle.volumes_lost(late.uid, late.number)
+    (late,) = (one for one in commands if isinstance(one, GiveUpClaims))
+    lifecycle.give_up_claims(late.uid, late.number)
     assert made.manager.records.pods["p"].stage is Stage.ASSUMED
     assert ("ns", "a") in lifecycle.devices.store.decided
 
@@ -64,7 +65,7 @@ def test_nothing_is_taken_back_from_a_pod_that_is_shown_with_a_node() -> None:
     made, _ = placed("a")
     lifecycle = made.manager.lifecycle
     lifecycle.not_bound("p", "the test wants it")
-    (write,) = (one for one in made.manager.flush() if isinstance(one, WriteVolume))
+    (write,) = (one for one in made.manager.flush() if isinstance(one, WriteClaim))
     assert write.body["status"]["allocation"] is None
     assert lifecycle.holding.awaits("p", write.number)
     made.pods["p"]["spec"]["nodeName"] = "n0"
@@ -75,11 +76,11 @@ def test_nothing_is_taken_back_from_a_pod_that_is_shown_with_a_node() -> None:
 def test_devices_of_a_claim_are_free_when_its_own_write_was_refused() -> None:
     made, commands = placed("a", "b", shown=lambda one: not one.path.endswith("/status"))
     lifecycle = made.manager.lifecycle
-    (late,) = (one for one in commands if isinstance(one, LoseVolumes))
-    lifecycle.volumes_lost("p", late.number)
-    first, second = (one for one in made.manager.flush() if isinstance(one, WriteVolume))
+    (late,) = (one for one in commands if isinstance(one, GiveUpClaims))
+    lifecycle.give_up_claims("p", late.number)
+    first, second = (one for one in made.manager.flush() if isinstance(one, WriteClaim))
     assert first.number == second.number == RELEASE
-    lifecycle.volumes_lost("p", RELEASE, "no", first.path)
+    lifecycle.give_up_claims("p", RELEASE, "no", first.path)
     assert [RESOURCE_CLAIMS.path(*key) for key in lifecycle.devices.store.decided] == [second.path]
 
 

@@ -20,6 +20,7 @@ from kube import kills, schedules
 from kube.apiserver import calm
 from licorne.core.nodes.claimed import ClaimCount
 from licorne.core.nodes.counted import CLAIMS
+from licorne.kube.manager.claims import ClaimAttempt
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import AllocatedDevice, Device, DeviceCapacity, ExactRequest, ResourceSlice
@@ -371,9 +372,9 @@ def test_a_pod_is_tried_again_when_another_gives_a_common_claim_back() -> None:
     known, tried = made.manager.lifecycle.devices, list[str]()
     reserve = known.reserve
 
-    def refused_once(record: PodRecord, node: str, timeout_s: float) -> str:
+    def refused_once(record: PodRecord, attempt: ClaimAttempt) -> str:
         tried.append(record.uid)
-        return reserve(record, node, timeout_s) or ("the test wants it" if len(tried) == 1 else "")
+        return reserve(record, attempt) or ("the test wants it" if len(tried) == 1 else "")
 
     with patch.object(known, "reserve", refused_once):
         made.run()

@@ -12,7 +12,7 @@ import pytest
 from common.virtual import run
 from kube import kills, schedules
 from licorne.kube.api.client import ApiError
-from licorne.kube.manager.commands import Evict, WriteVolume
+from licorne.kube.manager.commands import Evict, WriteClaim
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
@@ -239,7 +239,7 @@ def test_a_claim_that_is_made_by_somebody_else_at_the_same_time_gets_no_devices_
     made.run()
     (key,) = made.manager.lifecycle.devices.store.decided
     made.manager.named_seen(resource_claim(key[1], namespace="ns"))
-    written = [one for one in made.manager.flush() if isinstance(one, WriteVolume)]
+    written = [one for one in made.manager.flush() if isinstance(one, WriteClaim)]
     assert not [one for one in written if key[1] in one.path]
     assert not made.manager.lifecycle.devices.store.decided
 

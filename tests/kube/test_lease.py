@@ -105,7 +105,7 @@ def test_a_process_that_ends_is_followed_at_once_when_what_it_has_sent_is_answer
         await asyncio.sleep(2.0)
         second = process(world)
         await asyncio.sleep(2.0)
-        assert not second.runner.begun
+        assert not second.runner.reading.begun
         assert second.runner.lease is not None
         assert second.runner.lease.holder == first.runner.lease.identity  # type: ignore[union-attr]
         for _ in range(20):
@@ -117,7 +117,7 @@ def test_a_process_that_ends_is_followed_at_once_when_what_it_has_sent_is_answer
         assert len(world.bound) > 3
         await asyncio.sleep(4.0)
         assert second.runner.lease.held(), f"well before the {DURATION_S} s after which the lease would have expired"
-        assert second.runner.begun
+        assert second.runner.reading.begun
         for _ in range(20):
             world.add_pod()
         await asyncio.sleep(30.0)
@@ -135,7 +135,7 @@ def test_a_process_that_is_cancelled_is_followed_when_its_lease_has_expired() ->
         second = process(world)
         await schedules.stop(first.task)
         await asyncio.sleep(DURATION_S + 5.0)
-        assert second.runner.begun
+        assert second.runner.reading.begun
         await schedules.stop(second.task)
 
     run(play())

@@ -109,7 +109,7 @@ def test_writes_that_fail_are_seen_in_log_metrics_and_health() -> None:
         runner = Runner(clients, RunSettings(), log=log, clock=clock, wall=world.now_s)
         task = asyncio.create_task(runner.run())
         await asyncio.sleep(90.0)
-        counts = runner._figures()["licorne_writes"]
+        counts = runner.health.figures()["licorne_writes"]
         assert counts["binding", "refused"] >= 4
         assert counts["condition", "refused"] >= 2
         assert counts["condition", "left_out"] >= 2
@@ -121,7 +121,7 @@ def test_writes_that_fail_are_seen_in_log_metrics_and_health() -> None:
         assert told[0]["object"] == "default/p1"
         assert told[0]["reason"] == "403 Forbidden: pods/binding is forbidden"
         assert 2 <= len(told) <= 10, "one line in ten seconds"
-        checks = {one.name: one for one in runner._checks()}
+        checks = {one.name: one for one in runner.health.checks()}
         assert not checks["Writes"].succeeded
         assert "every binding: 403 Forbidden" in checks["Writes"].message
         assert all(one.succeeded for one in checks.values() if one.readiness)
@@ -139,12 +139,12 @@ def test_old_news_are_seen_in_metrics_and_readiness() -> None:
         world = Cluster()
         runner, task = schedules.start(world)
         await asyncio.sleep(300.0)
-        assert max(runner._figures()["licorne_news_age_seconds"].values()) < 70.0
-        assert all(one.succeeded for one in runner._checks())
+        assert max(runner.health.figures()["licorne_news_age_seconds"].values()) < 70.0
+        assert all(one.succeeded for one in runner.health.checks())
         world.server.news = lambda _: asyncio.sleep(1e6)  # type: ignore[assignment, method-assign]  # watches hang
         await asyncio.sleep(600.0)
-        assert runner._figures()["licorne_news_age_seconds"]["pods",] > 180.0
-        assert "News" in {one.name for one in runner._checks() if one.readiness and not one.succeeded}
+        assert runner.health.figures()["licorne_news_age_seconds"]["pods",] > 180.0
+        assert "News" in {one.name for one in runner.health.checks() if one.readiness and not one.succeeded}
         await schedules.stop(task)
 
     run(play())

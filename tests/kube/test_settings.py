@@ -218,9 +218,9 @@ def test_nothing_is_scheduled_while_the_configmaps_may_not_be_read(streams: bool
         client.forbidden = frozenset({"configmaps"})
         runner, task = schedules.start(world, client)
         written = io.StringIO()
-        runner.log = make_log(written, form="json")
+        runner.reading.log = make_log(written, form="json")
         await asyncio.sleep(600.0)
-        assert not runner.begun
+        assert not runner.reading.begun
         assert not world.bound
         lines = [json.loads(line) for line in written.getvalue().splitlines()]
         told = [
@@ -295,9 +295,9 @@ def test_nothing_is_scheduled_while_pods_nodes_or_namespaces_may_not_be_read(plu
         client.forbidden = frozenset({plural})
         runner, task = schedules.start(world, client, RunSettings(queues=schedules.QUEUES))
         written = io.StringIO()
-        runner.log = make_log(written, form="json")
+        runner.reading.log = make_log(written, form="json")
         await asyncio.sleep(200.0)
-        assert not runner.begun
+        assert not runner.reading.begun
         assert not world.bound
         lines = [json.loads(line) for line in written.getvalue().splitlines()]
         told = [line for line in lines if line["level"] == "error"]
@@ -321,7 +321,7 @@ def test_budgets_are_known_where_the_api_server_refuses_to_show_them_while_it_st
         client.forbidden = frozenset({"poddisruptionbudgets"})
         runner, task = schedules.start(world, client)
         await asyncio.sleep(5.0)
-        assert not runner.begun
+        assert not runner.reading.begun
         client.forbidden = frozenset()
         await asyncio.sleep(10.0)
         assert len(runner.manager.lifecycle.budgets) == 1
@@ -768,6 +768,8 @@ async def served(world: schedules.World) -> AsyncIterator[tuple[Runner, httpx.Cl
 def test_each_kind_that_is_watched_has_a_connection_and_others_are_left() -> None:
     async def kinds() -> int:
         client = FakeClient(schedules.World(1).server)
-        return len(Runner(Clients(client, client, client), RunSettings(spread="system"), log=no_log()).reflectors)
+        return len(
+            Runner(Clients(client, client, client), RunSettings(spread="system"), log=no_log()).reading.reflectors
+        )
 
     assert run(kinds()) < READING - 8

@@ -71,6 +71,7 @@ SKIPPED = {
     "two pods of a node have one host port, which kube-scheduler forgets with the first that ends",
     "the namespace of a pod that waits is not there, as in no cluster",
     "ports of a pod change, which the API server refuses",
+    "a pod is bound twice, which the API server refuses",
 }
 
 

@@ -320,7 +320,7 @@ def test_a_pod_that_finds_no_node_passes_its_turn_on() -> None:
     now_s = 3.0
     made.manager.lifecycle.pass_turns()
     made.run()
-    assert (waits.node, waits.stage) == ("n0", Stage.AWAITS_VOLUMES)
+    assert (waits.node, waits.stage) == ("n0", Stage.AWAITS_CLAIMS)
 
 
 # -- random schedules --------------------------------------------------------------------------------------------

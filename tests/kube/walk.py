@@ -18,7 +18,7 @@ import msgspec
 from kube.places import Places
 from kube.provisioner import CLASS, claim, persistent_volume, uses
 from licorne.kube.manager import lifecycle as module
-from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail, LoseVolumes, WriteVolume
+from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail, GiveUpClaims, WriteClaim
 from licorne.kube.manager.gangs import Gangs
 from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.records import PodRecord
@@ -90,7 +90,7 @@ class Walk(Places):
         self._submit = self.api.submit
         self.api.submit = self._refuse  # type: ignore[method-assign, assignment]
         self.manager.namespace_seen(msgspec.convert({"metadata": {"name": "n"}}, Namespace))
-        self.late: list[LoseVolumes] = []
+        self.late: list[GiveUpClaims] = []
         """Pods whose claims may take too long."""
         self.manager.named_seen(msgspec.convert({"metadata": {"name": "made"}, **CLASS}, StorageClass))
         for name in CLAIMS:
@@ -110,7 +110,7 @@ class Walk(Places):
         acts += [
             self._volume,
             self._volume,
-            self._lose_volumes,
+            self._give_up_claims,
             self._node,
             self._outage,
             self._refuse_another,
@@ -232,10 +232,10 @@ class Walk(Places):
             self.manager.named_seen(volume)
             self._put_claim(name, name, **{BIND_COMPLETED: "yes"})
 
-    def _lose_volumes(self) -> None:
+    def _give_up_claims(self) -> None:
         if self.late and self.rng.random() < 0.3:
             one = self.late.pop(self.rng.randrange(len(self.late)))
-            self.manager.lifecycle.volumes_lost(one.uid, one.number)
+            self.manager.lifecycle.give_up_claims(one.uid, one.number)
 
     def _end(self) -> None:
         if self.rng.random() < len(self.pods) / 8:
@@ -281,9 +281,9 @@ class Walk(Places):
                 self.sent[command.uid] = command.node
             elif isinstance(command, AskAgain):
                 self.again.append(command.uid)
-            elif isinstance(command, LoseVolumes):
+            elif isinstance(command, GiveUpClaims):
                 self.late.append(command)
-            elif isinstance(command, WriteVolume):
+            elif isinstance(command, WriteClaim):
                 self._put_claim(command.path.rpartition("/")[2], **command.body["metadata"]["annotations"])
             elif isinstance(command, CreatePod):
                 body = command.body["metadata"]

@@ -72,7 +72,7 @@ class Watched:
         self._runner = runner
         self._limits = Limits()
         self._chosen: dict[str, str] = {}
-        self._new: dict[str, str] = {}  # of pods that await volumes: of the last go, perhaps chosen after others of it
+        self._new: dict[str, str] = {}  # of pods that await claims: of the last go, perhaps chosen after others of it
         self._evicted: dict[
             str, tuple[str, str, float]
         ] = {}  # victims: for whom, where, and until when they are waited for
@@ -99,16 +99,16 @@ class Watched:
 
     def view(self) -> View:
         """Return what the process knows."""
-        store = self._runner.reflectors
+        store = self._runner.reading.reflectors
         pods: list[Pod] = [pod for pod in store["pods"].store.values() if not books.has_ended(pod)]
         chosen = self._chosen | self._awaiting()
         places = [(pod, pod.spec.node_name or chosen.get(pod.metadata.uid, "")) for pod in pods]
         return View(store["nodes"].store.values(), places, self._limits, self._in_flight(), self._notes.uncounted)
 
     def _awaiting(self) -> dict[str, str]:
-        """Return the nodes that were chosen for pods whose volumes are not bound yet."""
+        """Return the nodes that were chosen for pods whose claims have not all yet."""
         records = self._runner.manager.records.pods.values()
-        return {record.uid: record.node for record in records if record.stage is Stage.AWAITS_VOLUMES}
+        return {record.uid: record.node for record in records if record.stage is Stage.AWAITS_CLAIMS}
 
     # -- what it does -------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Watched:
 
     def _check_groups(self, chosen: dict[str, str]) -> None:
         """Check that so many pods of a group have a node as it needs when one of them gets one."""
-        store = self._runner.reflectors
+        store = self._runner.reading.reflectors
         for uid in chosen:
             pod = next(one for one in store["pods"].store.values() if one.metadata.uid == uid)
             if not (name := group_name(pod)):
@@ -169,7 +169,7 @@ class Watched:
         """
         if not placed:
             return
-        store = self._runner.reflectors
+        store = self._runner.reading.reflectors
         counted = {
             one.metadata.name for one in store["persistentvolumeclaims"].store.values() if one.storage_class == "made"
         }
@@ -195,7 +195,7 @@ class Watched:
             return
         asked = {one.uid for one in self._runner.manager.records.pods.values() if one.stage is Stage.ASKED}
         highest: dict[str, int] = {}
-        for pod in self._runner.reflectors["pods"].store.values():
+        for pod in self._runner.reading.reflectors["pods"].store.values():
             for queue in books.lineage(books.queue_of(pod)) if pod.metadata.uid in asked else ():
                 highest[queue] = max(highest.get(queue, 0), pod.spec.priority or 0)
         self._waited.update(dict.fromkeys(uids, highest))
@@ -276,7 +276,9 @@ class Watched:
     def _kept(self) -> dict[str, set[str]]:
         """Return the pods by the node that is reserved for them."""
         nodes = (
-            self._runner.api.cluster.partition(self._runner.manager.outbox.rm_id).nodes if self._runner.begun else {}
+            self._runner.api.cluster.partition(self._runner.manager.outbox.rm_id).nodes
+            if self._runner.reading.begun
+            else {}
         )
         return {name: {ask.key for ask in node.reservations} for name, node in nodes.items() if node.reservations}
 
@@ -287,7 +289,9 @@ class Watched:
         """
         manager = self._runner.manager
         apps = (
-            self._runner.api.cluster.partition(manager.outbox.rm_id).applications.values() if self._runner.begun else ()
+            self._runner.api.cluster.partition(manager.outbox.rm_id).applications.values()
+            if self._runner.reading.begun
+            else ()
         )
         pairs = (pair for app in apps if app.gang is not None for pair in app.gang.replacing.items())
         return {real.key: real.node.id for place, real in pairs if real.node not in (None, place.node)}
@@ -393,7 +397,7 @@ class Watched:
 
     def has_begun(self) -> bool:
         """Return whether the process has read everything, so that a bad ConfigMap does not end it."""
-        return self._runner.begun
+        return self._runner.reading.begun
 
     # -- evictions ----------------------------------------------------------------------------------------------
 
@@ -457,7 +461,7 @@ class Watched:
 
     def _broken(self, uid: str, places: dict[str, tuple[Pod, str]]) -> str:
         """Return a budget that has no eviction left for a pod, after those that the API server has not shown yet."""
-        for budget in self._runner.reflectors["poddisruptionbudgets"].store.values():
+        for budget in self._runner.reading.reflectors["poddisruptionbudgets"].store.values():
             if books.means(budget, places[uid][0]):
                 pending = {
                     other
@@ -479,7 +483,7 @@ class Watched:
             return ""
         waiting = {pod.metadata.uid for pod, node in view.places if not node}
         kept = {node for other, node, _ in self._evicted.values() if other in waiting and other != asking_uid}
-        budgets = list(self._runner.reflectors["poddisruptionbudgets"].store.values())
+        budgets = list(self._runner.reading.reflectors["poddisruptionbudgets"].store.values())
         for node in view.nodes:
             victims = [
                 pod

@@ -495,7 +495,7 @@ def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End
 def _against_terms(partition: Partition, present: Present, ask: Ask, node: Node) -> list[Ask] | None:
     """Return allocations without which no term of pods shuts the ask out of the node; None if they do not suffice, or are many."""
     found: dict[Ask, None] = {}
-    ways = partition.needs.topology.in_the_way(ask.shape.need, node.slot)
+    ways = partition.needs.topology.pods_to_end(ask.shape.need, node.slot)
     if ways is None:
         return None
     for number, count, nodes in ways:

@@ -5,7 +5,7 @@
 - `api`: the client of the API server; `reflector`: a copy of a collection of objects that follows its changes.
 - `pods`: what a pod, a node or a namespace means to the scheduler.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
-- `runner`: connects all of these.
+- `runner`: connects all of these. `reading`: what is watched, and where it goes; `health`: metrics and health checks of a process.
 - `configuring`: what follows from each change of a ConfigMap; `configmaps`: both as one configuration; `settings`: what
   it sets. `importing`: a workload from objects that kubectl prints.
 - `lease`: which of several processes writes. `pauses`: notices that the process was paused, so that nothing is sent

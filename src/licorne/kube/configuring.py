@@ -140,7 +140,7 @@ class ConfigMaps:
         work = configuration.work_settings(self._settings.scheduler_names)
         lifecycle.context = msgspec.structs.replace(lifecycle.context, settings=work)
         lifecycle.gangs.settings = settings
-        lifecycle.volumes.bindings.timeout_s = settings.volume_bind_timeout_ns / 1e9
+        lifecycle.attempts.timeout_s = settings.volume_bind_timeout_ns / 1e9
         lifecycle.yunikorn_events.wanted = settings.yunikorn_events
         lifecycle.yunikorn_events.scheduled = settings.scheduled_events
         set_levels(self._levels, settings)

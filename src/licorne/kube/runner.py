@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import msgspec
 
@@ -33,32 +31,26 @@ from licorne.host.memory import Memory
 from licorne.host.pace import steady_clock
 from licorne.host.secrets import SecurityError
 from licorne.host.security import Security
-from licorne.host.web.backend import Backend, HostCheck, HostFigures
+from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.server import Web, WebServer
 from licorne.host.web.settings import WebSettings
-from licorne.kube.api import Kind, Requests
+from licorne.kube.api import Requests
 from licorne.kube.api.kinds import (
-    DISRUPTION_BUDGETS,
-    NAMED_BY_PODS,
-    NAMESPACES,
-    NODES,
-    OF_VOLUMES,
     PODS,
-    PRIORITY_CLASSES,
-    WORKLOADS,
     config_map_kind,
 )
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues
 from licorne.kube.configuring import ConfigMaps, build_info
+from licorne.kube.health import Health
 from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
 from licorne.kube.manager import Manager, Outbox
-from licorne.kube.manager.commands import AskAgain, Bind, LoseVolumes
-from licorne.kube.objects import KubernetesObject, Pod
+from licorne.kube.manager.commands import AskAgain, Bind, GiveUpClaims
+from licorne.kube.objects import Pod
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.pods.spreading import Spreading, read_constraints
-from licorne.kube.reflector import Handler, Reflector, Source
+from licorne.kube.reading import Reading
+from licorne.kube.reflector import Source
 from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, RunSettings
 from licorne.kube.shadow import Difference, Shadow
@@ -67,25 +59,12 @@ from licorne.kube.writing import Writer, WritingClient
 from licorne.si.messages import Output
 from licorne.state.recording.noting import Both
 
-T = TypeVar("T", bound=KubernetesObject)
-
 CONFIG_MAP_NAMES: Final = ("yunikorn-defaults", "yunikorn-configs")
-NEEDED: Final = {
-    "pods": "what runs already is not known",
-    "nodes": "there would seem to be no room",
-    "namespaces": "their quotas are not known",
-    **{kind.plural: "what volumes demand is not known" for kind in OF_VOLUMES},
-    **{kind.plural: "default spread constraints need the selectors of workloads" for kind in WORKLOADS},
-    "configmaps": "their quotas are not known",  # the built-in queues, by which pods would run, have none
-}
-"""Why nothing is scheduled while a kind may not be read; kinds that are not here are done without."""
 SLICE: Final = 500
 """Decisions that are made before others have their turn."""
 LONGEST_SLEEP_S: Final = 60.0
 COMPLAINT_MAX: Final = 2000
 """The most characters of a line of the log about a pod: what it quotes of the pod may have 256 KiB."""
-NEWS_MAX_S: Final = 180.0
-"""How old the last news of a kind may be: the API server tells about once a minute how far a watch is."""
 END_S: Final = 5.0
 """How long a process that ends waits for answers to what it has written."""
 REVIEW_S: Final = 1.0
@@ -147,10 +126,7 @@ class Runner:
         )
         self.follower = follower
         self.api.input_log = Both.of(recorder, follower)
-        self._reading = clients.reading
         self._requests = clients.requests
-        self.begun = False
-        """Whether the scheduler has been told what there is; the manager knows nothing before."""
         kubernetes = named(log, "kubernetes")
         self.results = Results(kubernetes.error, self._clock)
         self.lease: HeldLease | None = None
@@ -174,37 +150,19 @@ class Runner:
         self._rounds = 0  # how many times decisions were made, which each change and each time limit brings about
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
-        self.reflectors: dict[str, Reflector[Any]] = {}
-        self._pods = self._reflector(PODS, _Objects(self, self._pod_seen, self._pod_gone))
-        self._nodes = self._reflector(NODES, _Objects(self, manager.node_seen, manager.node_gone))
-        self._namespaces = self._reflector(NAMESPACES, _Objects(self, manager.namespace_seen, manager.namespace_gone))
-        self._classes = self._reflector(PRIORITY_CLASSES, _Objects(self, manager.class_seen, manager.class_gone))
-        self._budgets = self._reflector(
-            DISRUPTION_BUDGETS, _Objects(self, manager.lifecycle.budgets.seen, manager.lifecycle.budgets.gone)
-        )
-        self._read_what_pods_name()
+        self.reading = Reading(clients.reading, manager, settings, log=log, rng=rng, changed=self.changed)
+        self.reading.objects(PODS, self._pod_seen, self._pod_gone)
+        self.reading.watch_all()
+        self.health = Health(self.reading, self.results, clients.requests, self.lease, self.shadow)
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
             config_map = config_map_kind(settings.namespace, name)
-            self._reflector(config_map, self.config_maps, name, namespace=settings.namespace)
+            self.reading.watch(config_map, self.config_maps, name, namespace=settings.namespace)
         self._web = web
         self._security = security or Security()
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
-
-    def _read_what_pods_name(self) -> None:
-        """Watch pod groups, volumes, devices, and if there are default spread constraints, services and controllers."""
-        manager = self.manager
-        for kind in NAMED_BY_PODS:
-            self._reflector(kind, _Objects(self, manager.named_seen, manager.named_gone))
-        if not self.settings.spread:
-            return
-        spreading = Spreading(read_constraints(self.settings.spread))
-        manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
-        for kind in WORKLOADS:
-            seen, gone = (functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone))
-            self._reflector(kind, _Objects(self, seen, gone))
 
     def _make_binder(self, client: BindingClient) -> Binder:
         return Binder(
@@ -228,33 +186,14 @@ class Runner:
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.not_told,
-            binds_volumes=self.manager.lifecycle.holding.awaits,
-            volumes_lost=self.manager.lifecycle.volumes_lost,
+            claims_wanted=self.manager.lifecycle.holding.awaits,
+            give_up_claims=self.manager.lifecycle.give_up_claims,
             warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,
             results=self.results,
             rng=self._rng,
         )
-
-    def _reflector(self, kind: Kind[T], handler: Handler[T], name: str = "", **where: str) -> Reflector[T]:
-        """Make a reflector, under a name of its own or that of its kind; `where` says in the log which objects it is for."""
-        needed = kind.plural in NEEDED and not (name and self.settings.queues)
-        made = self.reflectors[name or kind.plural] = Reflector(
-            self._reading,
-            kind,
-            handler,
-            warn=named(self.log, "kubernetes").warning,
-            forbidden=functools.partial(self._forbidden, kind.plural, **where) if needed else None,
-            rng=self._rng,
-        )
-        return made
-
-    def _forbidden(self, plural: str, text: str, **more: str) -> None:
-        """Say that a kind may not be read that is needed."""
-        name = plural.replace("configmaps", "ConfigMaps")
-        why = f"the {name} may not be read; nothing is scheduled until they may, because {NEEDED[plural]}"
-        named(self.log, "kubernetes").error(why, text=text, **more)
 
     def _warn_of_pod(self, text: str, error: Exception | None) -> None:
         log = named(self.log, "shim.cache")
@@ -278,38 +217,6 @@ class Runner:
         except Exception as error:  # noqa: BLE001  it may be any fault
             self._fault = self._fault or error
             named(self.log, "core.rmproxy").exception("taking a decision failed")
-
-    def _news_ages(self) -> dict[str, float]:
-        """Return, for each kind of object that is watched, the seconds since the API server last sent something about it."""
-        now = asyncio.get_running_loop().time()
-        found = self.reflectors.items()
-        return {name: now - one.news_s for name, one in found if one.news_s is not None and not one.absent}
-
-    def _figures(self) -> HostFigures:
-        ages = {(name,): round(age, 3) for name, age in self._news_ages().items()}
-        found: dict[str, Mapping[Any, float]] = {"licorne_news_age_seconds": ages}
-        found["licorne_api_requests"] = self._requests.answers
-        if self.shadow is not None:
-            found["licorne_shadow_pods"] = {(outcome,): number for outcome, number in self.shadow.counts.items()}
-        if self.lease is not None:
-            found |= {"licorne_writes": self.results.counts, "licorne_lease_held": {(): float(self.lease.held())}}
-        return found
-
-    def _checks(self) -> list[HostCheck]:
-        old = [f"{name}: {age:.0f} s ago" for name, age in self._news_ages().items() if age > NEWS_MAX_S]
-        failing = self.results.failing()
-        made = [
-            HostCheck("Cluster", self.begun, "Check if the cluster has been read", "Not read yet"),
-            HostCheck("News", not old, "Check if the API server still tells of changes", f"Last news: {old}"),
-            # No reason not to be ready: a webhook that denies the pods of one namespace must not hide REST.
-            HostCheck("Writes", not failing, "Check if writes succeed", f"Fails: {failing}", readiness=False),
-        ]
-        if self.lease is not None:
-            who = f"The lease is held by {self.lease.holder or 'nobody'}; this process is {self.lease.identity}"
-            made.insert(
-                0, HostCheck("Lease", self.lease.held(), "Check if this process is the one that schedules", who)
-            )
-        return made
 
     def _differs(self, found: Difference) -> None:
         named(self.log, "kubernetes").info("another decision", **msgspec.structs.asdict(found))
@@ -344,18 +251,18 @@ class Runner:
         try:
             async with asyncio.TaskGroup() as group:
                 for name in CONFIG_MAP_NAMES:
-                    group.create_task(self.reflectors[name].run())
+                    group.create_task(self.reading.reflectors[name].run())
                 group.create_task(self.guard.watch())
                 if self.lease is not None:
                     await self._take_lease(self.lease)
                     group.create_task(self.lease.keep())
-                for name, reflector in self.reflectors.items():
+                for name, reflector in self.reading.reflectors.items():
                     if name not in CONFIG_MAP_NAMES:  # they are read now, with what another process has written
                         group.create_task(reflector.run())
-                group.create_task(self._read_after_pauses())
+                group.create_task(self.reading.read_after_pauses(self.guard))
                 began = time.monotonic()
-                await self._read(self.reflectors)
-                counts = {name: len(reflector.store) for name, reflector in self.reflectors.items()}
+                await self.reading.wait(self.reading.reflectors)
+                counts = {name: len(reflector.store) for name, reflector in self.reading.reflectors.items()}
                 self.log.info("the cluster has been read", seconds=round(time.monotonic() - began, 2), **counts)
                 self._begin()
                 if self._server is not None and not self._server.addresses:
@@ -402,49 +309,23 @@ class Runner:
         """Wait for the Lease. REST says meanwhile that this process is alive, and not ready."""
         if await lease.attempt():
             return
-        await self._read(CONFIG_MAP_NAMES)
+        await self.reading.wait(CONFIG_MAP_NAMES)
         self._watch(self.config_maps.configuration())
         if self._server is not None:
             await self._server.start()
         await lease.take()
 
-    async def _read(self, names: Iterable[str]) -> None:
-        """Wait until these kinds have been read."""
-        for name in names:
-            reflector = self.reflectors[name]
-            while not reflector.synced.is_set():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(10.0):
-                        await reflector.synced.wait()
-                if not reflector.synced.is_set():
-                    self.log.info("waiting for the API server", kind=name)
-
     def _begin(self) -> None:
         """Tell the scheduler everything that has been read."""
-        manager, request = self.manager, self.config_maps.begin()
+        request = self.config_maps.begin()
         self._watch(self.config_maps.in_force)
         self._post_records()
         try:
-            self.api.register_resource_manager(request, manager.decisions)
+            self.api.register_resource_manager(request, self.manager.decisions)
         except RegistrationError as error:
             raise ConfigurationError(str(error)) from None
-        for namespace in self._namespaces.store.values():
-            manager.namespace_seen(namespace)
-        for known in self._classes.store.values():
-            manager.class_seen(known)
-        for kind in WORKLOADS if self.settings.spread else ():
-            for workload in self.reflectors[kind.plural].store.values():
-                manager.workload_seen(kind.name, workload)
-        for budget in self._budgets.store.values():
-            manager.lifecycle.budgets.seen(budget)
-        for kind in NAMED_BY_PODS:
-            for one in self.reflectors[kind.plural].store.values():
-                manager.named_seen(one)
-        for node in self._nodes.store.values():
-            manager.node_seen(node)
-        manager.lifecycle.pods_read(self._pods.store.values())
+        self.reading.begin()
         self.guard.beat()
-        self.begun = True
 
     def _watch(self, configuration: Configuration) -> None:
         """Set up REST, metrics, events and history, so that they cover everything that the scheduler is told."""
@@ -457,8 +338,8 @@ class Runner:
             self.api,
             self._clock,
             build_info=lambda _: build_info(),
-            figures=self._figures,
-            checks=self._checks,
+            figures=self.health.figures,
+            checks=self.health.checks,
             admit=self._admit,
             changed=self.changed,
             follower=self.follower,
@@ -535,8 +416,8 @@ class Runner:
                 asyncio.get_running_loop().call_later(command.after_s, self.manager.lifecycle.ask_again, command.uid)
             elif self.shadow is not None:
                 self.shadow.take(command)
-            elif isinstance(command, LoseVolumes):
-                lose = self.manager.lifecycle.volumes_lost
+            elif isinstance(command, GiveUpClaims):
+                lose = self.manager.lifecycle.give_up_claims
                 asyncio.get_running_loop().call_later(command.after_s, lose, command.uid, command.number)
             elif isinstance(command, Bind):
                 self.binder.bind(command)
@@ -558,43 +439,6 @@ class Runner:
             waiting.review(self._rounds)
             if self.manager.lifecycle.groups.review() or len(waiting):
                 self._carry_out()
-
-    # -- a process that was paused ------------------------------------------------------------------------------
-
-    async def _read_after_pauses(self) -> None:
-        """Read everything again after each pause; until then nothing is decided and nothing is sent."""
-        while True:
-            await self.guard.paused()
-            pauses = self.guard.pauses
-            self.log.warning("the process was paused; nothing is written before the cluster has been read again")
-            began = time.monotonic()
-            async with asyncio.TaskGroup() as group:
-                for reflector in self.reflectors.values():
-                    group.create_task(reflector.read_again())
-            self.guard.was_read(pauses)
-            self.log.info("the cluster has been read again", seconds=round(time.monotonic() - began, 2))
-
-
-@dataclass(frozen=True)
-class _Objects(Generic[T]):
-    """Hands objects on once licorne has begun; what was read before is handed over by `Runner._begin`."""
-
-    runner: Runner
-    seen: Callable[[T], None]
-    gone: Callable[[T], None]
-
-    def added(self, new: T) -> None:
-        if self.runner.begun:
-            self.seen(new)
-            self.runner.changed()
-
-    def updated(self, _old: T, new: T) -> None:
-        self.added(new)
-
-    def deleted(self, old: T) -> None:
-        if self.runner.begun:
-            self.gone(old)
-            self.runner.changed()
 
 
 __all__ = ["Clients", "RunSettings", "Runner", "build_info"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from licorne.kube.manager.commands import AnyCommand, Bind, LoseVolumes
+from licorne.kube.manager.commands import AnyCommand, Bind, GiveUpClaims
 from licorne.kube.objects import Pod
 
 DIFFERENCES_MAX: Final = 1000
@@ -62,7 +62,7 @@ class Shadow:
     def take(self, command: AnyCommand) -> None:
         """Note a command to the API server in place of carrying it out."""
         if isinstance(
-            command, Bind | LoseVolumes
+            command, Bind | GiveUpClaims
         ):  # the latter is the last command of a decision with claims to be bound
             self._decisions[command.uid] = _Decision(command.node, self._clock())
         else:

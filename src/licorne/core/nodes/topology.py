@@ -279,7 +279,7 @@ class Topology:
                 return SPREAD
         return of_volumes
 
-    def in_the_way(self, need: Need, slot: int) -> list[tuple[int, DomainCount, list[Node]]] | None:
+    def pods_to_end(self, need: Need, slot: int) -> list[tuple[int, DomainCount, list[Node]]] | None:
         """Return how many pods of a count on some nodes must end, for each check that shuts the need out of the node of a slot.
 
         None: nothing that ends helps, as no pod is there that its affinity wants, or the node lacks a label.

@@ -8,6 +8,7 @@ From the top down, as the imports point:
 - `holding`: takes pods back from the scheduler; `waiting`: what pods that wait are told; `yunikorn_events`: other events.
 - `volumes`: claims and volumes, and the pods that these concern; `binding_volumes`: how claims of a pod with a node are bound;
   `turns`: pods that are asked for one after the other.
+- `claims`: attempts to have the claims of a pod with a node get volumes and devices.
 - `devices`: claims of devices, the pods that these concern, and what is written for a pod with a node.
 - `budgets`: disruption budgets. `foreign`: pods of other schedulers.
 - `outbox`: what is told to the scheduler and the API server; `commands`: what is to be done there.

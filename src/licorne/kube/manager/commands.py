@@ -108,11 +108,11 @@ class AskAgain(msgspec.Struct, frozen=True, gc=False):
     after_s: float
 
 
-class WriteVolume(Command, frozen=True, gc=False):
-    """Write a claim or a volume, so that the claim of a pod is bound for the node of the pod, or gets devices there.
+class WriteClaim(Command, frozen=True, gc=False):
+    """Write a claim, a volume or the status of a pod, so that a claim of the pod gets its volume or devices, or gives them back.
 
-    `path` is that of the object on the API server, `body` what is sent, `number` the attempt to bind the claims of the pod. It is
-    sent only while that attempt goes on (`Holding.awaits`). A refusal is told to `PodLifecycle.volumes_lost`.
+    `path` is that of the object on the API server, `body` what is sent, `number` that of the attempt (`ClaimAttempt`). It is
+    sent only while that is wanted (`Holding.awaits`). A refusal is told to `PodLifecycle.give_up_claims`.
     `watched`: not if the object has changed, as the manager goes on when it is shown that.
     `method`: `PATCH` the object, `POST` it to its collection, or `DELETE` it.
     """
@@ -124,8 +124,8 @@ class WriteVolume(Command, frozen=True, gc=False):
     method: str = "PATCH"
 
 
-class LoseVolumes(msgspec.Struct, frozen=True, gc=False):
-    """Call `PodLifecycle.volumes_lost` after some time: claims of a pod with this node that are not bound by then are given up."""
+class GiveUpClaims(msgspec.Struct, frozen=True, gc=False):
+    """Call `PodLifecycle.give_up_claims` after some time: an attempt for the claims of a pod that is not over by then is given up."""
 
     uid: str
     node: str
@@ -135,8 +135,8 @@ class LoseVolumes(msgspec.Struct, frozen=True, gc=False):
 
 AnyCommand = (
     AskAgain
-    | LoseVolumes
-    | WriteVolume
+    | GiveUpClaims
+    | WriteClaim
     | Bind
     | Evict
     | Fail

@@ -97,8 +97,8 @@ class Decisions(ResourceManagerCallback):
             self._outbox.commands.append(Bind(*names_of(record.pod), new.node_id))
             record.move(PodEvent.DECIDE)
         record.node = new.node_id
-        if record.stage is Stage.AWAITS_VOLUMES and (why := lifecycle.holding.reserve(record)):
-            lifecycle.volumes_not_bound(record.uid, why)
+        if record.stage is Stage.AWAITS_CLAIMS and (why := lifecycle.holding.reserve(record)):
+            lifecycle.claims_failed(record.uid, why)
             return
         lifecycle.yunikorn_events.post(record, DECIDED)
         if record.work.ask.placeholder:
@@ -107,7 +107,7 @@ class Decisions(ResourceManagerCallback):
 
     def _refused(self, record: PodRecord, refused: RejectedAllocation) -> None:
         lifecycle, application = self._lifecycle, record.application
-        if record.stage is Stage.AWAITS_VOLUMES:
+        if record.stage is Stage.AWAITS_CLAIMS:
             lifecycle.outdated(record.uid)  # no binding is under way, so it begins anew
         elif not application.is_known:
             record.move(PodEvent.FORGET)  # its application ended just before; both begin anew

@@ -25,46 +25,32 @@ from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore, names_o
 from licorne.kube.pods.extended import FINALIZER
 from licorne.kube.pods.storage import ClaimKey, drop_from, key_of
 
-from .commands import LoseVolumes, WriteVolume, names_of
+from .claims import RELEASE, ClaimAttempt, ClaimAttempts
+from .commands import WriteClaim, names_of
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import Stage
 
-RELEASE: Final = 0
-"""The number of no attempt: that of writes which take back what is reserved for a pod."""
 KEPT_S: Final = 30.0
 """How long a pod that waits keeps devices that its claims have got already, as of a process that was killed."""
-
-
-class _Attempt(msgspec.Struct):
-    """An attempt to have devices on `node` allocated to the ResourceClaims of a pod.
-
-    `names`: namespace, name and UID of the pod; `number`: that of the attempt; `uids`: the UIDs of the claims, "" of one that
-    is not made yet. `told`: the status of the pod has been written, which names the claim for its extended resources.
-    """
-
-    names: tuple[str, str, str]
-    node: str
-    number: int
-    uids: dict[ClaimKey, str]
-    told: bool = False
 
 
 class Devices:
     """The claims on devices of a cluster as `store` has them, and the pods that name them."""
 
-    def __init__(self, records: Records, outbox: Outbox, where: Callable[[Terms], Nodes]) -> None:
+    def __init__(
+        self, records: Records, outbox: Outbox, attempts: ClaimAttempts, where: Callable[[Terms], Nodes]
+    ) -> None:
         self._records = records
         self._outbox = outbox
         self.store = DeviceStore(where, records.nodes)
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod without a node
         self.changed: dict[str, None] = {}
         """UIDs of pods that are to be read anew."""
-        self._attempts: dict[str, _Attempt] = {}  # by the UID of a pod
+        self._attempts = attempts.of_pod
         self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
         self._unsure: dict[ClaimKey, str] = {}  # claims that have perhaps got devices for a pod that gave up: its UID
         self._kept: dict[str, float] = {}  # since when pods without a node have been seen with devices
-        self._number = RELEASE
 
     # -- objects ------------------------------------------------------------------------------------------------
 
@@ -189,9 +175,9 @@ class Devices:
 
     # -- decisions ----------------------------------------------------------------------------------------------
 
-    def reserve(self, record: PodRecord, node: str, timeout_s: float) -> str:
-        """Have the claims of a pod get what was decided, and be reserved for the pod, in so much time; return why they cannot, or ""."""
-        store, uid = self.store, record.uid
+    def reserve(self, record: PodRecord, attempt: ClaimAttempt) -> str:
+        """Have the claims of a pod get what was decided, and be reserved for the pod; return why they cannot, or ""."""
+        store, uid, node = self.store, record.uid, attempt.node
         devices = record.work.devices
         listed = {key for key in devices.open if store.extended_for(key, uid) and not store.demands(key, node)}
         if listed:  # the node has what the pod requests as amounts
@@ -206,35 +192,22 @@ class Devices:
         for key in devices.open:
             store.decided[key] = store.decided[key]._replace(pod=uid)
         store.placing[uid] = devices
-        self._number -= 1  # those of volumes are above 0
-        uids = {key: store.claims[key].metadata.uid if key in store.claims else "" for key in devices.claims}
-        self._attempts[uid] = _Attempt(names_of(record.pod), node, self._number, uids)
+        attempt.devices = {key: store.claims[key].metadata.uid if key in store.claims else "" for key in devices.claims}
         self._kept.pop(uid, None)
-        self._outbox.commands.append(LoseVolumes(uid, node, self._number, timeout_s))
         self.reread(devices.claims)
         self.changed[uid] = None
         return ""
 
-    def is_current(self, uid: str, number: int) -> bool:
-        """Return whether a write for the claims of a pod is still wanted."""
-        if number == RELEASE:
-            return uid in self.store.releasing or uid in self._unsure.values()
-        known = self._attempts.get(uid)
-        return known is not None and known.number == number
-
-    def completed(self, uid: str) -> None:
-        """Note that the claims of a pod have got what was decided, and keep it: the attempt is over, and its time with it."""
-        known = self._attempts.get(uid)
-        if known is not None:
-            self._number -= 1
-            known.number = self._number
+    def is_releasing(self, uid: str) -> bool:
+        """Return whether writes are wanted that take back what was written for the claims of a pod."""
+        return uid in self.store.releasing or uid in self._unsure.values()
 
     def give_back(self, uid: str) -> None:
         """Give up what was decided of the claims of a pod, and have taken back what is written of it, unless the pod has its node."""
         devices = self.store.placing.pop(uid, None)
         if devices is None:
             return
-        attempt = self._attempts.pop(uid)
+        attempt = self._attempts[uid]
         nodes = NOWHERE
         for key in devices.open:
             decision = self.store.decided.get(key)
@@ -248,12 +221,12 @@ class Devices:
         self._forget_writes(devices.claims)
         record = self._records.pods.get(uid)
         has_node = record is None or record.pod.spec.node_name
-        if not has_node and any(self._is_reserved(key, uid) or self._is_made(key, uid) for key in attempt.uids):
+        if not has_node and any(self._is_reserved(key, uid) or self._is_made(key, uid) for key in attempt.devices):
             self._release(uid)
         self.reread(devices.claims)
         self.renew(nodes, *devices.open)
 
-    def _make_sure(self, uid: str, attempt: _Attempt, claim: ResourceClaim) -> None:
+    def _make_sure(self, uid: str, attempt: ClaimAttempt, claim: ResourceClaim) -> None:
         """Keep the devices of a ResourceClaim from others while a write that allocates them to it is unanswered.
 
         They are kept until the API server shows the claim with another version. A write of the same version, which takes back what
@@ -275,27 +248,24 @@ class Devices:
         """Return whether there is a claim that was made for the extended resources of a pod."""
         return key in self.store.claims and self.store.extended_for(key, uid) is not None
 
-    def look(self, record: PodRecord) -> tuple[bool, str]:
+    def look(self, record: PodRecord, attempt: ClaimAttempt) -> tuple[bool, str]:
         """Have written what is missing; return whether nothing is, and else why the claims will not get what was decided, or ""."""
-        known = self._attempts.get(record.uid)
-        if known is None:
-            return True, ""
         done = True
-        for key, uid in known.uids.items():
+        for key, uid in attempt.devices.items():
             claim = self.store.claims.get(key)
             extended = self.store.extended_for(key, record.uid)
             if claim is None and extended is not None and not uid:
                 done = False
                 if key not in self._written:
                     self._written[key] = ""
-                    body = extended.body(key, self.store.listed(known.node))
-                    self._send(known.names, known.number, RESOURCE_CLAIMS.path(key[0]), body, "POST")
+                    body = extended.body(key, self.store.listed(attempt.node))
+                    self._send(attempt.names, attempt.number, RESOURCE_CLAIMS.path(key[0]), body, "POST")
                 continue
             if claim is not None and not uid:
                 if extended is None:
                     return False, f"claim {key[1]} was not made for the extended resources of the pod"
-                known.uids[key] = claim.metadata.uid
-            if claim is None or claim.metadata.uid != known.uids[key] or claim.metadata.deletion_timestamp:
+                attempt.devices[key] = claim.metadata.uid
+            if claim is None or claim.metadata.uid != attempt.devices[key] or claim.metadata.deletion_timestamp:
                 return False, f"claim {key[1]} has been deleted"
             decision = self.store.decided.get(key)
             if self.store.extended_for(key) and decision is not None and not _is_for(claim, decision.allocation):
@@ -313,38 +283,38 @@ class Devices:
                 continue
             done = False
             if key not in self._written:
-                self._write(record, known.number, claim, None if decision is None else decision.allocation)
-        return done and self._is_told(record, known), ""
+                self._write(attempt, claim, None if decision is None else decision.allocation)
+        return done and self._is_told(record, attempt), ""
 
-    def _is_told(self, record: PodRecord, known: _Attempt) -> bool:
+    def _is_told(self, record: PodRecord, attempt: ClaimAttempt) -> bool:
         """Return whether the status of a pod says what devices are for its extended resources; have it written."""
-        for key in known.uids:
+        for key in attempt.devices:
             extended = self.store.extended_for(key, record.uid)
             if extended is None:
                 continue
             status = extended.status(self.store.claims[key])
             if record.pod.status.extended_resource_claim_status != status:
-                if not known.told:
-                    known.told = True
+                if not attempt.told:
+                    attempt.told = True
                     body = {"metadata": {"uid": record.uid}, "status": {"extendedResourceClaimStatus": status}}
                     path = PODS.path(record.pod.metadata.namespace, record.pod.metadata.name, "status")
-                    self._send(known.names, known.number, path, body)
+                    self._send(attempt.names, attempt.number, path, body)
                 return False
         return True
 
-    def _write(self, record: PodRecord, number: int, claim: ResourceClaim, allocation: ClaimAllocation | None) -> None:
+    def _write(self, attempt: ClaimAttempt, claim: ResourceClaim, allocation: ClaimAllocation | None) -> None:
         """Write the next thing that a claim lacks: what keeps it from being removed, then its devices and the pod."""
         finalizers = claim.metadata.finalizers or ()
         if FINALIZER not in finalizers:  # as of a process that was killed while it had the claim removed, too
-            names = names_of(record.pod)
-            self._patch(names, number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
+            self._patch(attempt.names, attempt.number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
             return
-        pod = {"resource": "pods", "name": record.pod.metadata.name, "uid": record.uid}
+        _, name, uid = attempt.names
+        pod = {"resource": "pods", "name": name, "uid": uid}
         reserved = [*map(msgspec.to_builtins, claim.status.reserved_for or ()), pod]
         status: dict[str, Any] = {"reservedFor": reserved}
         if claim.status.allocation is None:
             status["allocation"] = msgspec.to_builtins(allocation)
-        self._patch(names_of(record.pod), number, claim, "status", {}, {"status": status})
+        self._patch(attempt.names, attempt.number, claim, "status", {}, {"status": status})
 
     def _patch(
         self,
@@ -364,7 +334,7 @@ class Devices:
     def _send(
         self, names: tuple[str, str, str], number: int, path: str, body: dict[str, Any], method: str = "PATCH"
     ) -> None:
-        self._outbox.commands.append(WriteVolume(*names, number, path, body, watched=True, method=method))
+        self._outbox.commands.append(WriteClaim(*names, number, path, body, watched=True, method=method))
 
     # -- what is taken back -------------------------------------------------------------------------------------
 

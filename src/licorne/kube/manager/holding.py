@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from licorne.si.messages import Termination
 
-from .commands import Evict, Fail, names_of
+from .claims import RELEASE, ClaimAttempts
+from .commands import Evict, Fail, GiveUpClaims, names_of
 from .devices import Devices
 from .outbox import Outbox
 from .records import PodRecord, Records
@@ -22,6 +23,7 @@ class Holding:
     _records: Records
     _outbox: Outbox
     yunikorn_events: YuniKornEvents
+    attempts: ClaimAttempts
     volumes: Volumes
     devices: Devices
 
@@ -37,19 +39,24 @@ class Holding:
 
     def reserve(self, record: PodRecord) -> str:
         """Have the claims of a pod get their volumes and devices on its node; return why they cannot, or ""."""
-        why = self.volumes.reserve(record, record.node) if record.work.volumes.waiting else ""
+        attempt = self.attempts.begin(record)
+        why = self.volumes.reserve(record, attempt) if record.work.volumes.waiting else ""
         if record.work.devices.claims and not why:
-            why = self.devices.reserve(record, record.node, self.volumes.bindings.timeout_s)
+            why = self.devices.reserve(record, attempt)
+        if not why:
+            late = GiveUpClaims(record.uid, record.node, attempt.number, self.attempts.timeout_s)
+            self._outbox.commands.append(late)
         return why
 
     def awaits(self, uid: str, number: int) -> bool:
-        """Return whether the claims of a pod are still to get what was decided by this attempt."""
-        return self.volumes.bindings.is_current(uid, number) or self.devices.is_current(uid, number)
+        """Return whether a write for the claims of a pod is still wanted: its attempt goes on, or what it wrote is taken back."""
+        return self.devices.is_releasing(uid) if number == RELEASE else self.attempts.is_current(uid, number)
 
     def give_back(self, uid: str) -> None:
         """Release what was decided of the claims of a pod."""
         self.volumes.give_back(uid)
         self.devices.give_back(uid)
+        self.attempts.of_pod.pop(uid, None)
 
     def hold(self, record: PodRecord) -> None:
         """Withdraw a pod's ask, and hold the pod until it, its application or its gang changes."""

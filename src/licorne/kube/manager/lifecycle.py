@@ -46,8 +46,9 @@ from licorne.si.messages import Allocation, Termination
 
 from .applications import Applications
 from .budgets import Budgets
+from .claims import RELEASE, ClaimAttempts
 from .commands import AskAgain, Bind, names_of
-from .devices import RELEASE, Devices
+from .devices import Devices
 from .foreign import ForeignPods
 from .gangs import Gangs
 from .holding import Holding
@@ -87,8 +88,9 @@ class PodLifecycle:
     def __init__(self, records: Records, outbox: Outbox) -> None:
         self._records = records
         self._outbox = outbox
-        self.volumes = Volumes(records, outbox)
-        self.devices = Devices(records, outbox, self.volumes.storage.where)
+        self.attempts = ClaimAttempts()
+        self.volumes = Volumes(records, outbox, self.attempts)
+        self.devices = Devices(records, outbox, self.attempts, self.volumes.storage.where)
         self.context = PodContext(
             records.classes,
             records.namespaces,
@@ -99,7 +101,7 @@ class PodLifecycle:
         self.foreign = ForeignPods(records, outbox, lambda: self.context)
         self.budgets = Budgets(records, outbox)
         self.yunikorn_events = YuniKornEvents(records, outbox)
-        self.holding = Holding(records, outbox, self.yunikorn_events, self.volumes, self.devices)
+        self.holding = Holding(records, outbox, self.yunikorn_events, self.attempts, self.volumes, self.devices)
         self.waiting = Waiting(records, outbox, self.yunikorn_events)
         self.gangs = Gangs(records, outbox, self.holding, self.release_held)
         self.applications = Applications(records, outbox, self.holding, self.gangs, self.flush)
@@ -212,7 +214,7 @@ class PodLifecycle:
             )
         elif (
             not record.node
-            or record.stage is Stage.AWAITS_VOLUMES
+            or record.stage is Stage.AWAITS_CLAIMS
             or self._outbox.withdraw_bindings(lambda command: command.uid == meta.uid)
         ):
             self.holding.leave(record)
@@ -275,30 +277,31 @@ class PodLifecycle:
         """Look at a pod again for whose claims something has changed."""
         self._changed(record, record.pod, anew=True)
         self.devices.settle(record)
-        if record.stage is Stage.AWAITS_VOLUMES:
-            bound, why = self.volumes.bindings.look(record.uid)
-            given, why_not = (False, why) if why else self.devices.look(record)
+        if record.stage is Stage.AWAITS_CLAIMS:
+            attempt = self.attempts.of_pod[record.uid]
+            bound, why = self.volumes.bindings.look(attempt)
+            given, why_not = (False, why) if why else self.devices.look(record, attempt)
             why = why or why_not
             if bound and given:
                 self._outbox.commands.append(Bind(*names_of(record.pod), record.node))
                 record.move(PodEvent.COMPLETE)
                 self.volumes.give_back(record.uid)
-                self.devices.completed(record.uid)
+                attempt.number = RELEASE  # its time is over; it is kept while it may have to be taken back
             elif why:
-                self.volumes_not_bound(record.uid, why)
+                self.claims_failed(record.uid, why)
         elif record.stage is Stage.HELD and self.volumes.turns.waits(record.uid):
             self.report_or_ask(record)
 
-    def volumes_lost(self, uid: str, number: int, reason: str = "", path: str = "") -> None:
-        """Release the place of a pod whose claims could not be written, at `path`, or were not bound in time, as `not_bound`."""
+    def give_up_claims(self, uid: str, number: int, reason: str = "", path: str = "") -> None:
+        """Release the place of a pod whose claims could not be written, at `path`, or did not get all in time, as `not_bound`."""
         if number == RELEASE:
             self.devices.not_released(uid, path)
         elif self.holding.awaits(uid, number):
-            late = f"its claims did not get their volumes and devices within {self.volumes.bindings.timeout_s:g} s"
-            self.volumes_not_bound(uid, reason or late)
+            late = f"its claims did not get their volumes and devices within {self.attempts.timeout_s:g} s"
+            self.claims_failed(uid, reason or late)
 
-    def volumes_not_bound(self, uid: str, reason: str) -> None:
-        """Release the place of a pod whose claims will not be bound as was decided, as `not_bound`."""
+    def claims_failed(self, uid: str, reason: str) -> None:
+        """Release the place of a pod whose claims will not get what was decided, as `not_bound`."""
         self._give_place_back(uid, Note("PodVolumesBindFailure", "PodVolumesBindFailure", reason))
 
     def pass_turns(self) -> None:
@@ -452,7 +455,7 @@ class PodLifecycle:
                 self.count_as_foreign(
                     record, f"application {record.application.id} is refused: {record.application.refusal}"
                 )
-            elif record.stage is Stage.AWAITS_VOLUMES:
+            elif record.stage is Stage.AWAITS_CLAIMS:
                 self._take_back(record.uid)
                 self.hold_or_ask(record)
             else:

@@ -134,12 +134,16 @@ class Manager:
 
     def named_seen(self, one: KubernetesObject) -> None:
         """Take in what pods name: a pod group, a claim, or what says more of volumes and devices."""
+        lifecycle, name = self.lifecycle, one.metadata.name
         if isinstance(one, PodGroup):
-            self.lifecycle.groups.seen(one)
+            lifecycle.groups.seen(one)
         elif isinstance(one, DEVICE_OBJECTS):
-            self.lifecycle.devices.seen(one)
+            lifecycle.devices.seen(one)
         else:
-            self._of_volumes_seen(one)
+            before = lifecycle.volumes.storage.csi_nodes.get(name)
+            lifecycle.volumes.seen(one)
+            if isinstance(one, CSINode) and one != before:
+                self._drivers_changed(name)
 
     def named_gone(self, one: KubernetesObject) -> None:
         """Forget what pods name."""
@@ -148,21 +152,9 @@ class Manager:
         elif isinstance(one, DEVICE_OBJECTS):
             self.lifecycle.devices.gone(one)
         else:
-            self._of_volumes_gone(one)
-
-    def _of_volumes_seen(self, one: KubernetesObject) -> None:
-        """Take in a claim, a volume, or what says more of volumes."""
-        name = one.metadata.name
-        before = self.lifecycle.volumes.storage.csi_nodes.get(name)
-        self.lifecycle.volumes.seen(one)
-        if isinstance(one, CSINode) and one != before:
-            self._drivers_changed(name)
-
-    def _of_volumes_gone(self, one: KubernetesObject) -> None:
-        """Forget a claim, a volume, or what says more of volumes."""
-        self.lifecycle.volumes.gone(one)
-        if isinstance(one, CSINode):
-            self._drivers_changed(one.metadata.name)
+            self.lifecycle.volumes.gone(one)
+            if isinstance(one, CSINode):
+                self._drivers_changed(one.metadata.name)
 
     def _drivers_changed(self, name: str) -> None:
         node = self.records.nodes.get(name)
@@ -243,7 +235,7 @@ class Manager:
         self.lifecycle.flush()
         self.lifecycle.yunikorn_events.node_deleted(node)
         here = [record for record in self.records.pods.values() if record.node == name and record.stage in COUNTED]
-        without_volumes = [record for record in here if record.stage is Stage.AWAITS_VOLUMES]
+        awaiting = [record for record in here if record.stage is Stage.AWAITS_CLAIMS]
         for record in here:
             record.move(PodEvent.LOSE)
             self.records.await_node(record.uid, name)
@@ -255,7 +247,7 @@ class Manager:
         self.lifecycle.devices.renew(frozenset((name,)))
         for command in self.outbox.withdraw_bindings(lambda command: command.node == name):
             self.lifecycle.outdated(command.uid)
-        for record in without_volumes:
+        for record in awaiting:
             self.lifecycle.outdated(record.uid)
 
 

@@ -15,7 +15,7 @@ from licorne.core.base.states import grid, tables_as_markdown
 class Stage(StrEnum):
     """Where a pod is on its way.
 
-    The scheduler knows a pod that is ASKED, AWAITS_VOLUMES, ASSUMED or BOUND. What it takes is counted from its decision on,
+    The scheduler knows a pod that is ASKED, AWAITS_CLAIMS, ASSUMED or BOUND. What it takes is counted from its decision on,
     before the binding is sent, until the API server says that the pod is gone.
     """
 
@@ -23,7 +23,7 @@ class Stage(StrEnum):
     """Not asked for: it has gates, a fault, or a part that is not supported, its gang has no room yet or its application fails, or its namespace or priority class is not known yet."""
     ASKED = "asked"
     """Waits for a decision."""
-    AWAITS_VOLUMES = "awaits volumes"
+    AWAITS_CLAIMS = "awaits claims"
     """Has a node, and claims that get volumes or devices for it; no binding is sent before they have."""
     ASSUMED = "assumed"
     """Has a node, and the API server has not shown the binding yet."""
@@ -43,8 +43,8 @@ class PodEvent(StrEnum):
     HOLD = "must wait"
     ASK = "is asked for"
     DECIDE = "gets a node"
-    RESERVE = "gets a node and volumes"
-    COMPLETE = "has all its volumes"
+    RESERVE = "gets a node, and its claims not yet"
+    COMPLETE = "has all that its claims are to get"
     SEE = "is shown on a known node"
     COUNT = "counts before it is shown"
     """It is reported with the node that was decided, because that is known again, or because its amounts have changed."""
@@ -58,7 +58,7 @@ class PodEvent(StrEnum):
 
 
 WAITING: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
-ON_THE_WAY: Final = (Stage.AWAITS_VOLUMES, Stage.ASSUMED)
+ON_THE_WAY: Final = (Stage.AWAITS_CLAIMS, Stage.ASSUMED)
 COUNTED: Final = (*ON_THE_WAY, Stage.BOUND)
 PLACED: Final = (*COUNTED, Stage.NODE_UNKNOWN)
 _S, _E = Stage, PodEvent
@@ -66,11 +66,11 @@ _ROWS: Final[tuple[tuple[PodEvent, tuple[Stage, ...], Stage], ...]] = (
     (_E.HOLD, (*WAITING, _S.REFUSED), _S.HELD),
     (_E.ASK, WAITING, _S.ASKED),
     (_E.DECIDE, (_S.ASKED,), _S.ASSUMED),
-    (_E.RESERVE, (_S.ASKED,), _S.AWAITS_VOLUMES),
-    (_E.COMPLETE, (_S.AWAITS_VOLUMES,), _S.ASSUMED),
+    (_E.RESERVE, (_S.ASKED,), _S.AWAITS_CLAIMS),
+    (_E.COMPLETE, (_S.AWAITS_CLAIMS,), _S.ASSUMED),
     (_E.SEE, tuple(Stage), _S.BOUND),
     (_E.COUNT, (_S.HELD, _S.ASSUMED, _S.NODE_UNKNOWN), _S.ASSUMED),
-    (_E.COUNT, (_S.AWAITS_VOLUMES,), _S.AWAITS_VOLUMES),
+    (_E.COUNT, (_S.AWAITS_CLAIMS,), _S.AWAITS_CLAIMS),
     (_E.LOSE, tuple(Stage), _S.NODE_UNKNOWN),
     (_E.UNBIND, (_S.HELD, *ON_THE_WAY, _S.NODE_UNKNOWN), _S.UNBOUND),
     (_E.FORGET, (_S.HELD, _S.ASKED, _S.ASSUMED, _S.BOUND, _S.NODE_UNKNOWN), _S.HELD),

@@ -25,6 +25,7 @@ from licorne.kube.pods.storage import ClaimKey, Storage, drop_from, key_of
 from licorne.kube.pods.volumes import attachment_allocation, claims_of
 
 from .binding_volumes import VolumeBindings
+from .claims import ClaimAttempt, ClaimAttempts
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .turns import Turns
@@ -36,9 +37,10 @@ ATTACHMENT: Final = "attachment/"
 class Volumes:
     """The volumes of a cluster as `storage` has them, and the pods that name claims."""
 
-    def __init__(self, records: Records, outbox: Outbox) -> None:
+    def __init__(self, records: Records, outbox: Outbox, attempts: ClaimAttempts) -> None:
         self._records = records
         self._outbox = outbox
+        self._attempts = attempts
         self.storage = Storage(records.nodes)
         self.bindings = VolumeBindings(self.storage, outbox)
         self.turns = Turns()
@@ -82,16 +84,21 @@ class Volumes:
             self._pass_on(record.uid)
         return not turns or self.turns.take(record.uid, turns, self._outbox.now_s())
 
-    def reserve(self, record: PodRecord, node: str) -> str:
+    def reserve(self, record: PodRecord, attempt: ClaimAttempt) -> str:
         """Have the claims of a pod bound for the node that was decided; return why they cannot be, or ""."""
-        why = self.bindings.begin(record, node)
-        self.reread(self.bindings.claims_of(record.uid))
+        why = self.bindings.begin(record, attempt)
+        self.reread(attempt.chosen)
         self._pass_on(record.uid)
         return why
 
     def give_back(self, uid: str) -> None:
         """Release what was reserved for the claims of a pod, and let the next pod have its turn (`Turns`)."""
-        self.reread(self.bindings.forget(uid))
+        attempt = self._attempts.of_pod.get(uid)
+        if attempt is not None:
+            for key in attempt.chosen:
+                self.storage.release(key)
+            self.reread(attempt.chosen)
+            attempt.chosen = {}
         self._pass_on(uid)
 
     def pass_turns(self) -> list[PodRecord]:

@@ -35,7 +35,7 @@ from licorne.kube.manager.commands import (
     PostEvent,
     SetCondition,
     SetGroupCondition,
-    WriteVolume,
+    WriteClaim,
 )
 from licorne.kube.objects.groups import INITIALLY_SCHEDULED
 from licorne.kube.objects.meta import micro_time
@@ -105,13 +105,13 @@ class _Series:
         """When it was last given to be written."""
 
 
-_Command = Evict | Fail | WriteVolume | CreatePod | SetCondition | SetGroupCondition | PostEvent
+_Command = Evict | Fail | WriteClaim | CreatePod | SetCondition | SetGroupCondition | PostEvent
 _Condition = SetCondition | SetGroupCondition
 _Report = _Condition | PostEvent
 _KINDS: Final[dict[type[_Command], str]] = {
     Evict: "eviction",
     Fail: "failure of a pod",
-    WriteVolume: "volume",
+    WriteClaim: "claim",
     CreatePod: "placeholder",
     SetCondition: "condition",
     SetGroupCondition: "condition",
@@ -146,8 +146,8 @@ class Writer:
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod or a pod group whose condition was not written.
-        binds_volumes: returns whether the volumes of a pod are still to be bound, by an attempt of this number.
-        volumes_lost: told the UID of a pod, the number, why and the path, when a claim or a volume for it cannot be written.
+        claims_wanted: returns whether a write for the claims of a pod is still wanted, by the number of its attempt.
+        give_up_claims: told the UID of a pod, the number, why and the path, when something cannot be written for its claims.
         warn: told in a sentence what could not be written.
         guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
@@ -165,8 +165,8 @@ class Writer:
         is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
-        binds_volumes: Callable[[str, int], bool] = lambda *_: True,
-        volumes_lost: Callable[[str, int, str, str], None] = lambda *_: None,
+        claims_wanted: Callable[[str, int], bool] = lambda *_: True,
+        give_up_claims: Callable[[str, int, str, str], None] = lambda *_: None,
         warn: Callable[[str], None] = lambda _: None,
         guard: PauseGuard,
         clock: Callable[[], float],
@@ -180,8 +180,8 @@ class Writer:
         self._is_wanted = is_wanted
         self._is_gone = is_gone
         self._not_told = not_told
-        self._binds_volumes = binds_volumes
-        self._volumes_lost = volumes_lost
+        self._claims_wanted = claims_wanted
+        self._give_up_claims = give_up_claims
         self._warn = warn
         self._guard = guard
         self._clock = clock
@@ -224,7 +224,7 @@ class Writer:
 
     def _queue(self, job: _Job) -> None:
         command = job.command
-        if isinstance(command, Evict | Fail | WriteVolume):
+        if isinstance(command, Evict | Fail | WriteClaim):
             self._must.append(job)
         elif isinstance(command, CreatePod):
             self._creations.append(job)
@@ -265,7 +265,7 @@ class Writer:
         command = job.command
         if isinstance(command, CreatePod) and not self._is_wanted(command):
             return None
-        if isinstance(command, WriteVolume) and not self._binds_volumes(command.uid, command.number):
+        if isinstance(command, WriteClaim) and not self._claims_wanted(command.uid, command.number):
             return None
         if isinstance(command, _Condition) and self._newest.get(command.uid) is not command:
             self._reports -= 1  # a newer one says what is so now
@@ -295,7 +295,7 @@ class Writer:
         elif isinstance(command, Fail):
             status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
             await client.patch_pod_status(command.namespace, command.name, command.uid, status)
-        elif isinstance(command, WriteVolume):
+        elif isinstance(command, WriteClaim):
             if command.method == "POST":
                 await client.create(command.path, command.body)
             elif command.method == "DELETE":
@@ -393,10 +393,10 @@ class Writer:
                 self._taken(command.application_id, command.body["metadata"]["name"])
             else:
                 self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
-        elif isinstance(command, WriteVolume):
+        elif isinstance(command, WriteClaim):
             shown = (CONFLICT, NOT_FOUND) if command.method == "DELETE" else (CONFLICT,)
             if not (command.watched and error.status in shown):
-                self._volumes_lost(command.uid, command.number, str(error), command.path)
+                self._give_up_claims(command.uid, command.number, str(error), command.path)
         elif isinstance(command, _Report):
             self._give_up(command)
         elif error.status in (NOT_FOUND, CONFLICT) or self._is_gone(command.uid):  # that is what was wanted
