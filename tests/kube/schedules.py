@@ -318,8 +318,9 @@ class World:
             self.server.put(
                 "csinodes", msgspec.convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CSINode)
             )
-            volume = persistent_volume(f"local-{name}", kinds.HOST, name, "local", csi=None)
-            self.server.put("persistentvolumes", volume)
+            local, known = f"local-{name}", self.server.objects.get("persistentvolumes", {})
+            if ("", local) not in known:  # else the node has been there before, and its disk may be used
+                self.server.put("persistentvolumes", persistent_volume(local, kinds.HOST, name, "local", csi=None))
         if self.kind is not None and self.kind.places:
             labels["disk"] = self.rng.choice(kinds.DISKS)
         if self.kind is not None and self.kind.devices:
