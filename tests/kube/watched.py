@@ -82,7 +82,6 @@ class Watched:
         self._exchanges: Counter[str] = Counter()  # placeholders that make way for a pod, by application
         self._began = _now()
         self._counts_from: dict[str, float] = {}  # since when the placeholder timeout of a gang counts, at the earliest
-        self._has_scheduled = False
         self._failed_at: dict[str, float] = {}  # when pods of an application were last failed
         # when the first pod of a gang without placeholders got a node, and which pods of it had one then
         self._whole: dict[str, tuple[float, set[str]]] = {}
@@ -91,6 +90,7 @@ class Watched:
         binder.bind = self._on_bind  # type: ignore[method-assign]
         writer.write = self._on_write  # type: ignore[method-assign]
         runner.config_maps.map_changed = self._on_map  # type: ignore[method-assign]
+        self._begin, runner._begin = runner._begin, self._on_begin  # type: ignore[method-assign]
         self._schedule = runner.api.schedule
         runner.api.schedule = self._on_schedule  # type: ignore[method-assign]
         self._not_bound, self._outdated = binder._not_bound, binder._outdated
@@ -115,9 +115,6 @@ class Watched:
     def _on_schedule(self, **options: Any) -> int:
         """Check one go of decisions: what is free on a node that is kept for a pod goes to no other pod, and each victim is needed."""
         manager = self._runner.manager
-        if not self._has_scheduled:
-            self._has_scheduled = True
-            self._note_gangs()
         before, known, awaiting = self._kept(), len(manager.outbox.commands), self._awaiting()
         made = self._schedule(**options)
         new = self._new = {uid: node for uid, node in self._awaiting().items() if uid not in awaiting}
@@ -142,8 +139,9 @@ class Watched:
             self._check_need(view, evicted, kept, homes)
         return made
 
-    def _note_gangs(self) -> None:
+    def _on_begin(self) -> None:
         """Note the gangs of which placeholders run when the process begins: for it their timeout counts from then on, also when those end."""
+        self._begin()
         for pod, node in self.view().places:
             if node and books.is_placeholder(pod):
                 self._counts_from[books.application_of(pod)] = _now()
