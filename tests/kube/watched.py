@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import count
 from typing import Any, Protocol
 
 import msgspec
@@ -17,10 +18,12 @@ from kube import books
 from kube.books import Amounts, Limits, View
 from kube.kinds import GANG_S, LIMIT
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
+from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import ConfigMap, Pod
 from licorne.kube.pods.groups import group_name
 from licorne.kube.runner import Runner
+from licorne.si.messages import NewAllocation
 
 PATIENCE_S = 600.0
 """How long after its grace period the end of a victim is expected."""
@@ -72,7 +75,9 @@ class Watched:
         self._runner = runner
         self._limits = Limits()
         self._chosen: dict[str, str] = {}
-        self._new: dict[str, str] = {}  # of pods that await claims: of the last go, perhaps chosen after others of it
+        self._new: dict[str, str] = {}  # of pods that await claims: of the last go
+        self._order: dict[str, int] = {}  # of the decisions on pods
+        self._numbers = count()
         self._evicted: dict[
             str, tuple[str, str, float]
         ] = {}  # victims: for whom, where, and until when they are waited for
@@ -90,6 +95,7 @@ class Watched:
         binder.bind = self._on_bind  # type: ignore[method-assign]
         writer.write = self._on_write  # type: ignore[method-assign]
         runner.config_maps.map_changed = self._on_map  # type: ignore[method-assign]
+        self._decided, runner.manager.decisions._decided = runner.manager.decisions._decided, self._on_decided  # type: ignore[method-assign]
         self._begin, runner._begin = runner._begin, self._on_begin  # type: ignore[method-assign]
         self._schedule = runner.api.schedule
         runner.api.schedule = self._on_schedule  # type: ignore[method-assign]
@@ -138,6 +144,11 @@ class Watched:
             self._check_kept(view, shared, homes, self._going().union(*evicted.values()))
             self._check_need(view, evicted, kept, homes)
         return made
+
+    def _on_decided(self, record: PodRecord, new: NewAllocation) -> None:
+        """Note the order in which pods of a go are decided, of which some are bound at once, and others when their claims are."""
+        self._order[record.uid] = next(self._numbers)
+        self._decided(record, new)
 
     def _on_begin(self) -> None:
         """Note the gangs of which placeholders run when the process begins: for it their timeout counts from then on, also when those end."""
@@ -305,10 +316,9 @@ class Watched:
         if books.claims(found[0]):
             exchanged = True  # it has waited for its volumes: what it was checked by may have changed
         else:
-            earlier = view.with_places([(one, at) for one, at in view.places if one.metadata.uid not in self._new])
-            self._check_binding(
-                earlier if view.why_not(found[0], command.node) else view, found[0], command.node, exchanged=exchanged
-            )
+            later = {uid for uid in self._new if self._order[uid] > self._order[command.uid]}
+            then = view.with_places([(one, at) for one, at in view.places if one.metadata.uid not in later])
+            self._check_binding(then, found[0], command.node, exchanged=exchanged)
         others = (pod for pod, _ in view.places if pod.spec.node_name in view.nodes)
         known = frozenset(pod.metadata.uid for pod in others if pod.metadata.uid not in self._notes.bound)
         self._chosen[command.uid] = command.node
