@@ -1,4 +1,4 @@
-"""Makes pictures of each view of the page, light, dark, narrow and wide, in build/page, and copies those of docs/use/page.md (`make picture`)."""
+"""Makes pictures of each view of the page in build/page, and with fewer colours those of the documents (`make picture`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +40,9 @@ SCREENS: dict[str, dict[str, Any]] = {
     "narrow": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
     "wide": {"color_scheme": "light", "viewport": {"width": 2560, "height": 1300}},
 }
-SHOWN = ("now-light", "queues-light", "why-light", "nodes-dark", "now-narrow")
+SHOWN = ("light", "dark", "narrow")
+"""The screens whose pictures the documents have, in `COLOURS` colours, which makes them a third as large."""
+COLOURS = 64
 
 
 def main() -> None:
@@ -59,8 +62,9 @@ def main() -> None:
                 _shoot(found[0])
             finally:
                 serving.terminate()
-    for name in SHOWN:
-        shutil.copyfile(MADE / f"{name}.png", SITE / f"page-{name}.png")
+    for name in (f"{view}-{screen}.png" for view in VIEWS for screen in SHOWN):
+        with Image.open(MADE / name) as picture:
+            picture.convert("RGB").quantize(COLOURS).save(SITE / f"page-{name}", optimize=True)
 
 
 def _shoot(address: str) -> None:
