@@ -98,6 +98,20 @@ class Slow(FakeClient):
         await super()._bind(*arguments)
 
 
+def test_a_process_that_is_killed_while_it_awaits_answers_leaves_no_error_that_nobody_asks_for() -> None:
+    async def lose() -> None:
+        raise LeaseLostError("the Lease is lost")
+
+    async def play() -> None:
+        one = process(schedules.World(1))
+        one.runner.run = lose  # type: ignore[method-assign]
+        one.runner._requests.idle.clear()
+        await asyncio.sleep(1.0)
+        await schedules.stop(one.task)
+
+    run(play())  # an error of a task that nobody has asked for fails the test (`conftest.py`)
+
+
 def test_a_process_that_ends_is_followed_at_once_when_what_it_has_sent_is_answered() -> None:
     async def play() -> None:
         world = schedules.World(1)

@@ -286,6 +286,8 @@ class Runner:
         That is so once nothing more is sent, and what was sent is answered. Raises as `run`.
         """
         work = asyncio.create_task(self.run())
+        # Its error is raised below; if this is cancelled before, nobody else asks for it.
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
         waiting = asyncio.create_task(ending.wait())
         try:
             await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
