@@ -19,7 +19,7 @@ NEWS_MAX_S: Final = 180.0
 
 @dataclass(frozen=True)
 class Health:
-    """Metrics and health checks. `lease` and `shadow`: None where the process has none."""
+    """The metrics and health checks of a process; `lease` and `shadow` are None where it has none."""
 
     reading: Reading
     results: Results

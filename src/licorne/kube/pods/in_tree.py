@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from licorne.kube.objects import CSINode
-from licorne.kube.objects.meta import LabelSelectorRequirement
-from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Volume
-from licorne.kube.objects.volumes import CSISource, PersistentVolume, VolumeNodeAffinity, VolumeSpec
+from licorne.kube.objects.pods import Volume
+from licorne.kube.objects.volumes import CSISource, PersistentVolume, VolumeSpec
 
 from .constraints import Terms
 from .storage import affinity_of
@@ -24,7 +21,7 @@ MIGRATED: Final = "migrated-plugin:"
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 """The annotation of a CSINode that lists them."""
 PROVISIONER: Final = "kubernetes.io/"
-"""How the names of plugins begin."""
+"""How the names of these plugins begin, by which storage classes name them as provisioners."""
 GA: Final = "topology.kubernetes.io/"
 BETA: Final = "failure-domain.beta.kubernetes.io/"
 DELIMITER: Final = "__"
@@ -126,32 +123,14 @@ def usable_on(volume: PersistentVolume) -> Terms:
 
 def _translated(volume: PersistentVolume, zone_key: str) -> Terms:
     """Return where a driver can use a volume: its label stands for that of the zone; None: there is none to translate."""
-    affinity, labels = volume.spec.node_affinity, volume.metadata.labels or {}
-    required = None if affinity is None else affinity.required
-    terms = () if required is None else required.node_selector_terms or ()
-    keys = {one.key for term in terms for one in term.match_expressions or ()}
-    prefix = next((one for one in (GA, BETA) if f"{one}zone" in keys), "")
-    prefix = prefix or next((one for one in (GA, BETA) if f"{one}zone" in labels), GA)
+    terms, labels = affinity_of(volume), volume.metadata.labels or {}
+    keys = {one["key"] for term in terms or () for one in term}
+    prefix = next((one for known in (keys, labels) for one in (GA, BETA) if f"{one}zone" in known), GA)
     zones = sorted({zone.strip() for zone in labels.get(f"{prefix}zone", "").split(DELIMITER)} - {""})
     renamed = {f"{prefix}zone": zone_key} | ({f"{BETA}region": f"{GA}region"} if prefix == BETA else {})
-    more: tuple[LabelSelectorRequirement, ...] = ()
     if f"{prefix}zone" not in keys and zones:
-        more = (LabelSelectorRequirement(zone_key, "In", tuple(zones)),)
-        terms = terms or (NodeSelectorTerm(),)
+        in_zones = {"key": zone_key, "operator": "In", "values": zones}
+        terms = tuple((*term, in_zones) for term in terms or ((),))
     elif not keys & renamed.keys():
         return None
-    made = tuple(
-        NodeSelectorTerm(
-            (
-                *(
-                    msgspec.structs.replace(one, key=renamed.get(one.key, one.key))
-                    for one in term.match_expressions or ()
-                ),
-                *more,
-            ),
-            term.match_fields,
-        )
-        for term in terms
-    )
-    spec = msgspec.structs.replace(volume.spec, node_affinity=VolumeNodeAffinity(NodeSelector(made)))
-    return affinity_of(msgspec.structs.replace(volume, spec=spec))
+    return tuple(tuple({**one, "key": renamed.get(one["key"], one["key"])} for one in term) for term in terms or ())
