@@ -88,6 +88,8 @@ class Server:
         self.on_bind: Callable[[Pod, str], None] = lambda _pod, _node: None
         self.on_delete: Callable[[Pod], None] = lambda _pod: None
         """Called when a client deletes a pod, before that takes effect."""
+        self.on_create: Callable[[], None] = lambda: None
+        """Called when a client creates a pod, before that takes effect."""
         self.writes: dict[str, int] = {}
         self.tries_to_tell: dict[str, int] = {}
         """How often a victim was to be told why it goes, by its UID; also requests that failed."""
@@ -437,6 +439,7 @@ class FakeClient:
             meta = body["metadata"]
             if (meta["namespace"], meta["name"]) in self.server.objects.get("pods", {}):
                 raise ApiError(409, "AlreadyExists", "there is one already")
+            self.server.on_create()
             try:
                 made = msgspec.convert(body, Pod, strict=False)
             except msgspec.ValidationError as error:
