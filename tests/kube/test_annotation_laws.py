@@ -26,14 +26,12 @@ Y = "yunikorn.apache.org/"
 GROUPS = '[{"name":"g","minMember":2,"minResource":{"cpu":"500m","memory":1073741824}}]'
 PARAMETERS = {"gangSchedulingStyle": ("Hard", "Soft"), "placeholderTimeoutInSeconds": ("30", "0", "900")}
 KEYS = {
-    "app-id": ("a", "label annotation"),
-    "queue": ("root.a", "label annotation"),
-    "username": ("ann", "label"),
+    **dict.fromkeys(("app-id", "queue"), ("a", "label annotation")),
+    **dict.fromkeys(("username",), ("ann", "label")),
+    **dict.fromkeys(("task-group-name", "allow-preemption"), ("true", "annotation")),
     "user.info": ('{"user":"ann"}', "annotation"),
-    "allow-preemption": ("true", "annotation"),
     "task-groups": (GROUPS, "annotation"),
-    "task-group-name": ("g", "annotation"),
-    **{name: (values[0], "") for name, values in PARAMETERS.items()},
+    **dict.fromkeys(PARAMETERS, ("", "")),
 }
 """Names after the domain with a value, and as what they count; the parameters only as items of an annotation."""
 
@@ -54,36 +52,32 @@ def named(known: Any, value: Any) -> st.SearchStrategy[tuple[str, str, Any]]:
     )
 
 
-def told(annotations: dict[str, str], labels: dict[str, str] | None = None) -> list[str]:
-    """Return what is told of a pod with these keys of the domain."""
-    own = ({Y + key: value for key, value in given.items()} for given in (annotations, labels or {}))
-    meta = {"name": "p", "namespace": "n", "uid": "u", **dict(zip(("annotations", "labels"), own, strict=True))}
-    return [note.text for note in work.read_pod(msgspec.convert({"metadata": meta}, Pod), work.PodContext()).notes]
+def told(**given: dict[str, str]) -> list[str]:
+    """Return what is told of a pod with these keys of the domain, by kind."""
+    own = {f"{kind}s": {Y + key: value for key, value in keys.items()} for kind, keys in given.items()}
+    pod = msgspec.convert({"metadata": {"name": "p", "namespace": "n", "uid": "u", **own}}, Pod)
+    return [note.text for note in work.read_pod(pod, work.PodContext()).notes]
 
 
 def check_keys(written: list[tuple[str, str, str]]) -> None:
     """Check that each key which was surely meant and means nothing is told once, with what is right, and no other key."""
-    given = {
-        kind: {key: KEYS.get(meant, "1")[0] for meant, key, as_what in written if as_what == kind} for kind in KINDS
-    }
-    notes = told(given["annotation"], given["label"])
+    given: dict[str, dict[str, str]] = {"annotation": {}, "label": {}}
+    for meant, key, kind in written:
+        given[kind][key] = KEYS[meant][0] if meant else "1"
+    notes = told(**given)
     for meant, key, kind in written:
         found = [text for text in notes if text.startswith(f"{kind} {Y}{key}: ")]
         counts = KEYS[meant][1] if meant else kind
         wrong = bool(meant) and (key != meant or kind not in counts)
         assert len(found) == wrong, f"{kind} {key}, meant {meant!r}, is told {found}"
-        right = (
-            f"did you mean {Y}{meant}?"
-            if key != meant
-            else f"counts as {'an'[: 1 + (counts[:1] == 'a')]} {counts} only"
-        )
+        right = f"did you mean {Y}{meant}?" if key != meant else f" {counts} only"
         assert not wrong or (right if counts else f"{meant} is an item of") in found[0], found
 
 
 def check_items(items: list[tuple[str, str, str]]) -> None:
     """Check that each item of the parameters of a gang that does not count as it stands is told, and no other item."""
     text = " ".join(f"{name}={value}" for _, name, value in items)
-    notes = told({"task-groups": GROUPS, "schedulingPolicyParameters": text})
+    notes = told(annotation={"task-groups": GROUPS, "schedulingPolicyParameters": text})
     for _, name, value in items:
         found = [note for note in notes if f": {name}: {value!r}: must be" in note or f"{name!r} is not known" in note]
         assert len(found) == (value not in PARAMETERS.get(name, ())), f"{name}={value} of {text!r} is told {found}"
@@ -111,7 +105,7 @@ def check_place(document: tuple[str, str, int]) -> None:
     """Check that line and column are told at which a text stops being JSON."""
     key, text, at = document
     namespace = msgspec.convert({"metadata": {"name": "n", "annotations": {Y + key: text}}}, Namespace)
-    [found] = namespaces.unread_annotations(namespace) or told({key: text})
+    [found] = namespaces.unread_annotations(namespace) or told(annotation={key: text})
     lines = text[:at].split("\n")
     assert f"line {len(lines)}, column {len(lines[-1]) + 1}: " in found, found
 
@@ -128,10 +122,12 @@ def check_names(quota: dict[str, int]) -> None:
         assert len(found) == (name in MISNAMED), f"{name} is told {notes}"
 
 
-KINDS = ("annotation", "label")
 VALUES = st.sampled_from((*sum(PARAMETERS.values(), ()), "hard", "", "30s", "-1", "Hard,x=1"))
 LAWS: dict[str, tuple[Callable[[Any], None], st.SearchStrategy[Any]]] = {
-    "keys": (check_keys, st.lists(named(KEYS, st.sampled_from(KINDS)), max_size=8, unique_by=lambda one: one[1:])),
+    "keys": (
+        check_keys,
+        st.lists(named(KEYS, st.sampled_from(("annotation", "label"))), max_size=8, unique_by=lambda one: one[1:]),
+    ),
     "items": (check_items, st.lists(named(PARAMETERS, VALUES), max_size=5, unique_by=lambda one: one[1])),
     "places": (check_place, faulty()),
     "names": (check_names, st.dictionaries(st.sampled_from(RIGHT + MISNAMED), st.integers(1, 9), max_size=4)),
@@ -151,6 +147,7 @@ FAULTS: dict[str, tuple[Any, str, Any, str]] = {
     "what is written is compared as it stands": (misspelled, "_plain", str, "keys"),
     "items that mean nothing are passed over": (work, "misspelled", lambda _: [], "items"),
     "task groups tell no place": (task_groups, "json_fault", lambda _: "", "places"),
+    "the user's annotation tells no place": (work, "json_fault", lambda _: "", "places"),
     "quotas tell no place": (namespaces, "json_fault", lambda _: "", "places"),
     "vcore in a quota is passed over": (namespaces, "VCORE", "", "names"),
 }

@@ -26,16 +26,14 @@ from rest.world import World, run
 
 LOCAL, REMOTE = ("127.0.0.1:0", "[::1]:0", "unix:/run/rest"), ("0.0.0.0:9080", "[::]:0", "10.0.0.7:80")
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: new}]}]}]"
-CHANGE = ("PUT", "/ws/v1/config")
+CHANGE, SHOWN = ("PUT", "/ws/v1/config"), "/ws/v1/partition/default/queues"
 PATHS = sorted({endpoint.path for endpoint in ENDPOINTS if "stream" not in endpoint.path})
-ACCESS = st.builds(Access, read_tokens=st.sampled_from(((), ("r",))), admin_tokens=st.sampled_from(((), ("a", "b"))))
-REQUESTS = st.just(CHANGE) | st.tuples(st.sampled_from(("PUT", "POST", "GET", "DELETE")), st.sampled_from(PATHS))
 CASES = st.tuples(
     st.lists(st.sampled_from(LOCAL + REMOTE), min_size=1, max_size=3).map(tuple),
-    ACCESS,
+    st.builds(Access, read_tokens=st.sampled_from(((), ("r",))), admin_tokens=st.sampled_from(((), ("a", "b")))),
     st.sampled_from(("", "r", "a", "b", "x")),  # the token that is sent
     st.booleans(),  # whether a page sends it
-    REQUESTS,
+    st.just(CHANGE) | st.tuples(st.sampled_from(("PUT", "POST", "GET", "DELETE")), st.sampled_from(PATHS)),
     st.sampled_from(("10.1.2.3", "::1")),  # from where
 )
 
@@ -47,20 +45,20 @@ def check(case: tuple[tuple[str, ...], Access, str, bool, tuple[str, str], str])
     web, log = Web(addresses=addresses, access=access, page="off"), make_log(written, form="json")
     memory = Memory(world.api.cluster, lambda: 0.0)
     made = WebServer(web, world.monitor, Security(insecure=True), {}, log, Guesses(), memory)
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    headers |= {"origin": "http://elsewhere"} if page else {}
+    headers = {"authorization": f"Bearer {token}"} | ({"origin": "http://elsewhere"} if page else {})
 
-    async def ask() -> None:
+    async def ask() -> int:
         transport = httpx.ASGITransport(made._app, client=(peer, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://here", headers=headers) as client:
-            await client.request(*request, content=QUEUES)
+            return (await client.request(*request, content=QUEUES)).status_code
 
-    before = world.get("/ws/v1/partition/default/queues")
-    run(ask())
+    before = world.get(SHOWN)
+    status = run(ask())
     tokens = access.read_tokens + access.admin_tokens
     permitted = token in access.admin_tokens if tokens else not page and set(addresses) <= set(LOCAL)
-    changed = world.get("/ws/v1/partition/default/queues") != before
-    assert changed == (permitted and request == CHANGE), f"{case}: {changed}"
+    assert request != CHANGE or status == (200 if permitted else 401 if tokens and token not in tokens else 403)
+    changed = world.get(SHOWN) != before
+    assert changed == (permitted and request == CHANGE), case
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
     told = [(line["level"], line["peer"], line["by"]) for line in lines if line.get("applied")]
     assert told == [("warning", peer, "a token" if tokens else "no token")] * changed, lines
