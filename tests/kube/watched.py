@@ -20,6 +20,7 @@ from kube.kinds import GANG_S, LIMIT
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
+from licorne.kube.manager.waiting import UNTIL
 from licorne.kube.objects import ConfigMap, Pod
 from licorne.kube.pods.groups import group_name
 from licorne.kube.runner import Runner
@@ -158,17 +159,19 @@ class Watched:
     def _on_begin(self) -> None:
         """Note the gangs of which placeholders run when the process begins: for it their timeout counts from then on, also when those end.
 
-        One of which a member runs, or was told that no node takes it, has had its room.
+        One of which a member runs, or was told another reason than its gang, has had its room.
         """
         self._begin()
         view = self.view()
         for pod, node in view.places:
             gang = books.application_of(pod)
-            if node and books.is_placeholder(pod):
+            if not books.is_placeholder(pod):
+                told = {one.message for one in pod.status.conditions or () if one.type == "PodScheduled"}
+                if node or any(not message.startswith(UNTIL) for message in told):
+                    self._reserved.add(gang)
+            elif node:
                 self._counts_from[gang] = _now()
                 self._note_room(view, pod)
-            elif node or any(one.reason == "Unschedulable" for one in pod.status.conditions or ()):
-                self._reserved.add(gang)
 
     def _check_groups(self, chosen: dict[str, str]) -> None:
         """Check that so many pods of a group have a node as it needs when one of them gets one."""
