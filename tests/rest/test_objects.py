@@ -5,11 +5,13 @@ Source: docs/spec/rest-api.md, section 3.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
+from licorne.core.constants import SUM_MAX
 from licorne.host.web.rest.amounts import duration, percent
 from licorne.si import v19
 from rest.world import SECOND_NS, START_NS, World, busy
@@ -444,6 +446,20 @@ def test_percentages() -> None:
 
 
 def test_numbers_are_64_bits_wide() -> None:
-    world = World().register().node("n", memory=(1 << 62) - 1)
+    world = World().register().node("n", memory=(1 << 62) - 2)
     body = world.request("GET", f"{P}/node/n").content
-    assert msgspec.json.decode(body)["capacity"] == {"memory": (1 << 62) - 1}
+    assert msgspec.json.decode(body)["capacity"] == {"memory": (1 << 62) - 2}
+
+
+def test_of_what_nodes_do_not_limit_it_is_shown_what_is_used_and_no_size() -> None:
+    world = World().register().application("app")
+    for name in "nm":
+        world.node(name, vcore=10, gpus=SUM_MAX)
+    world.ask("p", "app", vcore=1, gpus=2).schedule()
+    paths = (f"{P}/nodes", f"{P}/queues", "/ws/v1/partitions", "/ws/v1/scheduler/node-utilizations", "/ws/v1/metrics")
+    for path in paths:
+        shown = world.request("GET", path).text
+        assert "vcore" in shown
+        assert not re.search(r"4611686\d{12}|4\.611\d*e\+18", shown), path
+    used = msgspec.json.decode(world.request("GET", f"{P}/queues").content)["allocatedResource"]
+    assert used["gpus"] == 2

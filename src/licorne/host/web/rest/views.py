@@ -18,7 +18,7 @@ from licorne.si import rest_objects as objects
 from licorne.si.constants import HOST_NAME, RACK_NAME
 
 from .allocations import allocation
-from .amounts import by_name, duration, headroom, limits, listed, percent, plain, used_percent
+from .amounts import bounded, by_name, duration, headroom, limits, listed, percent, plain, used_percent
 
 if TYPE_CHECKING:
     from licorne.config.model import FilterConfig, RuleConfig
@@ -49,7 +49,7 @@ def cluster(backend: Backend, partition: Partition) -> objects.Cluster:
 def partition(backend: Backend, found: Partition) -> objects.Partition:
     """Return a partition as a REST object."""
     types = found.types
-    capacity = listed(found.total, types)
+    capacity = bounded(listed(found.total, types))
     used = found.tree.root.allocated_resource()
     return objects.Partition(
         cluster_id=found.owner,
@@ -95,7 +95,7 @@ def queue(found: Queue, *, name: str = "", whole: bool = True) -> objects.Queue:
     Not `whole`: only what the page shows, without what can be computed from other queues.
     """
     settings = found.settings
-    maximum = by_name(found.max_resource() or {})
+    maximum = by_name(bounded(found.max_resource() or {}))
     allocated = found.allocated_resource()
     return objects.Queue(
         queuename=found.path,
@@ -153,7 +153,9 @@ def _template(found: Queue) -> objects.Template | None:
 def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
     """Return a node; not `whole`: only what lists of the page show, without allocations, attributes and percentages."""
     types = home.types
-    capacity = listed(found.capacity, types)
+    has = listed(found.capacity, types)
+    capacity = bounded(has)
+    unlimited = has.keys() - capacity.keys()
     allocated = listed(found.allocated, types)
     return objects.Node(
         node_id=found.id,
@@ -163,7 +165,7 @@ def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
         capacity=capacity,
         allocated=allocated,
         occupied=listed(found.occupied, types),
-        available=listed(found.free, types),
+        available={name: left for name, left in listed(found.free, types).items() if name not in unlimited},
         utilized=used_percent(capacity, allocated) if whole else {},
         allocations=[allocation(alloc) for alloc in found.allocations] if whole else [],
         foreign_allocations=[
@@ -200,7 +202,7 @@ def utilizations(home: Partition) -> Iterator[objects.NodesUtilization | None]:
     types = home.types
     buckets: dict[str, list[list[str]]] = {}
     for found in list(home.nodes.values()):
-        capacity = found.capacity.named(types)
+        capacity = bounded(found.capacity.named(types))
         for name, share in percent(capacity, found.allocated.named(types)).items():
             buckets.setdefault(name, [[] for _ in range(10)])[bucket(share)].append(found.id)
         yield None
