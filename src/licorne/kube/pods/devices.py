@@ -31,6 +31,7 @@ from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
 from . import keys
 from .constraints import NODE_NAME, Terms, required_labels, required_node, terms_of
+from .device_answers import DEMANDS_MAX, Answer, Answers
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
 from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
@@ -38,19 +39,12 @@ from .storage import ClaimKey, drop_from, key_of
 
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
-DEMANDS_MAX: Final = 1024
-"""Demands that are kept decoded, or whose steps are counted, at most."""
-DEMAND_STEPS_MAX: Final = 1_000_000
-"""Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
 SHARED: Final = 2
 """As many pods that wait and name a claim contend for it."""
 OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 """What follows the name of a device class in the name by which quotas limit its devices."""
 UNLIMITED_MAX: Final = 256
 """Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
-VERDICTS_MAX: Final = 64
-"""Demands whose answer is remembered for a node, at most."""
-
 
 DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
 
@@ -96,13 +90,6 @@ class _Demands(msgspec.Struct, frozen=True):
     told: bool = False
 
 
-class _Verdict(NamedTuple):
-    """Why a node has no devices, "": it has. `fails`: that could not be decided."""
-
-    why: str
-    fails: bool = False
-
-
 class Decision(NamedTuple):
     """What was decided of a claim, and by which pod: its UID, "" until the manager has the decision."""
 
@@ -131,19 +118,18 @@ class DeviceStore:
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
         self._where = where
-        self._verdicts: dict[str, dict[tuple[str, ...], _Verdict]] = {}  # by node, then by what is demanded
+        self._answers = Answers()
         self._of_pod: dict[str, dict[ClaimKey, None]] = {}  # claims that have devices, by the UIDs of their users
         self._ended: dict[str, None] = {}  # those that have ended
         self._lifted: Counter[str] = Counter()
-        self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search fails
-        self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
+        self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search has failed
 
     # -- objects; both return the nodes on which claims may get other devices now -------------------------------
 
     def put(self, one: DeviceObject) -> Nodes:
         """Take in an object that is new or has changed."""
         if isinstance(one, ResourceSlice):
-            return self._changed(self.pools.put(one))
+            return self._published(self.pools.put(one))
         if isinstance(one, DeviceClass):
             self.classes[one.metadata.name] = one
             return self._classes_changed()
@@ -155,7 +141,7 @@ class DeviceStore:
     def drop(self, one: DeviceObject) -> Nodes:
         """Forget an object, and what was decided of it."""
         if isinstance(one, ResourceSlice):
-            return self._changed(self.pools.drop(one.metadata.name))
+            return self._published(self.pools.drop(one.metadata.name))
         if isinstance(one, DeviceClass):
             self.classes.pop(one.metadata.name, None)
             return self._classes_changed()
@@ -169,12 +155,12 @@ class DeviceStore:
         known = self.classes
         names = [name for name in self.unlimited if name.removesuffix(OF_CLASS) in known or backing(name, known)]
         self.unlimited = dict.fromkeys(names)
-        return self._changed(None)
+        return self._published(None)
 
     def nodes_changed(self) -> None:
         """Note that nodes are new or gone, or have other labels."""
         self.pools.nodes_changed()
-        self._changed(None)
+        self._published(None)
 
     def _used(self, key: ClaimKey, claim: ResourceClaim | None) -> None:
         """Note which pods may use a claim that is new, has changed, or, as None, is gone."""
@@ -199,15 +185,11 @@ class DeviceStore:
         nodes = NOWHERE
         for one in (*before, *after):
             nodes = both(nodes, self.pools.nodes_of((one.driver, one.pool)))
-        return self._changed(nodes)
+        self._answers.held(nodes, key, before, after)
+        return nodes
 
-    def _changed(self, nodes: Nodes) -> Nodes:
-        if nodes != NOWHERE:
-            self._spent.clear()
-        if nodes is None:
-            self._verdicts.clear()
-        for node in nodes or ():
-            self._verdicts.pop(node, None)
+    def _published(self, nodes: Nodes) -> Nodes:
+        self._answers.published(nodes)
         return nodes
 
     # -- the allocator ------------------------------------------------------------------------------------------
@@ -217,14 +199,12 @@ class DeviceStore:
         for one in _read(demand).claims:
             if one.name and self._has_devices(_key(one.name)):
                 return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
-        verdict = self._verdict(demand, node)
-        if verdict.fails:
-            among = self._where(_read(demand).where)
-            if among is None or node in among:
-                if len(self._failing) >= DEMANDS_MAX:
-                    self._failing.clear()
-                self._failing.setdefault(demand, {})[node] = None
-        return verdict.why
+        answer = self._answer(demand, node)
+        if answer.fails:
+            if len(self._failing) >= DEMANDS_MAX:
+                self._failing.clear()
+            self._failing.setdefault(demand, {})[node] = None  # `fails` looks whether the pod allows it
+        return answer.why
 
     def fails(self, demand: str) -> str:
         """Return why what claims demand cannot be decided on any node; "" if it can."""
@@ -234,39 +214,34 @@ class DeviceStore:
         among = self._where(_read(demand).where)
         for node in [*failing]:
             asked = node in self._nodes and (among is None or node in among)
-            if asked and (verdict := self._verdict(demand, node)).fails:
-                return f"{verdict.why} (on node {node})"
+            if asked and (answer := self._answer(demand, node)).fails:
+                return f"{answer.why} (on node {node})"
             del failing[node]
         self._failing.pop(demand, None)
         return ""
 
-    def _verdict(self, demand: str, node: str) -> _Verdict:
+    def _answer(self, demand: str, node: str) -> Answer:
         listed = self.listed(node)
         read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
         if _read(demand).told and not any(one.resource for one in read):
             why = "the node lists the resources for which the status of the pod names a claim"
-            return _Verdict(f"{LACKS_DEVICES}: {why}")
+            return Answer(f"{LACKS_DEVICES}: {why}")
         without = next((one.resource for one in read if not one.text), "")
         if without:
-            return _Verdict(f"{LACKS_DEVICES}: the node does not list {without}, and placeholders hold no devices")
-        known = self._verdicts.setdefault(node, {})
+            return Answer(f"{LACKS_DEVICES}: the node does not list {without}, and placeholders hold no devices")
         devices = tuple(one.text for one in read)
-        verdict = known.get(devices)
-        if verdict is None:
+        answer = self._answers.of(node, devices)
+        if answer is None:
             try:
                 self._find(node, [_decoded(text) for text in devices], devices)
-                verdict = _Verdict("")
+                answer = Answer("")
             except RefusedError as error:
-                verdict = _Verdict(str(error), isinstance(error, FailedError))
-            if len(known) >= VERDICTS_MAX:
-                known.clear()
-            if len(self._spent) >= DEMANDS_MAX:
-                self._spent.clear()
-            known[devices] = verdict
+                answer = Answer(str(error), isinstance(error, FailedError))
+            self._answers.put(node, devices, answer)
         resources = ", ".join(one.resource for one in read if one.resource)
-        if verdict.why and resources:
-            return verdict._replace(why=f"{verdict.why} (for {resources}, which the node does not list)")
-        return verdict
+        if answer.why and resources:
+            return answer._replace(why=f"{answer.why} (for {resources}, which the node does not list)")
+        return answer
 
     def listed(self, node: str) -> Mapping[str, Any]:
         """Return the resources that a node lists, with their amounts."""
@@ -275,15 +250,15 @@ class DeviceStore:
 
     def _find(self, node: str, claims: list[DeviceClaim], demand: tuple[str, ...] = ()) -> list[list[Chosen]]:
         """Return the devices of a node that claims would get; count the steps for `demand`, unless it is empty. Raises RefusedError."""
-        if demand and self._spent[demand] >= DEMAND_STEPS_MAX:
-            raise RefusedError(f"{LACKS_DEVICES} within {DEMAND_STEPS_MAX} steps on all nodes")
+        if why := self._answers.exhausted(demand):
+            raise RefusedError(why)
         try:
             search = DeviceSearch(self.pools.seen_by(node), self.held)
             try:
                 return search.find(claims, self.classes)
             finally:
                 if demand:
-                    self._spent[demand] += search.steps
+                    self._answers.spend(demand, search.steps)
         except RefusedError:
             raise
         except Exception as error:  # the scheduler is in the middle of a decision, and goes on without the node
