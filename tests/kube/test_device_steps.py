@@ -18,8 +18,9 @@ from licorne.kube.objects import DeviceClass, ResourceClaim
 from licorne.kube.objects.devices import Consumer
 from licorne.kube.pods import device_answers, device_search, device_selectors
 from licorne.kube.pods.device_search import DeviceSearch
+from licorne.kube.pods.extended import IMPLICIT
 
-from .drivers import places, resource_claim, resource_slice, wants
+from .drivers import RESOURCE, containers, places, resource_claim, resource_slice, wants
 from .places import Places
 
 # -- what is written, step by step -------------------------------------------------------------------------------
@@ -173,6 +174,28 @@ def test_a_trial_leaves_the_answers_of_searches_as_they_were() -> None:
         assert looks() == (free, 0)
         made.manager.named_seen(resource_slice(node, "d0", "new"))
         assert looks()[0] == [True, True], "what is published now counts"
+
+
+def test_a_class_that_changes_concerns_pods_that_name_it_or_request_what_it_backs() -> None:
+    made = places(1, 1)
+    for name, of_class in (("a", "gpu"), ("b", "other")):
+        made.manager.named_seen(resource_claim(name, {"deviceClassName": of_class}, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name))
+    for name, resource in (("c", RESOURCE), ("d", "example.com/other"), ("e", IMPLICIT + "other")):
+        made.pod(name, containers=containers(1, resource=resource))
+    devices = made.manager.lifecycle.devices
+
+    def concerned(name: str, resource: str | None) -> str:
+        made.manager.flush()
+        spec = {"extendedResourceName": resource} if resource else {}
+        made.manager.named_seen(msgspec.convert({"metadata": {"name": name}, "spec": spec}, DeviceClass))
+        return "".join(sorted(devices.take_changed()))
+
+    assert concerned("gpu", "example.com/other") == "acd"
+    assert concerned("gpu", None) == "ad"
+    assert concerned("other", RESOURCE) == "bce"
+    made.no_pod("c")
+    assert concerned("other", RESOURCE) == "be"
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from common.virtual import run
 from kube import kills, schedules
 from licorne.kube.api.client import ApiError
-from licorne.kube.manager.commands import Evict, WriteClaim
+from licorne.kube.manager.commands import CLAIM_STATUS, DROPPED, Evict, WriteClaim
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
@@ -310,6 +310,27 @@ def test_a_pod_whose_status_names_a_claim_gets_no_node_that_lists_the_resource()
         await asyncio.sleep(60.0)
         assert (made.node_of(pod), made.node_of(other)) == ("n1", "n0")
         check_claim(made, pod)
+
+    played(steps)
+
+
+def test_where_the_api_server_drops_the_status_only_nodes_that_list_a_resource_have_it() -> None:
+    async def steps(made: World) -> None:
+        made.server.dropped.add(CLAIM_STATUS)
+        pod = asks(made, 1)
+        await asyncio.sleep(60.0)
+        assert (made.node_of(pod), made.controller.claims()) == ("", [])
+        assert f"No node has {RESOURCE}" in made.said_of(pod)
+        assert len([one for one in made.server.events if DROPPED in one["note"]]) == 1
+        writes = made.server.writes["volume"]
+        known = made.world.node("n0")
+        listed = {**(known.status.allocatable or {}), RESOURCE: "4"}
+        made.server.put(
+            "nodes", msgspec.structs.replace(known, status=msgspec.structs.replace(known.status, allocatable=listed))
+        )
+        await asyncio.sleep(30.0)
+        assert made.node_of(pod) == "n0"
+        assert made.server.writes["volume"] == writes
 
     played(steps)
 

@@ -102,6 +102,8 @@ class DeviceStore:
 
     def __init__(self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] | None = None) -> None:
         self._nodes: Mapping[str, Node] = {} if nodes is None else nodes
+        self.keeps_status = True
+        """Whether the API server keeps `extendedResourceClaimStatus`; else only nodes that list a resource have it."""
         self.extended: dict[ClaimKey, Extended] = {}
         """By their claims, the pods without a node that request extended resources which device classes back."""
         self.claims: dict[ClaimKey, ResourceClaim] = {}
@@ -132,7 +134,7 @@ class DeviceStore:
             return self._published(self.pools.put(one))
         if isinstance(one, DeviceClass):
             self.classes[one.metadata.name] = one
-            return self._classes_changed()
+            return self.classes_changed()
         key, allocation = key_of(one), one.status.allocation
         self._used(key, one)
         self.claims[key] = one
@@ -144,16 +146,17 @@ class DeviceStore:
             return self._published(self.pools.drop(one.metadata.name))
         if isinstance(one, DeviceClass):
             self.classes.pop(one.metadata.name, None)
-            return self._classes_changed()
+            return self.classes_changed()
         key = key_of(one)
         self._used(key, None)
         self.claims.pop(key, None)
         self.decided.pop(key, None)
         return self._hold(key, None)
 
-    def _classes_changed(self) -> Nodes:
-        known = self.classes
-        names = [name for name in self.unlimited if name.removesuffix(OF_CLASS) in known or backing(name, known)]
+    def classes_changed(self) -> Nodes:
+        """Note that there are other classes, or that they back no resource any more."""
+        backed = self.classes if self.keeps_status else {}
+        names = [one for one in self.unlimited if one.removesuffix(OF_CLASS) in self.classes or backing(one, backed)]
         self.unlimited = dict.fromkeys(names)
         return self._published(None)
 
@@ -288,6 +291,12 @@ class DeviceStore:
             nodes = both(nodes, self._hold(key, allocation))
         return nodes
 
+    def names_class(self, key: ClaimKey, name: str) -> bool:
+        """Return whether a claim requests devices of a class."""
+        claim = self.claims.get(key)
+        requests = () if claim is None else requests_of(claim.spec.devices)
+        return any(one.device_class_name == name for _, alternatives in requests for one in alternatives)
+
     def demands(self, key: ClaimKey, node: str) -> list[DeviceClaim]:
         """Return what a claim demands of a node; nothing if there is no such claim, or the node lists the resources that it is for."""
         extended = self.extended_for(key)
@@ -414,7 +423,7 @@ class DeviceStore:
         key = claim_key(pod) if self.classes or self.extended else None
         if key is None or pod.metadata.uid in self.placing:  # what it has been given is for what was known then
             return key if key in self.extended else None
-        found = extended_of(pod, self.classes)
+        found = extended_of(pod, self.classes) if self.keeps_status else None
         if found is None:
             found, claim = Extended(pod, {}), self.claims.get(key)
             if claim is None or not found.is_for(claim):
