@@ -12,7 +12,7 @@ import pytest
 from common.virtual import run
 from kube import kills, schedules
 from licorne.kube.api.client import ApiError
-from licorne.kube.manager.commands import CLAIM_STATUS, DROPPED, Evict, WriteClaim
+from licorne.kube.manager.commands import CLAIM_STATUS, DROPPED, CreatePod, Evict, WriteClaim
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
@@ -487,6 +487,47 @@ def test_members_of_a_gang_with_placeholders_get_the_devices_of_their_claims() -
         assert len(made.controller.claims()) == 2
 
     played(steps)
+
+
+@pytest.mark.parametrize("members", [2, 3])
+def test_placeholders_count_devices_for_members_and_these_count_them_once_they_have_a_node(members: int) -> None:
+    made = places(1, 10, Limited())
+    groups = msgspec.json.encode([{"name": "g", "minMember": members, "minResource": {"cpu": "1m"}}]).decode()
+    annotations = {keys.TASK_GROUPS: groups, keys.TASK_GROUP_NAME: "g"}
+    for number in range(members):
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns"))
+        claims, labels = wants(f"c{number}"), {keys.APP_ID: "g"}
+        made.pod(
+            f"p{number}", resourceClaims=claims, labels=labels, annotations={**annotations}, containers=[{"name": "c"}]
+        )
+    bodies = {one.body["metadata"]["name"]: one.body for one in made.manager.flush() if isinstance(one, CreatePod)}
+    for name, body in bodies.items():
+        meta, spec = body["metadata"], body["spec"]
+        made.pod(name, labels=meta["labels"], annotations=meta["annotations"], containers=spec["containers"])
+    commands = steps_of(made)
+    assert sorted(made.manager.records.pods[name].node for name in bodies) == ["", "n0", "n0"][3 - members :]
+    assert used(made) == 2
+    if members == 3:
+        assert any(
+            "gpu" + OF_CLASS in str(why) for key, _, why in made.api.cluster.partition("rm").waiting() if key in bodies
+        )
+        return
+    assert {one.name for one in commands if isinstance(one, Evict)} == {*bodies}
+    for name in bodies:
+        made.no_pod(name)
+    steps_of(made)
+    assert [made.manager.records.pods[f"p{number}"].node for number in range(members)] == ["n0", "n0"]
+    assert used(made) == 2
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"gpu.deviceclass.resource.k8s.io/devices":-1}', '{"cpu":1}', "[" * 9999])
+def test_what_a_placeholder_cannot_count_it_does_not(text: str) -> None:
+    made = places(1, 1)
+    annotations = {keys.PLACEHOLDER: "true", keys.TASK_GROUP_NAME: "g", keys.PLACEHOLDER_DEVICES: text}
+    made.pod("p", annotations=annotations, labels={keys.APP_ID: "g"})
+    found = made.manager.records.pods["p"].work.ask.resource or {}
+    assert not [name for name in found if name.endswith(OF_CLASS)]
+    assert found.get("vcore", 0) != 1
 
 
 def test_placeholders_hold_no_devices_for_an_extended_resource_and_say_so() -> None:

@@ -153,8 +153,8 @@ class Devices:
             self._forget_requests(uid)
         elif uid not in self._requested and (requested := requested_of(pod)):
             self._requested[uid] = requested
-            for name in requested:
-                self._requesting.setdefault(name, {})[uid] = None
+            for resource in requested:
+                self._requesting.setdefault(resource, {})[uid] = None
         made = None if pod.spec.node_name else self.store.note_extended(pod)
         if pod.spec.node_name or not (pod.spec.resource_claims or made):
             self._stop_releasing(uid)

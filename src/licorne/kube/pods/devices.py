@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
+from licorne.core.constants import SUM_MAX
 from licorne.core.incidents import describe
 from licorne.core.nodes.constraints import CLAIM_ELSEWHERE, LACKS_DEVICES
 from licorne.kube.objects import Node
@@ -439,29 +440,40 @@ class DeviceStore:
                 self.unlimited[name] = None
 
     def amounts(self, pod: Pod) -> dict[str, int]:
-        """Return how many devices of each class the claims of a pod count as in quotas, by the names that ResourceQuota has for them.
+        """Return how many devices of each class a pod counts as in quotas, by the names that ResourceQuota has for them.
 
-        `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
-        the one that was reserved first counts it, and as long as there is none, each. A pod that waits counts no class that is
-        not there: it gets no device of that.
+        A member of a gang counts none before it has a node, as it may take no more than its placeholder does, which has counted
+        those of the members that were known when it was made.
         """
         waits = not pod.spec.node_name and pod.metadata.uid not in self.placing
+        if _is_placeholder(pod):
+            found = _counted_for_members(pod)
+        else:
+            found = {} if waits and replaces(pod) else self.claimed(pod, existing=waits)
+        if waits:
+            self._note_unlimited(found)
+        return found
+
+    def claimed(self, pod: Pod, *, existing: bool = True) -> dict[str, int]:
+        """Return how many devices of each class the claims of a pod ask for; `existing`: of classes that are there, as it gets no others.
+
+        `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
+        the one that was reserved first counts it, and as long as there is none, each.
+        """
         found: Counter[str] = Counter()
-        for name in dict.fromkeys(names_of_claims(pod)) if not replaces(pod) else ():
+        for name in dict.fromkeys(names_of_claims(pod)):
             claim = self.claims.get((pod.metadata.namespace, name.name or ""))
             if claim is None or payer(claim) not in ("", pod.metadata.uid):
                 continue
             for _, alternatives in requests_of(claim.spec.devices):
                 most: dict[str, int] = {}
                 for one in alternatives:
-                    if waits and one.device_class_name not in self.classes:
+                    if existing and one.device_class_name not in self.classes:
                         continue
                     of_class = one.device_class_name + OF_CLASS
                     number = DEVICES_MAX if one.allocation_mode == ALL else max(one.count, 1)
                     most[of_class] = max(number, most.get(of_class, 0))
                 found.update(most)
-        if waits:
-            self._note_unlimited(found)
         return found
 
     def _why(self, pod: Pod, names: list[_Name]) -> str:
@@ -537,7 +549,21 @@ def replaces(pod: Pod) -> bool:
     """Return whether the pod is a placeholder, or of a gang in which one is replaced by it: it takes no more than that has."""
     annotations = pod.metadata.annotations or {}
     of_gang = annotations.get(keys.TASK_GROUP_NAME) and annotations.get(keys.GANG_KIND) != "atomic"
-    return bool(of_gang) or annotations.get(keys.PLACEHOLDER) == "true"
+    return bool(of_gang) or _is_placeholder(pod)
+
+
+def _is_placeholder(pod: Pod) -> bool:
+    return (pod.metadata.annotations or {}).get(keys.PLACEHOLDER) == "true"
+
+
+def _counted_for_members(pod: Pod) -> dict[str, int]:
+    """Return the devices that a placeholder counts in quotas; none if what its annotation says cannot be read."""
+    text = (pod.metadata.annotations or {}).get(keys.PLACEHOLDER_DEVICES, "{}")
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Annotated[int, msgspec.Meta(ge=1, le=SUM_MAX)]])
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return {name: number for name, number in found.items() if name.endswith(OF_CLASS)}
 
 
 def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
