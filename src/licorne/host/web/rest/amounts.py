@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from licorne.core.constants import SUM_MAX, UNLIMITED
+from licorne.core.constants import UNLIMITED
+from licorne.workload.quantities import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,11 +35,6 @@ def _reordered(names: tuple[str, ...]) -> tuple[str, ...] | None:
 def listed(vec: Vec, types: Types) -> dict[str, int]:
     """Return a vector of amounts as a map by name, without zeros."""
     return vec.named(types)
-
-
-def bounded(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Leave out the types that nodes do not limit, as `SUM_MAX` says: a driver knows how many devices there are, not the scheduler."""
-    return {name: amount for name, amount in amounts.items() if amount < SUM_MAX}
 
 
 def limits(vec: Vec | None, types: Types) -> dict[str, int]:

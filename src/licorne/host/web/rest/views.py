@@ -16,9 +16,10 @@ from licorne.core.base.states import ApplicationState
 from licorne.host.web.backend import Backend, full_name
 from licorne.si import rest_objects as objects
 from licorne.si.constants import HOST_NAME, RACK_NAME
+from licorne.workload.quantities import bounded
 
 from .allocations import allocation
-from .amounts import bounded, by_name, duration, headroom, limits, listed, percent, plain, used_percent
+from .amounts import by_name, duration, headroom, limits, listed, percent, plain, used_percent
 
 if TYPE_CHECKING:
     from licorne.config.model import FilterConfig, RuleConfig
@@ -153,9 +154,7 @@ def _template(found: Queue) -> objects.Template | None:
 def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
     """Return a node; not `whole`: only what lists of the page show, without allocations, attributes and percentages."""
     types = home.types
-    has = listed(found.capacity, types)
-    capacity = bounded(has)
-    unlimited = has.keys() - capacity.keys()
+    capacity = listed(found.capacity, types)
     allocated = listed(found.allocated, types)
     return objects.Node(
         node_id=found.id,
@@ -165,8 +164,8 @@ def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
         capacity=capacity,
         allocated=allocated,
         occupied=listed(found.occupied, types),
-        available={name: left for name, left in listed(found.free, types).items() if name not in unlimited},
-        utilized=used_percent(capacity, allocated) if whole else {},
+        available=listed(found.free, types),
+        utilized=used_percent(bounded(capacity), allocated) if whole else {},
         allocations=[allocation(alloc) for alloc in found.allocations] if whole else [],
         foreign_allocations=[
             _foreign(key, home.foreign[key], listed(amounts, types)) for key, amounts in sorted(found.foreign.items())
