@@ -16,7 +16,8 @@ from licorne.kube.manager.commands import CLAIM_STATUS, DROPPED, CreatePod, Evic
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
-from licorne.kube.pods.devices import OF_CLASS, UNLIMITED_MAX
+from licorne.kube.pods.device_claims import OF_CLASS
+from licorne.kube.pods.devices import UNLIMITED_MAX
 from licorne.kube.pods.extended import ANNOTATION, FINALIZER, IMPLICIT, Extended, claim_key, extended_of
 
 from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, resource_slice, wants

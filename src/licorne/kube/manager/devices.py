@@ -20,8 +20,9 @@ from licorne.kube.api.kinds import PODS, RESOURCE_CLAIMS
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.devices import ClaimAllocation
 from licorne.kube.pods.constraints import Terms
+from licorne.kube.pods.device_claims import names_of_claims, payer
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
-from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore, names_of_claims, payer
+from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore
 from licorne.kube.pods.extended import FINALIZER, IMPLICIT, claim_key, requested_of
 from licorne.kube.pods.storage import ClaimKey, drop_from, key_of
 

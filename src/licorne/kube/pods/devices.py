@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from licorne.core.constants import SUM_MAX
 from licorne.core.incidents import describe
 from licorne.core.nodes.constraints import CLAIM_ELSEWHERE, LACKS_DEVICES
 from licorne.kube.objects import Node
@@ -30,9 +29,18 @@ from licorne.kube.objects.devices import (
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
-from . import keys
 from .constraints import NODE_NAME, Terms, required_labels, required_node, terms_of
 from .device_answers import DEMANDS_MAX, Answer, Answers
+from .device_claims import (
+    OF_CLASS,
+    ClaimName,
+    counted_for_members,
+    is_owned_by,
+    names_of_claims,
+    payer,
+    replaces,
+    users_of,
+)
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
 from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
@@ -42,8 +50,6 @@ RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
 SHARED: Final = 2
 """As many pods that wait and name a claim contend for it."""
-OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
-"""What follows the name of a device class in the name by which quotas limit its devices."""
 UNLIMITED_MAX: Final = 256
 """Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
 
@@ -168,10 +174,10 @@ class DeviceStore:
 
     def _used(self, key: ClaimKey, claim: ResourceClaim | None) -> None:
         """Note which pods may use a claim that is new, has changed, or, as None, is gone."""
-        now = _users(claim)
+        now = users_of(claim)
         for uid in now:
             self._of_pod.setdefault(uid, {})[key] = None
-        for uid in _users(self.claims.get(key)):
+        for uid in users_of(self.claims.get(key)):
             if uid not in now and drop_from(self._of_pod, uid, key):
                 self._ended.pop(uid, None)
 
@@ -336,7 +342,7 @@ class DeviceStore:
                 del self._lifted[uid]
         for name in dict.fromkeys(name for uid in pods for name in self._of_pod.get(uid, ())):
             claim = self.claims[name]
-            free = all(self._lifted[uid] > 0 for uid in _users(claim))
+            free = all(self._lifted[uid] > 0 for uid in users_of(claim))
             nodes = both(nodes, self._hold(name, None if free else claim.status.allocation))
         return nodes
 
@@ -446,10 +452,9 @@ class DeviceStore:
         those of the members that were known when it was made.
         """
         waits = not pod.spec.node_name and pod.metadata.uid not in self.placing
-        if _is_placeholder(pod):
-            found = _counted_for_members(pod)
-        else:
-            found = {} if waits and replaces(pod) else self.claimed(pod, existing=waits)
+        found = Counter(counted_for_members(pod))
+        if not (waits and replaces(pod)):
+            found.update(self.claimed(pod, existing=waits))
         if waits:
             self._note_unlimited(found)
         return found
@@ -476,7 +481,7 @@ class DeviceStore:
                 found.update(most)
         return found
 
-    def _why(self, pod: Pod, names: list[_Name]) -> str:
+    def _why(self, pod: Pod, names: list[ClaimName]) -> str:
         meta = pod.metadata
         for one in names:
             if one.name is None:
@@ -488,7 +493,7 @@ class DeviceStore:
                 return f'could not find ResourceClaim "{meta.namespace}/{one.name}"'
             if claim.metadata.deletion_timestamp:
                 return f'resourceclaim "{one.name}" is being deleted'
-            if one.is_made and not _is_owned_by(claim, pod):
+            if one.is_made and not is_owned_by(claim, pod):
                 return (
                     f"ResourceClaim {meta.namespace}/{one.name} was not created for Pod {meta.namespace}/{meta.name} "
                     f"(Pod is not owner)"
@@ -512,62 +517,6 @@ class DeviceStore:
         elif len(reserved) >= RESERVED_MAX:
             return f"resource claim {name} is in use by {len(reserved)} pods, and at most {RESERVED_MAX} can use it"
         return ""
-
-
-class _Name(NamedTuple):
-    """The name of a claim of a pod: None: it is not made yet; "": none is needed. `is_made`: for the pod, by a template."""
-
-    name: str | None
-    is_made: bool
-
-
-def names_of_claims(pod: Pod) -> list[_Name]:
-    """Return the names of the claims of a pod."""
-    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses or ()}
-    found = []
-    for one in pod.spec.resource_claims or ():
-        if one.resource_claim_name is not None:
-            found.append(_Name(one.resource_claim_name, is_made=False))
-        else:
-            found.append(_Name((made[one.name] or "") if one.name in made else None, is_made=True))
-    return found
-
-
-def _users(claim: ResourceClaim | None) -> list[str]:
-    """Return the UIDs of the pods that may use the devices that a claim has."""
-    if claim is None or claim.status.allocation is None:
-        return []
-    return [*dict.fromkeys(one.uid for one in claim.status.reserved_for or ())]
-
-
-def payer(claim: ResourceClaim | None) -> str:
-    """Return the UID of the pod that a claim was reserved for first; "" if there is none."""
-    return next((one.uid for one in (claim.status.reserved_for if claim is not None else None) or ()), "")
-
-
-def replaces(pod: Pod) -> bool:
-    """Return whether the pod is a placeholder, or of a gang in which one is replaced by it: it takes no more than that has."""
-    annotations = pod.metadata.annotations or {}
-    of_gang = annotations.get(keys.TASK_GROUP_NAME) and annotations.get(keys.GANG_KIND) != "atomic"
-    return bool(of_gang) or _is_placeholder(pod)
-
-
-def _is_placeholder(pod: Pod) -> bool:
-    return (pod.metadata.annotations or {}).get(keys.PLACEHOLDER) == "true"
-
-
-def _counted_for_members(pod: Pod) -> dict[str, int]:
-    """Return the devices that a placeholder counts in quotas; none if what its annotation says cannot be read."""
-    text = (pod.metadata.annotations or {}).get(keys.PLACEHOLDER_DEVICES, "{}")
-    try:
-        found = msgspec.json.decode(text, type=dict[str, Annotated[int, msgspec.Meta(ge=1, le=SUM_MAX)]])
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return {name: number for name, number in found.items() if name.endswith(OF_CLASS)}
-
-
-def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(one.controller and one.uid == pod.metadata.uid for one in claim.metadata.owner_references or ())
 
 
 def _text(claim: ResourceClaim) -> str:
