@@ -1,8 +1,8 @@
 """A workload from what `kubectl get pods,nodes -o json` prints: what pods, nodes and ConfigMaps mean to the scheduler.
 
-Pods, nodes, namespaces, ConfigMaps, and claims of volumes and devices are read by the code of `licorne kube`, so a pod asks here for
-what it would ask for there. Pure: objects in, a workload out. The time 0 is the creation of the first pod. What a list of objects cannot tell is
-in the notes of the workload.
+Pods, nodes, namespaces, ConfigMaps, and claims of volumes and devices are read by the code of `licorne kube`, so a pod asks
+here for what it would ask for there. Pure: objects in, a workload out. The time 0 is the creation of the first pod. What a
+list of objects cannot tell is in the notes of the workload.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class Imported:
         self._check(ours)
         begin_s = min(unix_seconds(pod.metadata.creation_timestamp) for pod, _ in ours)
         asked = self._asked(ours, context, begin_s)
-        offered = {
+        offered = {  # as much as all pods ask for, so that it limits nothing
             name: sum(line.res.get(name, 0) for line in asked if isinstance(line, lines.Ask))
             for name in self._devices.unlimited
         }
@@ -281,7 +281,7 @@ class Imported:
     # -- lines -----------------------------------------------------------------------------------------------
 
     def _node(self, node: Node, offered: Mapping[str, int]) -> lines.Node:
-        """Return a node; of the resources that devices are counted as it has what is `offered`, unless it lists them: as much as all pods ask for."""
+        """Return a node. `offered`: how much it has of the resources that devices are counted as, unless it lists them."""
         found = node_update(node, NodeAction.CREATE, self._storage.csi_nodes.get(node.metadata.name))
         has = {name: amount for name, amount in (found.capacity or {}).items() if amount or name not in offered}
         attrs = {key: text for key, text in (found.attributes or {}).items() if key != NODE_PARTITION and text}

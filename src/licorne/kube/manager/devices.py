@@ -79,7 +79,7 @@ class Devices:
                 self.changed |= {payer(claims.get(key)): None, was: None}
 
     def _class_changed(self, one: DeviceClass, change: Callable[[DeviceObject], Nodes]) -> None:
-        """Read pods anew that wait: those whose claims name a class, and those that request an extended resource which it backs or has backed."""
+        """Read pods anew that wait: those whose claims name a class, and those that request a resource which it backs or has backed."""
         name, store = one.metadata.name, self.store
         backs = {
             IMPLICIT + name,
@@ -102,7 +102,7 @@ class Devices:
                 self.changed[uid] = None
 
     def refused(self, reason: str) -> None:
-        """Note why a claim could not be written. Where pods cannot be told which claim is for their extended resources, no node would give them devices."""
+        """Note why a claim could not be written: a pod that is not told of its claim for extended resources gets no devices from its node."""
         if reason == DROPPED and self.store.keeps_status:
             self.store.keeps_status = False
             self._outbox.warn(f"extended resources are no devices here: {DROPPED}", None)

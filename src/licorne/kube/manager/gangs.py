@@ -178,12 +178,11 @@ class Gangs:
         creations = application.creations
         namespace, owner = originator.pod.metadata.namespace, originator.uid
         devices = self._devices(application)
-        for group in read_task_groups(application.gang.text):
-            group_name = group.spec.name
-            if counted := devices.get(group_name):
-                text = msgspec.json.encode(counted).decode()
-                more = {**group.annotations, keys.PLACEHOLDER_DEVICES: text}
-                group = msgspec.structs.replace(group, annotations=more)  # noqa: PLW2901
+        for known in read_task_groups(application.gang.text):
+            group_name = known.spec.name
+            counted = devices.get(group_name)
+            more = {keys.PLACEHOLDER_DEVICES: msgspec.json.encode(counted).decode()} if counted else {}
+            group = msgspec.structs.replace(known, annotations={**known.annotations, **more})
             bodies = (self._body(application, originator, group, number) for number in itertools.count())
             lacking = ((body["metadata"]["name"], body) for body in bodies)
             free = ((name, body) for name, body in lacking if name not in not_these and name not in creations)

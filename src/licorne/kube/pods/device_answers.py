@@ -40,7 +40,8 @@ class Answer(NamedTuple):
 class Answers:
     """The answers of all nodes.
 
-    A hash is that of a set: what is taken out of it again leaves what was before. It counts from when the answers of a node were dropped last.
+    What is held on a node is an exclusive or of hashes, since the answers of the node were dropped last: a claim that gives back what it
+    has got leaves the one before. What a claim holds on other nodes may be in it too, which only costs a search.
     """
 
     def __init__(self) -> None:

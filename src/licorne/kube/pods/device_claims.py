@@ -1,4 +1,4 @@
-"""Which claims of devices a pod names, who uses a claim, and what quotas count for placeholders."""
+"""Which claims of devices a pod names, who uses a claim, and what placeholders count in quotas."""
 
 from __future__ import annotations
 

@@ -76,9 +76,8 @@ class _Constraint:
         self._requests = of.requests or ()
         self._attribute = of.match_attribute or of.distinct_attribute or ""
         self._alike = of.match_attribute is not None
-        self._values: list[
-            frozenset[object] | None
-        ] = []  # of each device, or what all so far have in common; None: any
+        # Of each device; of those that are to be alike what they have in common with all before. None: they need not have any.
+        self._values: list[frozenset[object] | None] = []
 
     def add(self, request: str, one: OfferedDevice) -> bool:
         """Add a device; False if the constraint forbids it. Otherwise `remove` takes it out."""
