@@ -452,11 +452,10 @@ class DeviceStore:
         those of the members that were known when it was made.
         """
         waits = not pod.spec.node_name and pod.metadata.uid not in self.placing
-        found = Counter(counted_for_members(pod))
+        found, claimed = Counter(counted_for_members(pod)), self.claimed(pod, existing=waits)
+        self._note_unlimited(one for one in (*found, *claimed) if one.removesuffix(OF_CLASS) in self.classes)
         if not (waits and replaces(pod)):
-            found.update(self.claimed(pod, existing=waits))
-        if waits:
-            self._note_unlimited(found)
+            found.update(claimed)
         return found
 
     def claimed(self, pod: Pod, *, existing: bool = True) -> dict[str, int]:
