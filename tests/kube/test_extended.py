@@ -11,6 +11,7 @@ import pytest
 
 from common.virtual import run
 from kube import kills, schedules
+from licorne.core.constants import SUM_MAX
 from licorne.kube.api.client import ApiError
 from licorne.kube.manager.commands import CLAIM_STATUS, DROPPED, CreatePod, Evict, WriteClaim
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
@@ -416,6 +417,16 @@ def test_what_a_claim_counts_for_in_quotas(requests: list[dict[str, Any]], count
     assert {name: n for name, n in found.items() if name.endswith(OF_CLASS)} == {
         name + OF_CLASS: n for name, n in counted.items()
     }
+
+
+def test_nodes_have_what_pods_count_that_run_when_licorne_starts() -> None:
+    made = places(1, 1)
+    made.manager.named_seen(resource_claim("c", namespace="ns"))
+    made.pod("p", resourceClaims=wants("c"), nodeName="n0")
+    made.run()
+    partition = made.api.cluster.partition("rm")
+    assert partition.nodes["n0"].allocated.named(partition.types)["gpu" + OF_CLASS] == 1
+    assert partition.nodes["n0"].capacity.named(partition.types)["gpu" + OF_CLASS] == SUM_MAX
 
 
 def test_a_claim_of_classes_that_are_not_there_bars_no_other_pod() -> None:
