@@ -286,9 +286,9 @@ class Client:
         """Create an object in a collection. Raises ApiError (409: it is there already), UnansweredError."""
         await self._call("POST", path, body=body)
 
-    async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Change fields of an object. Raises ApiError, UnansweredError."""
-        await self._call("PATCH", path, body=body, content_type="application/merge-patch+json")
+    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
+        """Change fields of an object, and return it as it is then. Raises ApiError, UnansweredError."""
+        return await self._call("PATCH", path, body=body, content_type="application/merge-patch+json")
 
     # -- requests -----------------------------------------------------------------------------------------------
 

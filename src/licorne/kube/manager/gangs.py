@@ -177,14 +177,28 @@ class Gangs:
         assert application.gang is not None
         creations = application.creations
         namespace, owner = originator.pod.metadata.namespace, originator.uid
-        for group in read_task_groups(application.gang.text):
-            group_name = group.spec.name
+        devices = self._devices(application)
+        for known in read_task_groups(application.gang.text):
+            group_name = known.spec.name
+            counted = devices.get(group_name)
+            more = {keys.PLACEHOLDER_DEVICES: msgspec.json.encode(counted).decode()} if counted else {}
+            group = msgspec.structs.replace(known, annotations={**known.annotations, **more})
             bodies = (self._body(application, originator, group, number) for number in itertools.count())
             lacking = ((body["metadata"]["name"], body) for body in bodies)
             free = ((name, body) for name, body in lacking if name not in not_these and name not in creations)
             for name, body in itertools.islice(free, max(group.spec.members - present[group_name], 0)):
                 creations[name] = Creation(group_name, owner)
                 self._outbox.commands.append(CreatePod(namespace, application.id, group_name, owner, body))
+
+    def _devices(self, application: ApplicationRecord) -> dict[str, Counter[str]]:
+        """Return the devices of each class that quotas count for the members of a task group: of those that are known, the most."""
+        found: dict[str, Counter[str]] = {}
+        for record in application.pods.values():
+            if record.pod.spec.resource_claims:
+                claimed = Counter(self._holding.devices.store.claimed(record.pod))
+                group = record.work.ask.task_group
+                found[group] = found.get(group, Counter()) | claimed
+        return found
 
     def _originator(self, application: ApplicationRecord) -> PodRecord | None:
         """Return the pod that placeholders belong to; another one takes over when it is gone.

@@ -299,6 +299,7 @@ class PodLifecycle:
         elif self.holding.awaits(uid, number):
             late = f"its claims did not get their volumes and devices within {self.attempts.timeout_s:g} s"
             self.claims_failed(uid, reason or late)
+            self.devices.refused(reason)
 
     def claims_failed(self, uid: str, reason: str) -> None:
         """Release the place of a pod whose claims will not get what was decided, as `not_bound`."""

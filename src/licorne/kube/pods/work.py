@@ -209,7 +209,7 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
     uncounted: tuple[str, ...] = ()
     if pod.spec.node_name and (fault or max(resources.values()) > SUM_MAX):
         resources, uncounted = read_countable(pod)
-    if pod.spec.resource_claims:
+    if pod.spec.resource_claims or keys.PLACEHOLDER_DEVICES in (meta.annotations or {}):
         resources |= context.devices.amounts(pod)
     placeholder = is_placeholder(pod)
     volumes, devices = read_volumes(pod, context.storage), context.devices.read(pod)

@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 import licorne
 from licorne.core import compiled
+from licorne.core.constants import SUM_MAX
 from licorne.host.log import dropped_of
 from licorne.host.web.backend import full_name
 from licorne.host.web.monitor import Monitor
@@ -219,7 +220,7 @@ def _nodes(found: Snapshot, partitions: list[Partition]) -> Iterator[None]:
             yield
             used = node.allocated.values()
             for d, capacity in enumerate(node.capacity.values()):
-                if capacity > 0:
+                if 0 < capacity < SUM_MAX:
                     share = (used[d] if d < len(used) else 0) * 10
                     at = min(max((share - 1) // capacity, 0), 9)
                     usage.setdefault(names[d], [0] * 10)[at] += 1

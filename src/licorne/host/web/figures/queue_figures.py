@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from licorne.core.constants import SUM_MAX
 from licorne.host.web.monitor import Monitor
 
 from .counts import Counts, Shown
@@ -41,7 +42,8 @@ class QueueFigures:
     def add(self, state: str, resources: dict[str, int] | None) -> None:
         """Add amounts of a queue of this path."""
         for name, amount in (resources or {}).items():
-            self.resources[state, name] = self.resources.get((state, name), 0) + amount
+            if amount < SUM_MAX:  # else nothing limits it
+                self.resources[state, name] = self.resources.get((state, name), 0) + amount
 
 
 def figures_of(monitor: Monitor, partitions: list[Partition]) -> dict[str, QueueFigures]:
