@@ -2,8 +2,7 @@
 
 `make controlplane` builds the control plane from Go modules, and `make end-to-end` runs these tests. Cases wait most of
 the time, so all that were chosen run at once, each in a namespace of its own, and a test here takes the result of one.
-That needs a process of its own: beside other workers these tests are skipped. With LICORNE_YUNIKORN_EVENTS=1 licorne posts
-the events of YuniKorn too (`licorne.yunikorn-events`), and each case must end as without.
+That needs a process of its own: beside other workers these tests are skipped.
 """
 
 from __future__ import annotations
