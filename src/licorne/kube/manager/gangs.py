@@ -34,7 +34,6 @@ from .outbox import Outbox
 from .records import ApplicationRecord, Creation, GangStage, PodRecord, Records
 from .stages import COUNTED, PLACED, WAITING, Stage
 from .waiting import was_asked_for
-from .yunikorn_events import APPLICATION_FAILED, RESERVED, TIMED_OUT
 
 NOT_OF_NAMES: Final = re.compile(r"[^a-z0-9-]")
 LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -241,7 +240,6 @@ class Gangs:
             if record.stage in COUNTED and record.work.ask.task_group
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
-            self._holding.yunikorn_events.post_all(application, RESERVED)
             self._run(application)
 
     def _run(self, application: ApplicationRecord) -> None:
@@ -372,7 +370,6 @@ class Gangs:
 
     def _fail(self, application: ApplicationRecord, message: str) -> None:
         """Fail the pods of an application that wait. Those that come until it has failed are the next try, and are held."""
-        self._holding.yunikorn_events.post_all(application, APPLICATION_FAILED, message)
         application.gang_stage = GangStage.NONE
         self._abandon_placeholders(application, f"Application {application.id} has failed")
         reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if TIMEOUT_REASON in message else (FAILED, message)
@@ -392,7 +389,6 @@ class Gangs:
     def _give_up(self, application: ApplicationRecord) -> None:
         text = f"Application {application.id} resuming as non-gang application (SOFT)"
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
-        self._holding.yunikorn_events.post_all(application, TIMED_OUT)
         self._abandon_placeholders(application, text)
         self._run(application)
 

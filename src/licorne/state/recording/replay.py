@@ -129,7 +129,7 @@ class Replay:
         self.settings: dict[str, dict[str, str]] = {}
         """The settings of each resource manager, as they were recorded."""
         self.position = 0
-        """How many entries of the run come before the next one, digests not counted; -1 if that is not known."""
+        """How many entries of the run come before the next one, digests not counted."""
         start = saved if saved is not None else _beginning(run)
         if start is not None:
             self._resume(start)
@@ -302,8 +302,7 @@ class Replay:
             RecordingError: the entry cannot be understood.
         """
         kind, *values = entry
-        if self.position >= 0 and kind != entries.CHECK:
-            self.position += 1
+        self.position += kind != entries.CHECK
         try:
             if kind == entries.TIME:
                 self._begin(*values)

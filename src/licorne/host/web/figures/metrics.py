@@ -2,7 +2,7 @@
 
 Source: docs/spec/metrics.md.
 
-The figures are read from the scheduler when they are requested (`snapshot`, on the loop) and formatted afterwards
+The figures are read from the scheduler when they are requested (`fill`, on the loop) and formatted afterwards
 (`Metrics.text`, which may run in a thread, as it touches nothing of the scheduler). Only counters of outputs are kept from
 one scrape to the next, so a removed queue has no series.
 """
@@ -96,23 +96,15 @@ class Snapshot:
         self.families.append(family)
 
 
-def snapshot(monitor: Monitor, *, old_queue_names: bool = False) -> Snapshot:
-    """Read all figures from the scheduler at once.
-
-    Parameters:
-        monitor: watches the scheduler.
-        old_queue_names: also export the names of releases up to 1.3, which the original's shipped dashboard still uses.
-    """
-    found = Snapshot()
-    for _ in fill(found, monitor, old_queue_names=old_queue_names):
-        pass
-    return found
-
-
-def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool = False) -> Iterator[None]:
+def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool) -> Iterator[None]:
     """Read all figures into `found`, in steps between which the scheduler works.
 
     Figures that must agree with each other are read in the same step.
+
+    Parameters:
+        found: gets the figures.
+        monitor: watches the scheduler.
+        old_queue_names: also export the names of releases up to 1.3, which the original's shipped dashboard still uses.
     """
     partitions = list(monitor.backend.partitions())
     figures = figures_of(monitor, partitions)
@@ -350,4 +342,4 @@ def _recording(found: Snapshot, recording: Recording | None) -> None:
     found.gauge("licorne_recording_lag_seconds", [], lag_s)
 
 
-__all__ = ["CONTENT_TYPE", "Metrics", "Snapshot", "snapshot"]
+__all__ = ["CONTENT_TYPE", "Metrics", "Snapshot", "fill"]
