@@ -12,7 +12,7 @@ from licorne.config.build import build
 from licorne.config.lint import lint
 from licorne.config.lint_cluster import RunningPartition, lint_cluster
 from licorne.config.model import Configuration
-from licorne.config.nodes import MAX_DEPTH, compose
+from licorne.config.nodes import MAX_DEPTH, YamlNode, compose
 from licorne.config.places import named_places
 from licorne.config.problems import ConfigError, Notes, Report, Spot
 from licorne.config.raw import RawConfig, RawQueue, plain
@@ -86,16 +86,18 @@ def examine(
     file: str = "<config>",
     running: Mapping[str, RunningPartition] | None = None,
     simulated: bool = False,
+    root: YamlNode | None = None,
 ) -> tuple[Report, Configuration | None]:
     """Return the problems, and the configuration or None if the text is refused. Never raises.
 
     It reads the text once, for callers that would otherwise call both `check` and `load`. `running`: the
-    partitions of a cluster by name, with which the configuration is compared. `simulated`: as for `load`.
+    partitions of a cluster by name, with which the configuration is compared. `simulated`: as for `load`. `root`: the
+    configuration as a part of a larger document, which says the same as the text, and whose places the problems have.
     """
     notes = Notes(file)
     configuration: Configuration | None = None
     try:
-        found = _read(text, notes, simulated=simulated)
+        found = _read(text, notes, simulated=simulated, root=root)
         if found is not None:
             config, roots, quantities = found
             if not notes.fault_count:
@@ -109,14 +111,14 @@ def examine(
     return report, None if report.faults else configuration
 
 
-def _read(text: str, notes: Notes, *, simulated: bool) -> _Read | None:
-    config = read(compose(text, notes), notes)
+def _read(text: str, notes: Notes, *, simulated: bool, root: YamlNode | None = None) -> _Read | None:
+    config = read(compose(text, notes) if root is None else root, notes)
     if config is None:
         return None
     quantities = Quantities(notes)
     roots = check_config(config, quantities, notes)
-    for root in roots.values():
-        check_simulated(root, notes, simulated=simulated)
+    for each in roots.values():
+        check_simulated(each, notes, simulated=simulated)
     notes.place = named_places(config, roots)
     return config, roots, quantities
 

@@ -18,7 +18,6 @@ from licorne.workload.scenarios.faults import DocumentError, Path, Problem, Scen
 
 if TYPE_CHECKING:
     from licorne.config.problems import Problem as ConfigProblem
-    from licorne.workload.scenarios.excerpts import Excerpt
 
 VALUES_MAX: Final = 1_000_000
 """Values of a document, aliases written out, at most."""
@@ -76,15 +75,14 @@ class Problems:
         """Add a problem at a line and column."""
         self.found.append(Problem(self.file, line, column, "", message))
 
-    def of_config(self, excerpt: Excerpt, fault: ConfigProblem, path: Path) -> None:
-        """Add a fault of a queue configuration, at its place in the text that it was cut out of, or in its file."""
+    def of_config(self, fault: ConfigProblem, path: Path, *, placed: bool) -> None:
+        """Add a fault of a queue configuration: at its own place if that is known (`placed`), else at that of the whole."""
         self._paths.add(path)
-        if not excerpt.exact:
+        if placed:
+            place = fault.place or fault.path or spoken(path)
+            self.found.append(Problem(fault.file, fault.line, fault.column, place, fault.message))
+        else:
             self.add(DocumentError(path, f"{fault.place or fault.path}: {fault.message}"))
-            return
-        place = fault.place or fault.path or spoken(path)
-        line, column = fault.line + excerpt.lines, fault.column + excerpt.columns
-        self.found.append(Problem(fault.file, line, column, place, fault.message))
 
     def refuse(self) -> None:
         """Raise ScenarioError if there is a problem."""

@@ -15,7 +15,6 @@ import typing
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import inspect
 
 from licorne.workload.scenarios.document import LENGTH_MAX_S, Arrivals, Bursts, Document, Event, Pool, Sized
 from licorne.workload.scenarios.faults import DocumentError, Path
@@ -34,7 +33,7 @@ _STAND_INS: Final[dict[tuple[type, str], object]] = {
     (Sized, "size"): {"vcore": 1},
 }
 """What stands in for a value that is faulty or missing, such that nothing else is wrong because of it."""
-_PARTS: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_INDEX: Final = re.compile(r"\[(\d+)\]")
 _WORDS: Final = {
     "array": "a list",
     "bool": "true or false",
@@ -46,7 +45,6 @@ _WORDS: Final = {
     "|": "or",
 }
 _WORD: Final = re.compile(r"\b(?:array|bool|float|int|null|object|str)\b|\|")
-_NAMED: Final = re.compile(r"unknown field `([^`]*)`")
 
 
 def convert(made: dict[str, Any], problems: Problems) -> Document:
@@ -95,7 +93,7 @@ class _Repair:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             if not quiet:
-                self._problems.add(_fault(str(error), value, kind, path))
+                self._problems.add(_fault(str(error), path))
             return False
         return True
 
@@ -158,61 +156,17 @@ def _options_of(kind: Any) -> list[Any]:  # noqa: ANN401
     return [kind]
 
 
-def _fault(text: str, value: object, kind: type[Any], path: Path) -> DocumentError:
-    """Return the fault of a message of msgspec about `value`."""
-    _, _, where = text.rpartition(" - at `")
-    inner: list[str | int] = []
-    if " - at `" in text:
-        for name, index in _PARTS.findall(where.removeprefix("$").rstrip("`").removeprefix("key in ")):
-            if index == "...":
-                key = _culprit(text, value, kind, tuple(inner))
-                if key is None:
-                    break
-                inner.append(key)
-            else:
-                inner.append(name or int(index))
-    message = text.partition(" - at `")[0]
-    unknown = _NAMED.search(message)
-    if unknown is not None:
-        return DocumentError((*path, *inner, unknown[1]), _unknown(unknown[1], _keys(kind, inner)), at_key=True)
-    missing = re.search(r"missing required field `([^`]*)`", message)
-    if missing is not None:
-        return DocumentError((*path, *inner), f"needs the key {missing[1]}")
+def _fault(text: str, path: Path) -> DocumentError:
+    """Return the fault of a message of msgspec about a value; its parts have been looked at, but for those of a tuple."""
+    message, _, where = text.partition(" - at `")
+    index = _INDEX.search(where)
     complaint = explain(message)[1]
     if complaint.startswith("expected "):
         quotes = complaint.startswith("expected str, got ") and complaint.split()[-1] in ("int", "float", "bool")
         complaint = (
             _WORD.sub(lambda word: _WORDS[word[0]], complaint.replace(" | null", "")) + "; put it in quotes" * quotes
         )
-    return DocumentError((*path, *inner), complaint)
-
-
-def _culprit(text: str, value: object, kind: type[Any], inner: Path) -> str | None:
-    """Return the key of a mapping that msgspec complains of only as `[...]`: the one that alone gives the same complaint."""
-    holder: Any = value
-    for part in inner:
-        holder = holder[part]
-    if not isinstance(holder, dict):
-        return None
-    for key in list(holder):
-        try:
-            msgspec.convert(_with_only(value, inner, key), kind)
-        except msgspec.ValidationError as error:
-            if str(error) == text:
-                return str(key)
-    return None
-
-
-def _with_only(value: object, inner: Path, key: str) -> object:
-    """Return a copy in which the mapping at `inner` has only one key."""
-    whole: Any = value
-    if not inner:
-        return {key: whole[key]}
-    first, *others = inner
-    changed = _with_only(whole[first], tuple(others), key)
-    if isinstance(value, dict):
-        return {**value, first: changed}
-    return [changed if index == first else each for index, each in enumerate(whole)]
+    return DocumentError(path if index is None else (*path, int(index[1])), complaint)
 
 
 def _close(name: str, known: list[str]) -> list[str]:
@@ -224,24 +178,3 @@ def _unknown(name: str, known: list[str]) -> str:
     close = _close(name, known)
     meant = f", did you mean `{close[0]}`?" if close else ";"
     return f"unknown key{meant} the keys here are {', '.join(known)}"
-
-
-def _keys(kind: type[Any], inner: list[str | int]) -> list[str]:
-    """Return the keys of the class to which a path leads."""
-    found = _options(inspect.type_info(kind))
-    for part in inner:
-        found = [option for one in found for each in _below(one, part) for option in _options(each)]
-    return [field.encode_name for one in found if isinstance(one, inspect.StructType) for field in one.fields]
-
-
-def _options(one: inspect.Type) -> list[inspect.Type]:
-    return list(one.types) if isinstance(one, inspect.UnionType) else [one]
-
-
-def _below(one: inspect.Type, part: str | int) -> list[inspect.Type]:
-    """Return the types of what may stand at a key or an index of a value of this type."""
-    if isinstance(one, inspect.StructType):
-        return [field.type for field in one.fields if field.encode_name == part]
-    if isinstance(one, inspect.DictType):
-        return [one.value_type]
-    return [one.item_type] if isinstance(one, inspect.ListType) else []

@@ -10,7 +10,6 @@ import msgspec
 
 from licorne._files import file_text
 from licorne.workload.scenarios.document import Load, Seed
-from licorne.workload.scenarios.excerpts import Excerpts
 from licorne.workload.scenarios.faults import Problem, ScenarioError
 from licorne.workload.scenarios.outline import Outline, outlined
 from licorne.workload.scenarios.plan import Plan, Planner
@@ -46,8 +45,7 @@ class Scenario:
             made, problems = compose_text(document, file)
         else:
             made, problems = dict(document), Problems(file)
-        excerpts = Excerpts(problems, document if isinstance(document, str) else "", Path(folder))
-        self._plan: Plan = Planner(convert(made, problems), problems, excerpts).plan()
+        self._plan: Plan = Planner(convert(made, problems), problems, Path(folder)).plan()
 
     @classmethod
     def read(cls, path: Path | str) -> Self:

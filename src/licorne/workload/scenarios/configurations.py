@@ -1,0 +1,71 @@
+"""The queue configurations of a scenario: files, or parts of the scenario itself, whose faults have the places of its own text."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path as FilePath
+from typing import Any
+
+import msgspec
+
+from licorne._files import file_text
+from licorne.config import Configuration, examine
+from licorne.config.manifest import Source, queue_source
+from licorne.config.nodes import YamlNode
+from licorne.config.problems import ConfigError
+from licorne.workload.scenarios.faults import DocumentError, Path
+from licorne.workload.scenarios.reading import Problems
+
+
+def read_configuration(
+    given: str | dict[str, Any] | list[dict[str, Any]], path: Path, problems: Problems, folder: FilePath
+) -> tuple[str, Configuration | None]:
+    """Return the text of a configuration and what it means; "" and None if it is faulty, which is noted.
+
+    Raises:
+        DocumentError: the file cannot be read.
+    """
+    node = None if isinstance(given, str) else problems.node(path)
+    try:
+        if isinstance(given, str):
+            source = queue_source(_text(folder / given, path), str(folder / given))
+        else:
+            whole = given if isinstance(given, dict) else _below_root(given)
+            source = Source(problems.file, msgspec.yaml.encode(whole).decode())
+            if node is not None and isinstance(given, list):
+                node = _tree(_below_root(node), node)
+        report, configuration = examine(source.text, file=source.label, simulated=True, root=node)
+        faults = report.faults
+    except ConfigError as error:
+        configuration, faults = None, error.problems
+    for fault in faults:
+        problems.of_config(fault, path, placed=node is not None or isinstance(given, str))
+    return ("", None) if configuration is None else (source.text, configuration)
+
+
+def _text(file: FilePath, path: Path) -> str:
+    try:
+        return file_text(file)
+    except OSError as error:
+        raise DocumentError(path, f"{file}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DocumentError(path, f"{file}: not a text in UTF-8") from None
+
+
+def _below_root(queues: object) -> dict[str, Any]:
+    """Return the configuration whose queues below root are these, in which everybody may submit."""
+    return {
+        "partitions": [{"name": "default", "queues": [{"name": "root", "submitacl": "*", "queues": queues}]}],
+    }
+
+
+def _tree(data: object, at: YamlNode) -> YamlNode:
+    """Return plain objects as a node at the place of another one; what is a node among them stays."""
+    if isinstance(data, YamlNode):
+        return data
+    if isinstance(data, str):
+        return YamlNode("scalar", "", data, False, at.line, at.column)
+    made = YamlNode("mapping" if isinstance(data, dict) else "sequence", "", "", False, at.line, at.column)
+    parts = chain.from_iterable(data.items()) if isinstance(data, dict) else data
+    made.items = [_tree(part, at) for part in parts]
+    return made
