@@ -24,9 +24,9 @@ from licorne.workload.lines import App, Ask, Line, Node, NodeDrain, NodeRemove, 
 from licorne.workload.scenarios.document import Profile, Sine, schema
 from licorne.workload.scenarios.draws import Source
 from licorne.workload.scenarios.rates import arrivals, rates_of
-from licorne.workload.scenarios.reading import compose_text
 from licorne.workload.scenarios.values import rate, time_us
 from licorne.workload.workload import write_workload
+from licorne.workload.yaml_files.reading import compose_text
 
 HOUR_S = 3600
 DAY_US = 86_400_000_000

@@ -30,7 +30,7 @@ from licorne.state.recording.folder import is_recording
 from licorne.state.source import WORKLOADS, is_url
 from licorne.workload.finished import written
 from licorne.workload.reading import TABLES, is_scenario, load_workload
-from licorne.workload.scenarios.reading import is_scenario_text
+from licorne.workload.scenarios.scenario import is_scenario_text
 from licorne.workload.traces.batch import JobsAs, batch_workload
 from licorne.workload.traces.columns import read_mapping
 from licorne.workload.traces.gpu_csv import gpu_workload, read_gpu_csv

@@ -13,8 +13,8 @@ from licorne.config import Configuration, examine
 from licorne.config.manifest import Source, queue_source
 from licorne.config.nodes import YamlNode
 from licorne.config.problems import ConfigError
-from licorne.workload.scenarios.faults import DocumentError, Path
-from licorne.workload.scenarios.reading import Problems
+from licorne.workload.yaml_files.faults import DocumentError, Path, Problem, spoken
+from licorne.workload.yaml_files.reading import Problems
 
 
 def read_configuration(
@@ -39,7 +39,12 @@ def read_configuration(
     except ConfigError as error:
         configuration, faults = None, error.problems
     for fault in faults:
-        problems.of_config(fault, path, placed=node is not None or isinstance(given, str))
+        place = fault.place or fault.path
+        if node is not None or isinstance(given, str):
+            problem = Problem(fault.file, fault.line, fault.column, place or spoken(path), fault.message)
+            problems.within(path, problem)
+        else:
+            problems.add(DocumentError(path, f"{place}: {fault.message}"))
     return ("", None) if configuration is None else (source.text, configuration)
 
 

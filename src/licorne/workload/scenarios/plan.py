@@ -30,9 +30,7 @@ from licorne.workload.scenarios.document import (
     Value,
 )
 from licorne.workload.scenarios.draws import Source, picker
-from licorne.workload.scenarios.faults import DocumentError, DocumentErrors, Path, Problem
 from licorne.workload.scenarios.rates import Rates, rates_of
-from licorne.workload.scenarios.reading import Problems
 from licorne.workload.scenarios.terms import PodTags, pod_tags
 from licorne.workload.scenarios.unused import check_terms, warn_of_labels, warn_of_queues
 from licorne.workload.scenarios.values import (
@@ -49,6 +47,8 @@ from licorne.workload.scenarios.values import (
     time_us,
     variable,
 )
+from licorne.workload.yaml_files.faults import DocumentError, DocumentErrors, Path, Problem
+from licorne.workload.yaml_files.reading import Problems
 
 EVENTS_MAX: Final = 100_000
 """Events of a scenario, each repetition counted."""

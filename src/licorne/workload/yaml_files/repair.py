@@ -1,9 +1,9 @@
-"""Convert plain objects to the document of a scenario; where that fails, find all that is wrong, and leave it out.
+"""Convert plain objects to a class; where that fails, find all that is wrong, and leave it out.
 
-Each value is converted by itself, by the class or type that is declared for it. What is faulty is noted. A key that is not
-known, or a value that may be missing, is left out; a value that is needed is replaced by a stand-in that causes no further
-complaint; and where there is none, what contains it is left out. So what the rest means can be looked at too, and every
-mistake is told at once. A document that was repaired is never simulated.
+msgspec stops at the first mistake. So each value is then converted by itself, by the class or type that is declared for it.
+What is faulty is noted. A key that is not known, or a value that may be missing, is left out; a value that is needed is replaced
+by a stand-in that causes no further complaint; and where there is none, what contains it is left out. So what the rest means
+can be looked at too, and every mistake is told at once. A document that was repaired is never used.
 """
 
 from __future__ import annotations
@@ -12,27 +12,15 @@ import difflib
 import re
 import types
 import typing
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from licorne.workload.scenarios.document import LENGTH_MAX_S, Arrivals, Bursts, Document, Event, Pool, Sized
-from licorne.workload.scenarios.faults import DocumentError, Path
-from licorne.workload.scenarios.reading import BROKEN, Problems
 from licorne.workload.workload import explain
+from licorne.workload.yaml_files.faults import DocumentError, Path
+from licorne.workload.yaml_files.reading import BROKEN, Problems
 
-_STAND_INS: Final[dict[tuple[type, str], object]] = {
-    (Document, "scenario"): "a scenario",
-    (Document, "length"): LENGTH_MAX_S,
-    (Pool, "nodes"): 1,
-    (Pool, "size"): {"vcore": 1},
-    (Pool, "devices"): 1,
-    (Arrivals, "gang"): "placeholders",
-    (Bursts, "apps"): 1,
-    (Event, "at"): 0,
-    (Sized, "size"): {"vcore": 1},
-}
-"""What stands in for a value that is faulty or missing, such that nothing else is wrong because of it."""
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 _WORDS: Final = {
     "array": "a list",
@@ -45,32 +33,37 @@ _WORDS: Final = {
     "|": "or",
 }
 _WORD: Final = re.compile(r"\b(?:array|bool|float|int|null|object|str)\b|\|")
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+StandIns = Mapping[tuple[type, str], object]
+"""What stands in for a value of a class that is faulty or missing, such that nothing else is wrong because of it."""
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
-def convert(made: dict[str, Any], problems: Problems) -> Document:
+def convert(made: object, kind: type[_T], problems: Problems, stand_ins: StandIns | None = None) -> _T:
     """Return the document that plain objects are; what is faulty is noted, and left out of it.
 
     Raises:
-        ScenarioError: too much of it is faulty for that.
+        YamlFileError: too much of it is faulty for that.
     """
     if not problems.found:
         try:
-            return msgspec.convert(made, Document)
+            return msgspec.convert(made, kind)
         except msgspec.ValidationError:
             pass  # what is wrong is found one by one
-    repaired = _Repair(problems).value(made, Document, ())
+    repaired = _Repair(problems, stand_ins or {}).value(made, kind, ())
     if repaired is BROKEN:
         problems.refuse()
     assert problems.found, "what cannot be converted has a fault"
     problems.leave_out()
-    return msgspec.convert(repaired, Document)
+    return msgspec.convert(repaired, kind)
 
 
 class _Repair:
     """Looks at values one by one, notes what is wrong with them, and returns them without it."""
 
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, stand_ins: StandIns) -> None:
         self._problems = problems
+        self._stand_ins = stand_ins
 
     def value(self, value: object, kind: Any, path: Path) -> object:  # noqa: ANN401  # any annotation
         """Return a value that is of a type, `BROKEN` if nothing of it can be used."""
@@ -93,7 +86,7 @@ class _Repair:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             if not quiet:
-                self._problems.add(_fault(str(error), path))
+                self._problems.add(_fault(str(error), kind, path))
             return False
         return True
 
@@ -114,8 +107,8 @@ class _Repair:
                 continue
             if name not in value and name not in meant:
                 self._problems.add(DocumentError(path, f"needs the key {name}"))
-            if (kind, name) in _STAND_INS:
-                made[name] = _STAND_INS[kind, name]
+            if (kind, name) in self._stand_ins:
+                made[name] = self._stand_ins[kind, name]
             elif field.required:
                 return BROKEN
         return made
@@ -133,7 +126,7 @@ class _Repair:
     def _list(self, value: list[object], kind: Any, of_item: Any, path: Path) -> object:  # noqa: ANN401
         """Return a list; its items keep their places, so one that cannot be used, nor replaced, spoils it."""
         made = [self.value(one, of_item, (*path, index)) for index, one in enumerate(value)]
-        stand_in = {name: one for (kind, name), one in _STAND_INS.items() if kind is of_item}
+        stand_in = {name: one for (kind, name), one in self._stand_ins.items() if kind is of_item}
         made = [dict(stand_in) if one is BROKEN and stand_in else one for one in made]
         if any(one is BROKEN for one in made):
             return BROKEN
@@ -156,7 +149,7 @@ def _options_of(kind: Any) -> list[Any]:  # noqa: ANN401
     return [kind]
 
 
-def _fault(text: str, path: Path) -> DocumentError:
+def _fault(text: str, kind: Any, path: Path) -> DocumentError:  # noqa: ANN401
     """Return the fault of a message of msgspec about a value; its parts have been looked at, but for those of a tuple."""
     message, _, where = text.partition(" - at `")
     index = _INDEX.search(where)
@@ -166,6 +159,9 @@ def _fault(text: str, path: Path) -> DocumentError:
         complaint = (
             _WORD.sub(lambda word: _WORDS[word[0]], complaint.replace(" | null", "")) + "; put it in quotes" * quotes
         )
+    elif complaint.startswith("invalid enum value"):
+        known = [word for option in _options_of(kind) for word in typing.get_args(option)]
+        complaint += f"; known are {', '.join(filter(None, known))}"
     return DocumentError(path if index is None else (*path, int(index[1])), complaint)
 
 
