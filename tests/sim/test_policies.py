@@ -886,7 +886,7 @@ def test_a_policy_is_found_in_a_file_a_module_or_by_an_entry_point(
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
     first = loading.load_policy("own.py:Good")
-    assert (first.name, first.decides, first.gives_orders) == ("own.py:Good", ("node_key",), True)
+    assert (first.name, first.decides) == ("own.py:Good", ("node_key",))
     assert loading.load_policy(str(folder / "own.py") + ":Good").digest == first.digest
     assert loading.load_policy("own:Good").digest == first.digest
     assert loading.load_policy("own.py:Good.Inner").decides == ("queue_key",)

@@ -224,7 +224,7 @@ def _load_policies(names: Sequence[str], limit_s: float, record: Path | None) ->
         loaded = load_policies(names, limit_s)
     except PolicyError as error:
         raise CommandError(str(error)) from None
-    if record is not None and any(each.gives_orders for each in loaded):
+    if record is not None and loaded:
         raise UsageError(
             "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
         )

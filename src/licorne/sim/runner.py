@@ -131,7 +131,7 @@ class Simulation:
                 if until_s is not None
                 else f"since_s: {since_s}"
             )
-        if input_log is not None and any(each.gives_orders for each in loaded):
+        if input_log is not None and loaded:
             raise ValueError(
                 "orders of policies are no inputs of the scheduler, so a recording of them cannot be replayed"
             )
@@ -280,8 +280,8 @@ def simulate(
     time and times of pods are for the part of the virtual time from `since_s` and up to `until_s`, in seconds (None: the end).
     With `pods` the result has a record of each pod, and with `every_s` the use of queues every so many seconds of virtual time
     (`series`). `decisions` is a file for the decision lines, or for a script its trace.
-    `input_log` is told of all inputs of the scheduler, as a `licorne.state.recording.Recorder` is. Not with policies that give
-    orders: these are no inputs, so what was recorded could not be replayed.
+    `input_log` is told of all inputs of the scheduler, as a `licorne.state.recording.Recorder` is. Not with policies:
+    their orders are no inputs, so what was recorded could not be replayed.
 
     `policies` (`licorne.Policy`: classes, their names as for `licorne simulate --policy`, or objects) decide in place of the
     scheduler what they have methods for. A single call of one, loading its code and making its object that takes longer than
@@ -294,7 +294,7 @@ def simulate(
         OSError: a file cannot be read, or `decisions` not be written.
         RegistrationError: `config` is not usable; the text has its faults, each with line and column.
         SettingsError: one of `settings` is not usable.
-        ValueError: `since_s` is negative, or not before `until_s`; `every_s` is not above 0; `input_log` with policies that give orders.
+        ValueError: `since_s` is negative, or not before `until_s`; `every_s` is not above 0; `input_log` with policies.
         PolicyError: a policy cannot be used, or calls cannot be watched here: they can be in the main thread only.
     And later:
         PolicyError: a policy raised, answered nonsense or took too long; the text names it, the call and what was expected.
