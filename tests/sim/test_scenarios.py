@@ -673,7 +673,7 @@ events:
         "s.yaml:22:31: events[1].every",
         "s.yaml:22:43: events[1].apps",
         "s.yaml:23:10: events[2].at",
-        "s.yaml:23:28: events[2].configure",
+        "s.yaml:23:64: root.q",
     ]
 
 
