@@ -64,7 +64,7 @@ def _below_root(queues: object) -> dict[str, Any]:
     }
 
 
-def _tree(data: object, at: YamlNode) -> YamlNode:
+def _tree(data: YamlNode | str | dict[str, Any] | list[Any], at: YamlNode) -> YamlNode:
     """Return plain objects as a node at the place of another one; what is a node among them stays."""
     if isinstance(data, YamlNode):
         return data
