@@ -117,8 +117,7 @@ def parquet_lacks_a_row() -> None:
 
 
 def write(where: Path, *, few_pictures: bool) -> None:
-    """Write the report of a small workload, in this process alone, in which a fault may be planted."""
-    os.cpu_count = lambda: 1
+    """Write the report of a small workload, in this process, in which a fault may be planted."""
     observer = Collector()
     result = simulate(small(), observers=[observer])
     real = sections.sections

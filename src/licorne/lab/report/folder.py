@@ -21,7 +21,6 @@ from licorne._extras import require
 from licorne._files import file_bytes
 from licorne.lab.report import tables
 from licorne.lab.report.figures import FILE, VERSION, Figures, NeverPlaced, decode_figures
-from licorne.lab.report.pngs import pngs_beside
 from licorne.sim.collector import quiet_collector
 from licorne.workload.finished import finished_file
 from licorne.workload.row_files import row_file
@@ -71,18 +70,20 @@ def write_report(
     data = runs[0] if len(runs) == 1 else list(runs)
     _write(folder / FILE, msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
     made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    with quiet_collector(), pngs_beside(folder):  # drawing makes many objects, and those of a simulation may be there
+    with quiet_collector():  # drawing makes many objects, and those of a simulation may be there
         _rows(folder, runs, never_placed or {})
-        text = _page(title or _title(runs), runs, made, progress)
+        text = _drawn(folder, title or _title(runs), runs, made, progress)
     _write(folder / PAGE, text.encode())
     return folder / PAGE
 
 
-def _page(title: str, runs: Sequence[Figures], made: str, progress: Progress | None) -> str:
-    from licorne.lab.report.page import page  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
+def _drawn(folder: Path, title: str, runs: Sequence[Figures], made: str, progress: Progress | None) -> str:
+    """Write the pictures, and return the page."""
+    from licorne.lab.report.page import page, write_pictures  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
     from licorne.lab.report.sections import sections  # noqa: PLC0415
 
     parts = list(sections(runs))
+    write_pictures(folder, parts, runs)
     number, done = sum(len(part.plots) for part in parts), 0
 
     def tell() -> None:
