@@ -89,7 +89,7 @@ def simulate(
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
-        Write a line for each allocation, ask<TAB>node, in the order of decision; for a script its trace.
+        Write a line for each allocation, ask<TAB>node, in the order of decision.
     pods
         Write a row for each pod: when it arrived, started and ended, where, and what became of it. The ending of the
         name is the form: .csv, .jsonl (JSON lines) or .parquet.
