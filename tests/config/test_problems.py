@@ -9,7 +9,7 @@ import pytest
 
 from licorne.config import ConfigError, check, load
 from licorne.config.problems import MAX_PROBLEMS
-from licorne.config.rules import FAULTS, WARNINGS
+from licorne.config.rules import FAULT_RULES, WARNING_RULES
 
 MANY_FAULTS = """\
 partitions:
@@ -100,5 +100,5 @@ def test_a_long_value_is_cut_and_the_number_of_faults_is_bounded() -> None:
 def test_every_rule_is_documented() -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "config-rules.md"
     faults, warnings = page.read_text(encoding="utf-8").split("## Warnings")
-    for table, names in ((faults, FAULTS), (warnings, WARNINGS)):
+    for table, names in ((faults, FAULT_RULES), (warnings, WARNING_RULES)):
         assert sorted(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == sorted(names)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from licorne.config.rules import FAULTS, WARNINGS
+from licorne.config.rules import FAULT_RULES, WARNING_RULES
 
 MAX_PROBLEMS: Final = 1000
 NO_PARTITION: Final = "config-empty"
@@ -101,12 +101,12 @@ class Notes:
 
     def fault(self, rule: str, spot: Spot, message: str) -> None:
         """Note a problem for which the configuration is refused."""
-        assert rule in FAULTS, rule
+        assert rule in FAULT_RULES, rule
         self._note(self._faults, rule, spot, message)
 
     def warn(self, rule: str, spot: Spot, message: str) -> None:
         """Note something legal that is surely not meant, or means something else in the original."""
-        assert rule in WARNINGS, rule
+        assert rule in WARNING_RULES, rule
         self._note(self._warnings, rule, spot, message)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_FAULTS: Final = """
+_OF_FAULTS: Final = """
 yaml-syntax yaml-size yaml-depth yaml-anchor yaml-aliases yaml-merge yaml-key-unknown yaml-key-duplicate
 yaml-type configmap partition-duplicate queues-missing root-spelling root-resources queue-name queue-duplicate
 acl-parts quantity-invalid quantity-suffix quantity-overflow resource-types guaranteed-above-max
@@ -17,10 +17,10 @@ limit-above-queue-applications limit-above-queue-max limit-above-parent-max limi
 max-applications-above-parent rule-name filter-type filter-entry rule-fixed-parent rule-path-below-leaf
 rule-path-missing rule-path-leaf rule-path-not-leaf node-sort-policy node-sort-weight property-simulation
 """
-FAULTS: Final = frozenset(_FAULTS.split())
+FAULT_RULES: Final = frozenset(_OF_FAULTS.split())
 """The rules that refuse the configuration when they are broken."""
 
-_WARNINGS: Final = """
+_OF_WARNINGS: Final = """
 cluster-guarantees cluster-unbound pod-above-limit pod-above-max queue-idle queue-missing rule-idle
 queue-unreached config-empty document-ignored configmap-key setting-unknown setting-value key-shown null-dropped
 number-spelling partition-name-qualified resolver-unknown weights-zero offset-fenced rule-unreached
@@ -30,5 +30,5 @@ property-unknown property-value sort-policy-stateaware quota-preemption-off filt
 filter-deny-everybody filter-nothing-legal filter-entry-dropped filter-unanchored rule-unknown rule-recovery
 rule-value-missing rule-value-name rule-full-path-parent rule-value-outside-root
 """
-WARNINGS: Final = frozenset(_WARNINGS.split())
+WARNING_RULES: Final = frozenset(_OF_WARNINGS.split())
 """The rules for what is legal, but surely not meant, or means something else in YuniKorn."""
