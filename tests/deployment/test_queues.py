@@ -47,12 +47,16 @@ GANGS = [
 class Manager(ResourceManagerCallback):
     """Does what a resource manager does for a gang: ends the placeholders that are to be replaced."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, nodes: int = 1) -> None:
         self.said: list[Any] = []
         self.api = SchedulerAPI()
         self.api.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm", config=text), self)
-        node = v19.NodeInfo(node_id="n1", action=v19.ActionFromRM.CREATE, schedulable_resource={"vcore": 16_000, "memory": 1 << 34})  # fmt: skip
-        self.api.update_node(v19.NodeRequest(rm_id="rm", nodes=[node]))
+        room = {"vcore": 16_000, "memory": 1 << 34, "pods": 110}
+        new = [
+            v19.NodeInfo(node_id=f"n{number}", action=v19.ActionFromRM.CREATE, schedulable_resource=room)
+            for number in range(nodes)
+        ]
+        self.api.update_node(v19.NodeRequest(rm_id="rm", nodes=new))
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
         self.said.append(response)
@@ -102,6 +106,19 @@ def test_a_gang_runs(text: str, user: str, groups: list[str], queue: str, namesp
     assert app.queue.path == runs_in
     assert (str(app.state), sorted(app.allocations)) == ("Running", ["r1", "r2"])
     manager.api.validate()
+
+
+def test_pods_that_request_nothing_are_spread_where_licorne_has_all_pods() -> None:
+    manager = Manager(AS_DEFAULT, nodes=4)
+    user = v19.UserGroupInformation(user="ann", groups=["dev"])
+    request = v19.AddApplicationRequest(application_id="web", ugi=user, tags={"namespace": "dev"})
+    manager.api.update_application(v19.ApplicationRequest(rm_id="rm", new=[request]))
+    empty = {"pods": 1}
+    manager.submit(
+        *(v19.Allocation(allocation_key=f"p{n}", application_id="web", resource_per_alloc=empty) for n in range(12))
+    )
+    nodes = manager.api.cluster.partition("rm").nodes.values()
+    assert [len(node.allocations) for node in nodes] == [3] * 4
 
 
 def test_the_configurations_have_no_faults_and_no_warnings() -> None:

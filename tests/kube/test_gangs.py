@@ -19,6 +19,7 @@ from licorne import SchedulerAPI
 from licorne.kube.api import ApiError
 from licorne.kube.manager import Manager, Outbox
 from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict, Fail
+from licorne.kube.manager.records import GangStage
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.kube.objects.pods import Condition, Volume
@@ -778,6 +779,31 @@ def test_a_placeholder_that_is_preempted_while_its_gang_reserves_is_made_anew() 
     manager.lifecycle.pod_gone(victim)
     [anew] = created(manager.flush())
     assert anew.body["metadata"]["name"] != victim.metadata.name
+
+
+def test_a_placeholder_that_is_replaced_is_no_room_for_the_next_try_of_its_gang() -> None:
+    """Its member is not bound, and the application completes, while no news comes of the end of the placeholder."""
+    now_ns = 10**18
+    manager = started(QUEUES, lambda: now_ns)
+    first = member("first")
+    first.metadata.annotations["yunikorn.apache.org/task-groups"] = GROUPS.replace("3", "1", 1)
+    manager.lifecycle.pod_seen(first)
+    [creation] = created(step(manager))
+    placeholder = as_pod("0", creation.body, 10)
+    manager.lifecycle.pod_seen(placeholder)
+    done = [*step(manager), *step(manager)]
+    assert [one.reason for one in done if isinstance(one, Evict)] == ["PLACEHOLDER_REPLACED"]
+    manager.lifecycle.not_bound("uid-0", "the pod is being deleted")
+    assert [one.uid for one in step(manager) if isinstance(one, Bind)] == ["uid-first"]
+    manager.lifecycle.not_bound("uid-first", "a conflict")
+    step(manager)
+    now_ns += 3600 * 10**9
+    manager.lifecycle.ask_again("uid-first")
+    made = [*step(manager), *step(manager)]
+    assert manager.records.applications["app"].gang_stage is GangStage.RESERVING
+    manager.lifecycle.pod_gone(placeholder)
+    [anew] = created([*made, *step(manager)])
+    assert anew.body["metadata"]["name"] != placeholder.metadata.name
 
 
 def test_a_placeholder_that_waits_for_its_next_binding_ends_with_the_time_of_its_gang() -> None:

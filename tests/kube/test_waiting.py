@@ -283,7 +283,9 @@ def test_a_pod_behind_others_asks_for_no_node_any_more() -> None:
     run(play())
 
 
-def test_a_thousand_pods_that_wait_are_told_little_by_little() -> None:
+def test_many_pods_that_wait_are_told_little_by_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "CONDITIONS_MAX", 100)
+
     async def play(cluster: Cluster) -> Runner:
         for number in range(1000):
             cluster.pod("5", app=f"app{number % 10}")

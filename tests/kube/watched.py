@@ -267,8 +267,9 @@ class Watched:
             why_not = after.why_not(asking, home) or after.full_queue(asking)
             assert not why_not or self._notes.keeps_nodes, f"{what}, and then it does not fit on {home}: {why_not}"
             for stays in victims:
-                spared = self._when_gone(view, gone - {stays}, uid, homes)
-                needed = spared.why_not(asking, home) or spared.full_queue(asking)
+                # pods that wait take room that is kept for them, and help no topology spread
+                spared = [self._when_gone(view, gone - {stays}, uid, having) for having in (homes, {})]
+                needed = any(one.why_not(asking, home) or one.full_queue(asking) for one in spared)
                 assert needed, f"{what}, without {places[stays][0].metadata.name} it would fit on {home}"
 
     @staticmethod
@@ -468,7 +469,12 @@ class Watched:
         return total
 
     def _broken(self, uid: str, places: dict[str, tuple[Pod, str]]) -> str:
-        """Return a budget that has no eviction left for a pod, after those that the API server has not shown yet."""
+        """Return a budget that has no eviction left for a pod, after those that the API server has not shown yet.
+
+        One that is terminating breaks none: a process before has evicted it.
+        """
+        if places[uid][0].metadata.deletion_timestamp:
+            return ""
         for budget in self._runner.reading.reflectors["poddisruptionbudgets"].store.values():
             if books.means(budget, places[uid][0]):
                 pending = {

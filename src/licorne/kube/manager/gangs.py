@@ -148,7 +148,8 @@ class Gangs:
         assert application.gang is not None
         application.reserved_for = originator.uid
         placeholders = [record for record in application.pods.values() if record.work.ask.placeholder]
-        stay = (record for record in placeholders if record.leaving is not Termination.STOPPED_BY_RM)
+        # One that is preempted is made anew when it has gone; the others that leave are of a try before this one.
+        stay = (record for record in placeholders if record.leaving in (None, Termination.PREEMPTED_BY_SCHEDULER))
         present = Counter(record.work.ask.task_group for record in stay)
         names = {record.pod.metadata.name for record in application.pods.values()}
         for name, creation in application.creations.items():

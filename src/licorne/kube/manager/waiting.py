@@ -47,8 +47,8 @@ EVENT_AGAIN_S: Final = 600.0
 """Seconds until an event with a reason that the pod was told before may be posted again."""
 LOOKED_AT_MAX: Final = 1000
 """The most waiting pods that one review goes through."""
-CONDITIONS_MAX: Final = 100
-"""The most pods whose condition one review has written."""
+CONDITIONS_MAX: Final = 500
+"""The most pods whose condition one review has written: an autoscaler that sees a part of those that wait adds too few nodes."""
 NODES_MAX: Final = 50_000
 """The most comparisons of a pod with a node that one review makes, to find out why nodes do not take it."""
 QUOTAS: Final = (
