@@ -210,6 +210,3 @@ def _write(workload: Workload, output: Path | None, names: Names | None) -> list
     with written(output) as stream:
         asks = write_workload(workload, stream, names)
     return [f"{output}: {counted(asks, 'ask')}", *(f"note: {note}" for note in workload.notes)]
-
-
-__all__ = ["convert"]
