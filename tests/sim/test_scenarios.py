@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from licorne import Scenario
+from licorne.config import load
 from licorne.core.nodes.terms import parse_terms
 from licorne.sim import Result
 from licorne.workload import ScenarioError, WorkloadError, load_workload
@@ -574,6 +575,13 @@ def test_a_mistake_has_a_line_and_a_column(old: str, new: str, said: str) -> Non
 
 def test_the_unchanged_text_is_right() -> None:
     assert Scenario(GOOD).length_s == 86_400
+
+
+def test_a_queue_is_called_as_it_is_written() -> None:
+    """YAML would read `no` as false, and the reader of queue configurations reads it as a name."""
+    config = Scenario(GOOD.replace("name: q", "name: no")).workload().config
+    assert config is not None
+    assert [queue.name for queue in load(config).partitions[0].root.children] == ["no"]
 
 
 def test_a_mistake_in_each_part_is_told_at_once() -> None:

@@ -56,18 +56,18 @@ def load(text: str, *, file: str = "<config>", simulated: bool = False) -> Confi
     raise ConfigError(notes.report().faults)
 
 
-def as_data(text: str) -> dict[str, Any]:
+def as_data(text: str, *, root: YamlNode | None = None) -> dict[str, Any]:
     """Return a configuration as plain data; dumped as YAML, it is loaded as the same configuration.
 
     Each value has the type that its key requires: `010` is 8 as a number of applications, and stays `010` as a
-    quantity. Aliases and merge keys are written out.
+    quantity. Aliases and merge keys are written out. `root`: the configuration as a node, in place of the text.
 
     Raises:
         ConfigError: the text cannot be read.
     """
     notes = Notes("<config>")
     try:
-        config = read(compose(text, notes), notes)
+        config = read(compose(text, notes) if root is None else root, notes)
         if not notes.fault_count:
             return dict(plain(config))
     except RecursionError:
@@ -92,7 +92,7 @@ def examine(
 
     It reads the text once, for callers that would otherwise call both `check` and `load`. `running`: the
     partitions of a cluster by name, with which the configuration is compared. `simulated`: as for `load`. `root`: the
-    configuration as a part of a larger document, which says the same as the text, and whose places the problems have.
+    configuration as a node of a larger document, in place of the text; the problems have their places there.
     """
     notes = Notes(file)
     configuration: Configuration | None = None

@@ -21,8 +21,6 @@ from licorne.workload.quantities import amount, duration
 
 ROWS_MAX = 25
 """Most rows of a table over time on the page: neighbouring bins are joined."""
-
-
 Columns = Sequence[tuple[str, Any]]
 """The names and types of columns."""
 Cells = Iterable[tuple[Any, ...]]

@@ -185,9 +185,8 @@ def named_files(path: Path) -> list[Path]:
         root = compose(file_text(path), Notes(str(path)))
     except UnicodeDecodeError:
         root = None
-    nodes = (
-        [root] if root is not None else []
-    )  # what is no YAML cannot be simulated, and its content alone is the key of that
+    # What is no YAML cannot be simulated, and its content alone is the key of that.
+    nodes = [root] if root is not None else []
     names: dict[Path, None] = {}
     while nodes:
         node = nodes.pop()

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from licorne._files import file_text
-from licorne.config import Configuration, examine
-from licorne.config.manifest import Source, queue_source
+from licorne.config import Configuration, as_data, examine
+from licorne.config.manifest import queue_source
 from licorne.config.nodes import YamlNode
 from licorne.config.problems import ConfigError
 from licorne.workload.yaml_files.faults import DocumentError, Path, Problem, spoken
@@ -26,15 +26,14 @@ def read_configuration(
         DocumentError: the file cannot be read.
     """
     node = None if isinstance(given, str) else problems.node(path)
+    if node is not None and isinstance(given, list):
+        node = _tree(_below_root(node), node)
     try:
         if isinstance(given, str):
-            source = queue_source(_text(folder / given, path), str(folder / given))
+            label, text = queue_source(_text(folder / given, path), str(folder / given))
         else:
-            whole = given if isinstance(given, dict) else _below_root(given)
-            source = Source(problems.file, msgspec.yaml.encode(whole).decode())
-            if node is not None and isinstance(given, list):
-                node = _tree(_below_root(node), node)
-        report, configuration = examine(source.text, file=source.label, simulated=True, root=node)
+            label, text = problems.file, _dumped(given if isinstance(given, dict) else _below_root(given))
+        report, configuration = examine(text, file=label, simulated=True, root=node)
         faults = report.faults
     except ConfigError as error:
         configuration, faults = None, error.problems
@@ -45,7 +44,13 @@ def read_configuration(
             problems.within(path, problem)
         else:
             problems.add(DocumentError(path, f"{place}: {fault.message}"))
-    return ("", None) if configuration is None else (source.text, configuration)
+    if configuration is None:
+        return "", None
+    return text if node is None else _dumped(as_data("", root=node)), configuration
+
+
+def _dumped(data: dict[str, Any]) -> str:
+    return msgspec.yaml.encode(data).decode()
 
 
 def _text(file: FilePath, path: Path) -> str:
