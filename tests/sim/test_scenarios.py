@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from licorne import Scenario
-from licorne.config import load
+from licorne.config import as_data
 from licorne.core.nodes.terms import parse_terms
 from licorne.sim import Result
 from licorne.workload import ScenarioError, WorkloadError, load_workload
@@ -581,7 +581,8 @@ def test_a_queue_is_called_as_it_is_written() -> None:
     """YAML would read `no` as false, and the reader of queue configurations reads it as a name."""
     config = Scenario(GOOD.replace("name: q", "name: no")).workload().config
     assert config is not None
-    assert [queue.name for queue in load(config).partitions[0].root.children] == ["no"]
+    (root,) = as_data(config)["partitions"][0]["queues"]
+    assert [queue["name"] for queue in root["queues"]] == ["no"]
 
 
 def test_a_mistake_in_each_part_is_told_at_once() -> None:
